@@ -1,0 +1,52 @@
+# Every command does its own set-up: a virtual environment here, jars and Java in the cache (HEADWATER_CACHE).
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+STAMP   = $(VENV)/.installed
+SHARE  ?= 0.1
+
+.DEFAULT_GOAL := help
+.PHONY: help run kube test test-fast check bench soak fmt crds clean
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Headwater needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv $(VENV) || { echo "cannot make a virtual environment: install your system's python3-venv package"; exit 1; }
+	@echo "Installing Headwater and its tools into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(STAMP)
+
+run: $(STAMP) ## Word count on a private Kafka: two workers, a kill -9, counts compared
+	@$(BIN)/python -m examples.word_count.demo
+
+kube: $(STAMP) ## Build the Kubernetes programs of the tests into the cache (once, 15 minutes)
+	@$(BIN)/python -m tests.kube.build
+
+test: $(STAMP) check kube ## All tests, with a share of the seeds (real Kafka, Kubernetes, Java oracle)
+	@$(BIN)/python -m pytest --share $(SHARE)
+
+test-fast: $(STAMP) ## The tests that need no Kafka, Kubernetes or Java
+	@$(BIN)/python -m pytest -q --share $(SHARE) -n logical --maxprocesses 8 --dist worksteal -m "not kafka and not kube and not java and not slow"
+
+soak: $(STAMP) ## All seeds and kills; writes benchmarks/SOAK.md
+	@$(BIN)/python -m tests.soak
+
+check: $(STAMP) ## Format, lint, types, import contracts
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+crds: $(STAMP) ## Write crds/, docs/reference/ and the chart's part of them from the code
+	@$(BIN)/python -m tests.golden.crds
+
+bench: $(STAMP) ## Side by side with Java Kafka Streams, quixstreams and a bare loop; writes benchmarks/RESULTS.md
+	@$(BIN)/python -m benchmarks.run
+	@$(BIN)/python -m benchmarks.assignor
+
+fmt: $(STAMP) ## Format and fix what can be fixed
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+clean: ## Remove what the commands made here (not the cache)
+	@rm -rf $(VENV) .headwater .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,128 @@
+"""The inputs of the benchmarks, loaded once into the private broker before anything is measured.
+
+Record ``i`` goes to partition ``i % 4`` and its key is drawn among the keys of that partition, so
+that every partition holds exactly as many records and two threads have equal shares. The draw is
+seeded: every run of the benchmarks reads the same bytes.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PARTITIONS = 4
+KEYS = 100_000
+WORDS_PER_LINE = 5
+VOCABULARY = 20_000
+VALUE_BYTES = 40
+_SEED = 7
+_WAIT_S = 60
+_PAUSE_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A loaded topic."""
+
+    topic: str
+    records: int
+    """In the topic."""
+    processed: int
+    """By a system that runs the work: words travel through a second topic."""
+    passed: int
+    """Records that the filter of the stateless work lets through."""
+
+
+def create(servers: str, *topics: str, **config: str) -> None:
+    """Create topics with four partitions."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    new = [NewTopic(topic, PARTITIONS, 1, config=config) for topic in topics]
+    for future in admin.create_topics(new).values():
+        future.result(_WAIT_S)
+
+
+def delete(servers: str, prefix: str) -> None:
+    """Delete the topics whose name starts with ``prefix``: the next run has the disk to itself."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    found = [name for name in admin.list_topics(timeout=_WAIT_S).topics if name.startswith(prefix)]
+    if found:
+        for future in admin.delete_topics(found).values():
+            future.result(_WAIT_S)
+
+
+def await_coordinator(servers: str) -> None:
+    """Have the broker make its topic of offsets, which no system should pay for."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "first"})
+    deadline = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            consumer.committed([TopicPartition("first", 0)], timeout=_WAIT_S)
+            break
+        except KafkaException:  # the coordinator is still starting
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)
+    consumer.close()
+
+
+def load_keyed(servers: str, topic: str, records: int) -> Input:
+    """Load ``records`` records of 100,000 keys with values of 40 bytes."""
+    passed = _load(servers, topic, _keyed(records))
+    return Input(topic, records, records, passed)
+
+
+def load_lines(servers: str, topic: str, lines: int) -> Input:
+    """Load ``lines`` lines of five words, 20,000 of them distinct."""
+    _load(servers, topic, _lines(lines))
+    return Input(topic, lines, lines * (1 + WORDS_PER_LINE), 0)
+
+
+def key_of(draw: random.Random, partition: int) -> str:
+    """Draw one of the keys that live in a partition."""
+    return f"key-{draw.randrange(KEYS // PARTITIONS) * PARTITIONS + partition:06d}"
+
+
+def _keyed(records: int) -> Iterator[tuple[str, str]]:
+    draw = random.Random(_SEED)
+    for number in range(records):
+        yield key_of(draw, number % PARTITIONS), f"value-{number:0{VALUE_BYTES - 6}d}"
+
+
+def _lines(lines: int) -> Iterator[tuple[str, str]]:
+    draw = random.Random(_SEED)
+    words = [f"word{number:05d}" for number in range(VOCABULARY)]
+    for number in range(lines):
+        yield f"line-{number:08d}", " ".join(draw.choices(words, k=WORDS_PER_LINE))
+
+
+def _load(servers: str, topic: str, records: Iterator[tuple[str, str]]) -> int:
+    create(servers, topic)
+    settings: dict[str, Any] = {
+        "bootstrap.servers": servers,
+        "enable.idempotence": True,
+        "linger.ms": 50,
+        "queue.buffering.max.messages": 1_000_000,
+        "delivery.report.only.error": True,
+    }
+    producer = Producer(settings)
+    passed = 0
+    for number, (key, value) in enumerate(records):
+        passed += not key.endswith("0")
+        while True:
+            try:
+                producer.produce(topic, value, key, number % PARTITIONS)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    left = producer.flush(_WAIT_S)
+    if left:
+        raise TimeoutError(f"{topic}: {left} records were not delivered in {_WAIT_S} s")
+    return passed

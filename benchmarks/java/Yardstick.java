@@ -1,0 +1,216 @@
+import com.sun.management.OperatingSystemMXBean;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Scanner;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.processor.StateRestoreListener;
+
+/**
+ * One benchmark of Java Kafka Streams. Ends when {@code records} records were processed (for the
+ * work {@code restore}: when the stores are restored), or on a line or the end of standard input,
+ * and prints one line of JSON. Arguments are {@code name=value}:
+ *
+ * <pre>
+ *   work      count      groupByKey().count("counts").toStream().to(output)
+ *             stateless  filter(key does not end in 0).mapValues(upper case).to(output)
+ *             words      flatMapValues(split at spaces).groupBy(word).count("counts").to(output);
+ *                        records processed are lines and words
+ *             restore    as count, but only until the changelog is restored
+ *   input, output        topics, of strings; counts are longs
+ *   records              how many to process; without it only standard input ends the run
+ *   anything else        a setting of Kafka Streams
+ * </pre>
+ *
+ * Printed: {@code records}; {@code seconds} from the first record processed to the last;
+ * {@code seconds_closed} the same until everything is committed and closed; {@code cpu_seconds} of
+ * the process from the first record until closed and {@code cpu_seconds_all} from its start;
+ * {@code peak_rss_mb}; {@code restored} and {@code restore_seconds}, from the start of the first
+ * store's restoration to the end of the last one's.
+ */
+public final class Yardstick implements StateRestoreListener {
+    private static final OperatingSystemMXBean SYSTEM =
+            (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+
+    private final String work;
+    private final String input;
+    private final String output;
+    private final long wanted;
+    private final CountDownLatch done = new CountDownLatch(1);
+    private final AtomicLong processed = new AtomicLong();
+    private final AtomicLong restored = new AtomicLong();
+    private volatile long firstNanos;
+    private volatile long lastNanos;
+    private volatile long firstCpuNanos;
+    private volatile long restoreStartNanos;
+    private volatile long restoreEndNanos;
+    private volatile Throwable failure;
+
+    private Yardstick(Map<String, String> given) {
+        work = given.remove("work");
+        input = given.remove("input");
+        output = given.remove("output");
+        wanted = given.containsKey("records") ? Long.parseLong(given.remove("records")) : -1;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Map<String, String> given = new HashMap<>();
+        for (String argument : arguments) {
+            String[] parts = argument.split("=", 2);
+            given.put(parts[0], parts[1]);
+        }
+        Yardstick yardstick = new Yardstick(given);
+        Properties config = new Properties();
+        config.put("auto.offset.reset", "earliest");
+        config.putAll(given);
+        yardstick.run(config);
+        System.exit(yardstick.failure == null ? 0 : 1);
+    }
+
+    private void run(Properties config) throws Exception {
+        StreamsBuilder builder = new StreamsBuilder();
+        draw(builder.stream(input, Consumed.with(Serdes.String(), counted())));
+        KafkaStreams streams = new KafkaStreams(builder.build(config), config);
+        streams.setGlobalStateRestoreListener(this);
+        streams.setUncaughtExceptionHandler(
+                error -> {
+                    failure = error;
+                    done.countDown();
+                    return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+                });
+        streams.setStateListener(
+                (now, before) -> {
+                    if (now != KafkaStreams.State.RUNNING) return;
+                    System.err.println("RUNNING");
+                    if (work.equals("restore")) done.countDown();
+                });
+        awaitInput();
+        streams.start();
+        done.await();
+        streams.close(Duration.ofMinutes(2));
+        if (failure != null) failure.printStackTrace();
+        else report();
+    }
+
+    private void draw(KStream<String, String> lines) {
+        switch (work) {
+            case "count", "restore" ->
+                    lines.groupByKey(Grouped.with(Serdes.String(), Serdes.String()))
+                            .count(Materialized.as("counts"))
+                            .toStream()
+                            .to(output, Produced.with(Serdes.String(), Serdes.Long()));
+            case "stateless" ->
+                    lines.filter((key, value) -> !key.endsWith("0"))
+                            .mapValues(value -> value.toUpperCase(Locale.ROOT))
+                            .to(output, Produced.with(Serdes.String(), Serdes.String()));
+            case "words" ->
+                    lines.flatMapValues(line -> List.<String>of(line.split(" ")))
+                            .groupBy((key, word) -> word, Grouped.with(Serdes.String(), counted()))
+                            .count(Materialized.as("counts"))
+                            .toStream()
+                            .to(output, Produced.with(Serdes.String(), Serdes.Long()));
+            default -> throw new IllegalArgumentException("no work named " + work);
+        }
+    }
+
+    /** Strings, whose decoding counts as the processing of a record: it happens just before. */
+    private Serde<String> counted() {
+        Deserializer<String> strings = Serdes.String().deserializer();
+        return Serdes.serdeFrom(
+                Serdes.String().serializer(),
+                (topic, bytes) -> {
+                    long number = processed.incrementAndGet();
+                    if (number == 1) {
+                        firstNanos = System.nanoTime();
+                        firstCpuNanos = SYSTEM.getProcessCpuTime();
+                    } else if (number == wanted) {
+                        lastNanos = System.nanoTime();
+                        done.countDown();
+                    }
+                    return strings.deserialize(topic, bytes);
+                });
+    }
+
+    private void awaitInput() {
+        Thread reader =
+                new Thread(
+                        () -> {
+                            Scanner scanner = new Scanner(System.in);
+                            if (scanner.hasNextLine()) scanner.nextLine();
+                            done.countDown();
+                        });
+        reader.setDaemon(true);
+        reader.start();
+    }
+
+    @Override
+    public synchronized void onRestoreStart(
+            TopicPartition partition, String store, long from, long to) {
+        if (restoreStartNanos == 0) {
+            restoreStartNanos = System.nanoTime();
+            if (work.equals("restore")) firstCpuNanos = SYSTEM.getProcessCpuTime();
+        }
+    }
+
+    @Override
+    public void onBatchRestored(TopicPartition partition, String store, long to, long count) {}
+
+    @Override
+    public synchronized void onRestoreEnd(TopicPartition partition, String store, long count) {
+        restored.addAndGet(count);
+        restoreEndNanos = System.nanoTime();
+    }
+
+    private void report() throws IOException {
+        long closedNanos = System.nanoTime();
+        long cpuNanos = SYSTEM.getProcessCpuTime();
+        long endNanos = lastNanos == 0 ? closedNanos : lastNanos;
+        boolean ran = processed.get() > 0;
+        System.out.printf(
+                Locale.ROOT,
+                "{\"work\": \"%s\", \"records\": %d, \"seconds\": %.3f, \"seconds_closed\": %.3f, "
+                        + "\"cpu_seconds\": %.3f, \"cpu_seconds_all\": %.3f, \"peak_rss_mb\": %.1f, "
+                        + "\"restored\": %d, \"restore_seconds\": %.3f}%n",
+                work,
+                processed.get(),
+                ran ? (endNanos - firstNanos) / 1e9 : 0.0,
+                ran ? (closedNanos - firstNanos) / 1e9 : 0.0,
+                (cpuNanos - firstCpuNanos) / 1e9,
+                cpuNanos / 1e9,
+                peakRssMb(),
+                restored.get(),
+                restored.get() > 0 ? (restoreEndNanos - restoreStartNanos) / 1e9 : 0.0);
+        System.out.flush();
+    }
+
+    private static double peakRssMb() throws IOException {
+        for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
+            if (line.startsWith("VmHWM:")) {
+                String kilobytes = Arrays.asList(line.split("\\s+")).get(1);
+                return Double.parseDouble(kilobytes) / 1024;
+            }
+        }
+        return 0;
+    }
+}

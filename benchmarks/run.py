@@ -1,0 +1,229 @@
+"""Every row of the table of speed and memory, side by side with its yardstick: ``make bench``.
+
+    python -m benchmarks.run [--rows count ...] [--runs 3] [--records 2000000]
+                             [--patience 600]
+
+One private broker with ephemeral data serves all systems. Inputs are loaded before; the systems of
+a row take turns (A B C, A B C, A B C) and medians are compared. An independent consumer reads what
+every run wrote. The table is written to ``benchmarks/RESULTS.md`` after each group of rows, with
+the last known runs of the groups that were not asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import signal
+import sys
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException
+
+from benchmarks import inputs, latency, memory, report, restore, systems
+from benchmarks.machine import Surroundings, wait_until_quiet
+from benchmarks.systems import Job
+from headwater.local.broker import KafkaBroker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from benchmarks.inputs import Input
+    from benchmarks.systems import Run
+
+_CACHE_0 = {**systems.AT_LEAST_ONCE, "statestore.cache.max.bytes": "0"}
+_BUSY_SHARE = 10
+"""A record of the busy work costs ten times as much as others: a tenth of them is enough."""
+_QUIX_SHARE = 5
+
+
+class Bench:
+    """The broker's address, and inputs that are loaded when a row first asks for them."""
+
+    def __init__(self, broker: KafkaBroker, records: int, runs: int, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._broker_pid = broker.pid
+        self.servers = broker.bootstrap_servers
+        self.records = records
+        self.runs = runs
+        self._loaded: dict[str, Input] = {}
+
+    def around(self) -> Surroundings:
+        """Wait for a quiet machine, if asked to; then look at it."""
+        wait_until_quiet(self._broker_pid, self._patience_s)
+        return Surroundings(self._broker_pid)
+
+    def keyed(self, records: int) -> Input:
+        """An input of the keyed count and the stateless work."""
+        topic = f"input-keyed-{records}"
+        if topic not in self._loaded:
+            self._loaded[topic] = inputs.load_keyed(self.servers, topic, records)
+        return self._loaded[topic]
+
+    def lines(self, lines: int) -> Input:
+        """An input of the word count."""
+        topic = f"input-lines-{lines}"
+        if topic not in self._loaded:
+            self._loaded[topic] = inputs.load_lines(self.servers, topic, lines)
+        return self._loaded[topic]
+
+    def in_turn(self, *chosen: Callable[[], Run]) -> list[dict[str, Any]]:
+        """Let the systems take turns, round by round."""
+        found = []
+        for _ in range(self.runs):
+            for run in chosen:
+                around = self.around()
+                result = run()
+                others = round(around.others(), 2)
+                print(f"  {result.line()}, others {others} cores", flush=True)
+                found.append({**result.as_dict(), "rate": result.rate, "others": others})
+        return found
+
+    def job(self, settings: Mapping[str, str], **options: Any) -> Job:
+        """The keyed count, unless said otherwise."""
+        given = {"work": "count", "source": self.keyed(self.records), **options}
+        return Job(settings=settings, **given)
+
+
+def count(bench: Bench, settings: Mapping[str, str]) -> list[dict[str, Any]]:
+    job = bench.job(settings)
+    return bench.in_turn(
+        partial(systems.headwater, bench.servers, job), partial(systems.java, bench.servers, job)
+    )
+
+
+def count_threads(bench: Bench) -> list[dict[str, Any]]:
+    jobs = [bench.job(systems.AT_LEAST_ONCE, threads=threads) for threads in (1, 2)]
+    return bench.in_turn(
+        *(partial(systems.headwater, bench.servers, job) for job in jobs),
+        *(partial(systems.java, bench.servers, job) for job in jobs),
+    )
+
+
+def count_quix(bench: Bench) -> list[dict[str, Any]]:
+    source = bench.keyed(bench.records // _QUIX_SHARE)
+    cached = bench.job(systems.AT_LEAST_ONCE, source=bench.keyed(bench.records))
+    every = bench.job(_CACHE_0, source=bench.keyed(bench.records))
+
+    def uncached() -> Run:
+        run = systems.headwater(bench.servers, every)
+        return dataclasses.replace(run, system="headwater cache 0")
+
+    return bench.in_turn(
+        partial(systems.headwater, bench.servers, cached),
+        uncached,
+        partial(systems.quixstreams, bench.servers, bench.job(_CACHE_0, source=source)),
+    )
+
+
+def stateless(bench: Bench) -> list[dict[str, Any]]:
+    job = bench.job(systems.AT_LEAST_ONCE, work="stateless", counts=False)
+    chosen = (systems.headwater, systems.java, systems.bare)
+    return bench.in_turn(*(partial(system, bench.servers, job) for system in chosen))
+
+
+def words(bench: Bench) -> list[dict[str, Any]]:
+    job = bench.job(systems.AT_LEAST_ONCE, work="words", source=bench.lines(bench.records // 4))
+    return bench.in_turn(
+        partial(systems.headwater, bench.servers, job), partial(systems.java, bench.servers, job)
+    )
+
+
+def busy(bench: Bench) -> list[dict[str, Any]]:
+    source = bench.keyed(bench.records // _BUSY_SHARE)
+    jobs = [
+        bench.job(systems.AT_LEAST_ONCE, work="busy", source=source, threads=threads, counts=False)
+        for threads in (1, 2)
+    ]
+    return bench.in_turn(*(partial(systems.headwater, bench.servers, job) for job in jobs))
+
+
+def restored(bench: Bench) -> list[dict[str, Any]]:
+    """Restores, by the program that measures only them."""
+    application_id = f"restore-{uuid.uuid4().hex[:8]}"
+    restore.prepare(bench.servers, application_id, bench.records)
+    found = []
+    for _ in range(bench.runs):
+        for name, run in (("headwater", restore.headwater), ("java", restore.java)):
+            around = bench.around()
+            result = run(bench.servers, application_id, bench.records)
+            rate = result["restored"] / result["restore_seconds"]
+            result |= {
+                "system": name,
+                "records": result["restored"],
+                "rate": rate,
+                "cpu_us": result["cpu_seconds"] / result["restored"] * 1e6,
+                "load": os.getloadavg()[0],
+                "others": round(around.others(), 2),
+            }
+            print(f"  {name:<14} {rate:>9,.0f} records/s", flush=True)
+            found.append(result)
+    inputs.delete(bench.servers, application_id)
+    return found
+
+
+def remembered(bench: Bench) -> list[dict[str, Any]]:
+    job = bench.job(_CACHE_0)
+    return memory.compare(bench.servers, job, bench.runs, bench.around)
+
+
+def delayed(bench: Bench, work: str) -> list[dict[str, Any]]:
+    return latency.compare(bench.servers, work, bench.runs, bench.around)
+
+
+GROUPS: dict[str, Callable[[Bench], list[dict[str, Any]]]] = {
+    "count": partial(count, settings=systems.AT_LEAST_ONCE),
+    "count-0": partial(count, settings=_CACHE_0),
+    "count-eos": partial(count, settings=systems.EXACTLY_ONCE),
+    "stateless": stateless,
+    "words": words,
+    "count-quix": count_quix,
+    "restore": restored,
+    "busy": busy,
+    "count-threads": count_threads,
+    "memory": remembered,
+    "latency-stateless": partial(delayed, work="stateless"),
+    "latency-count": partial(delayed, work="count"),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", nargs="+", choices=list(GROUPS), default=list(GROUPS))
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--records", type=int, default=2_000_000)
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=0.0,
+        help="seconds to wait before each run until others leave the machine alone",
+    )
+    options = parser.parse_args()
+    # Ended from outside, we end what we have started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with KafkaBroker() as broker:
+        inputs.await_coordinator(broker.bootstrap_servers)
+        bench = Bench(broker, options.records, options.runs, options.patience)
+        failed = _run(bench, options.rows)
+    print(report.write())
+    return 1 if failed else 0
+
+
+def _run(bench: Bench, groups: Iterable[str]) -> list[str]:
+    """Run the groups; one that fails does not keep the others from running."""
+    failed = []
+    for group in groups:
+        print(f"{group} (load {os.getloadavg()[0]:.1f})", flush=True)
+        try:
+            report.keep(group, GROUPS[group](bench))
+        except (RuntimeError, OSError, AssertionError, KafkaException) as error:
+            failed.append(group)
+            print(f"  failed: {error}", file=sys.stderr, flush=True)
+        report.write()
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

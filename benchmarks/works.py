@@ -1,0 +1,69 @@
+"""The topologies that are measured; the same as in ``benchmarks/java/Yardstick.java``.
+
+    count       group_by_key().count("counts").to_stream().to(output)
+    stateless   filter(key does not end in 0).map_values(upper case).to(output)
+    words       flat_map_values(split at spaces).group_by(word).count("counts").to_stream()
+                .to(output)
+    busy        map_values that costs 50 us of Python .to(output)
+
+Input and output topics come from the environment, because a topology is named by an import path.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from headwater import Serdes, StreamsBuilder
+
+INPUT = os.environ.get("HEADWATER_BENCH_INPUT", "bench-input")
+OUTPUT = os.environ.get("HEADWATER_BENCH_OUTPUT", "bench-output")
+BUSY_S = 50e-6
+
+SUBTOPOLOGIES = {"count": 1, "stateless": 1, "words": 2, "busy": 1}
+STORES = {"count": ("counts",), "words": ("counts",)}
+
+
+def count(builder: StreamsBuilder) -> None:
+    (
+        builder.stream(INPUT, key_serde=Serdes.string, value_serde=Serdes.string)
+        .group_by_key()
+        .count(store="counts")
+        .to_stream()
+        .to(OUTPUT, key_serde=Serdes.string, value_serde=Serdes.long)
+    )
+
+
+def stateless(builder: StreamsBuilder) -> None:
+    (
+        builder.stream(INPUT, key_serde=Serdes.string, value_serde=Serdes.string)
+        .filter(lambda key, _value: not key.endswith("0"))
+        .map_values(str.upper)
+        .to(OUTPUT, key_serde=Serdes.string, value_serde=Serdes.string)
+    )
+
+
+def words(builder: StreamsBuilder) -> None:
+    (
+        builder.stream(INPUT, key_serde=Serdes.string, value_serde=Serdes.string)
+        .flat_map_values(lambda line: line.split(" "))
+        .group_by(lambda _key, word: word, key_serde=Serdes.string, value_serde=Serdes.string)
+        .count(store="counts")
+        .to_stream()
+        .to(OUTPUT, key_serde=Serdes.string, value_serde=Serdes.long)
+    )
+
+
+def _spin(value: str) -> str:
+    until = time.thread_time() + BUSY_S
+    while time.thread_time() < until:
+        pass
+    return value
+
+
+def busy(builder: StreamsBuilder) -> None:
+    (
+        builder.stream(INPUT, key_serde=Serdes.string, value_serde=Serdes.string)
+        .map_values(_spin)
+        .to(OUTPUT, key_serde=Serdes.string, value_serde=Serdes.string)
+    )

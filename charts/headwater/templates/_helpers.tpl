@@ -1,0 +1,67 @@
+{{/* Names, labels and images that several templates use. */}}
+
+{{- define "headwater.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains $name .Release.Name -}}
+{{- printf "%s-operator" (trunc 40 .Release.Name | trimSuffix "-") -}}
+{{- else -}}
+{{- printf "%s-%s-operator" (trunc 26 .Release.Name | trimSuffix "-") $name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Objects that live in no namespace: two releases of one name must not meet. */}}
+{{- define "headwater.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "headwater.fullname" .) -}}
+{{- end -}}
+
+{{- define "headwater.serviceAccount" -}}
+{{- $name := .Values.serviceAccount.name -}}
+{{- if not $name -}}
+{{- $name = ternary (include "headwater.fullname" .) "default" .Values.serviceAccount.create -}}
+{{- end -}}
+{{- if hasPrefix "headwater-worker-" $name -}}
+{{- fail (printf "serviceAccount.name: %s would be held for a worker's; choose another name" $name) -}}
+{{- end -}}
+{{- $name -}}
+{{- end -}}
+
+{{/* Of the operator's pods, and of nothing else. */}}
+{{- define "headwater.selector" -}}
+app.kubernetes.io/name: headwater
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: operator
+{{- end -}}
+
+{{- define "headwater.labels" -}}
+{{ include "headwater.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "headwater.image" -}}
+{{- $image := .Values.image -}}
+{{- $name := $image.repository -}}
+{{- if $image.registry }}{{ $name = printf "%s/%s" $image.registry $name }}{{ end -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" $name $image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $name (default .Chart.AppVersion $image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* For StreamApps that name none: the plain worker of this version, from where the operator's image comes. */}}
+{{- define "headwater.workerImage" -}}
+{{- if .Values.worker.image -}}
+{{- .Values.worker.image -}}
+{{- else -}}
+{{- $name := printf "headwater-worker:%s" .Chart.AppVersion -}}
+{{- if .Values.image.registry }}{{ $name = printf "%s/%s" .Values.image.registry $name }}{{ end -}}
+{{- $name -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,1 @@
+"""The control loop: observe, decide, act. Imports only the pure floor of ``headwater``."""

@@ -1,0 +1,78 @@
+"""The gate before every write: may we still write, and may a test end us here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from headwater import failpoints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater_operator.status import Problem
+
+
+STEPS: Final = (
+    "add_finalizer",
+    "apply_configmaps",
+    "apply_poddisruptionbudgets",
+    "apply_rolebindings",
+    "apply_roles",
+    "apply_serviceaccounts",
+    "create_claim",
+    "create_lease",
+    "create_pod",
+    "create_worker",
+    "delete_claim",
+    "delete_config",
+    "delete_ended_pod",
+    "delete_lease",
+    "delete_leftover",
+    "delete_pod",
+    "delete_worker",
+    "own_claim",
+    "remove_finalizer",
+    "write_spec",
+    "write_status",
+)
+"""Everything that is ever written; ``operator.<step>`` is the fail point right before it."""
+
+
+class OutdatedDecisionError(Exception):
+    """What the decision was made from is no longer so: look and decide afresh."""
+
+
+class HeldUpError(Exception):
+    """One action cannot be carried out now; the others can.
+
+    Attributes:
+        problem: why, and what to do.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+class Gate:
+    """Passed before every write.
+
+    Args:
+        require: raises if this operator does not lead any more.
+    """
+
+    def __init__(self, require: Callable[[], None]) -> None:
+        self._require = require
+
+    def before(self, step: str) -> None:
+        """Make sure that we may write.
+
+        Args:
+            step: what is about to be written: one of :data:`STEPS`.
+
+        Raises:
+            NotLeadingError: nothing may be written any more.
+        """
+        assert step in STEPS, step
+        failpoints.hit(f"operator.{step}")
+        self._require()

@@ -1,0 +1,36 @@
+"""What the control loop does next: pure, values in and values out.
+
+    loop       decide(): observed, memory, now -> Decision
+    observed   what is seen, what is decided        memory     what one run remembers
+    recall     observed -> memory                   limits     how long is waited for what
+    judge      one worker: live, lost, what it holds
+    scene      all workers, topology, plan, failure  failures   which of them are final
+    fleet      which workers there are to be         processes  starts, stops, deletions
+    rolling    whose process is replaced by one of a new revision
+    stores     what stored state is worth
+    placing    which task may be held where now      duties     what is asked of workers
+    writing    the specs to write, in the safe order
+    status     what is reported
+
+May import the pure floor of ``headwater`` and ``actions``.
+"""
+
+from headwater_operator.decide.loop import decide
+from headwater_operator.decide.memory import Memory
+from headwater_operator.decide.observed import (
+    Decision,
+    Intent,
+    Observed,
+    ProcessState,
+    WorkerView,
+)
+
+__all__ = [
+    "Decision",
+    "Intent",
+    "Memory",
+    "Observed",
+    "ProcessState",
+    "WorkerView",
+    "decide",
+]

@@ -1,0 +1,65 @@
+"""Which failures end an application, and which ones time or another start may cure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from headwater import errors
+from headwater.errors import HeadwaterError
+from headwater.model.appstatus import Failure
+from headwater_operator.decide.limits import RESTARTS_MAX
+
+if TYPE_CHECKING:
+    from headwater_operator.decide.judge import Judged
+
+_FINAL: Final = (
+    errors.UserError,
+    errors.RecordError,
+    errors.TopicError,
+    errors.KafkaAuthError,
+    errors.GroupInUseError,
+    errors.OffsetsExpiredError,
+    errors.InstanceRunningError,
+    errors.StoreFormatError,
+    errors.DiskFullError,
+)
+"""Another start would end in the same way: somebody has to do something first."""
+
+_PASSING: Final = (
+    errors.KafkaUnavailableError,
+    errors.FencedError,
+    errors.StoreLockedError,
+    errors.StoreCorruptedError,
+)
+"""Another start may find it gone, however often it was tried before."""
+
+
+def worker_failure(worker: Judged) -> Failure | None:
+    """Return why a worker cannot go on, if its process of this run has said so.
+
+    What a process said before this run of the control loop is not held against the next one.
+    """
+    error = worker.status.error
+    if error is None or worker.status.incarnation != worker.memory.heard:
+        return None
+    return Failure(
+        error=error.error,
+        message=error.message,
+        worker=worker.name,
+        is_final=is_final(error.error, early_deaths=worker.memory.early_deaths),
+    )
+
+
+def is_final(error: str, *, early_deaths: int) -> bool:
+    """Tell whether an application is given up.
+
+    Args:
+        error: a class name; of ``headwater.errors`` or of an exception nobody expected.
+        early_deaths: how often in a row its worker ended soon after its start.
+    """
+    kind = getattr(errors, error, None)
+    if not isinstance(kind, type) or not issubclass(kind, HeadwaterError):
+        return early_deaths >= RESTARTS_MAX
+    if issubclass(kind, _FINAL):
+        return True
+    return not issubclass(kind, _PASSING) and early_deaths >= RESTARTS_MAX

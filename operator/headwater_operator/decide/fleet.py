@@ -1,0 +1,93 @@
+"""Which workers there are to be: who stays, who is drained, who comes back, who is new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headwater.model.cluster import worker_name, worker_ordinal
+from headwater.model.streamapp import ScaleDownPolicy
+from headwater_operator.decide.observed import Intent, ProcessState
+from headwater_operator.decide.stores import usable
+
+if TYPE_CHECKING:
+    from headwater_operator.decide.judge import Judged
+    from headwater_operator.decide.scene import Scene
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """The workers there are to be.
+
+    Attributes:
+        wanted: names of existing workers that are to have a process.
+        unwanted: names of existing workers that are to release everything and end.
+        new: names of workers to create.
+        takes_tasks: whether wanted workers may be given tasks. A worker can be wanted for nothing
+            but its duties: to fence the slots of a lost one, or to carry out a reset.
+    """
+
+    wanted: frozenset[str]
+    unwanted: frozenset[str]
+    new: tuple[str, ...]
+    takes_tasks: bool
+
+
+def plan_fleet(scene: Scene) -> Fleet:
+    """Decide which workers there are to be."""
+    replicas = scene.app.wanted_workers if scene.intent is Intent.RUN else 0
+    count = max(replicas, 1 if _is_hand_needed(scene) else 0)
+    # Where all are to go, none goes first; and a hand is taken from whom there is.
+    removed = frozenset(scene.app.spec.scale_down.workers_to_remove if replicas > 0 else ())
+    candidates = [worker for worker in scene.workers if worker.name not in removed]
+    staying = [worker for worker in candidates if not worker.spec.drain]
+    surplus = len(staying) - count
+    if surplus > 0:
+        staying = sorted(staying, key=lambda each: _leaves_first(scene, each))[surplus:]
+    stay = {worker.name for worker in staying}
+    new: list[str] = []
+    if surplus < 0:
+        drained = [worker for worker in candidates if worker.spec.drain]
+        returning = sorted(drained, key=lambda each: _returns_first(scene, each))[:-surplus]
+        stay |= {worker.name for worker in returning}
+        new = _new_names(scene, -surplus - len(returning), removed)
+    return Fleet(
+        wanted=frozenset(stay),
+        unwanted=frozenset(worker.name for worker in scene.workers) - stay,
+        new=tuple(new),
+        takes_tasks=replicas > 0,
+    )
+
+
+def _is_hand_needed(scene: Scene) -> bool:
+    """Whether a worker is needed although nothing is to be processed."""
+    if scene.owes_fence and scene.app.is_exactly_once:
+        return True
+    return scene.intent is Intent.RESET and not scene.memory.reset_done
+
+
+def _leaves_first(scene: Scene, worker: Judged) -> tuple[bool, int, int]:
+    """Order who is drained: not live before live; by the policy; newest before older."""
+    is_by_state = scene.app.spec.scale_down.policy is ScaleDownPolicy.LEAST_STATE
+    stored = {status.task for status in worker.status.stored}
+    state = len(worker.held | stored) if is_by_state else 0
+    return worker.is_live, state, -worker_ordinal(worker.name)
+
+
+def _returns_first(scene: Scene, worker: Judged) -> tuple[bool, int, int]:
+    """Order who comes back: with a process first, then with most state of use, then the oldest."""
+    stored = usable(scene, worker.status)
+    has_process = worker.view.process is ProcessState.RUNNING
+    return not has_process, -len({*worker.held, *stored}), worker_ordinal(worker.name)
+
+
+def _new_names(scene: Scene, count: int, removed: frozenset[str]) -> list[str]:
+    taken = {worker.name for worker in scene.workers} | removed
+    names: list[str] = []
+    ordinal = 0
+    while len(names) < count:
+        name = worker_name(scene.app.name, ordinal)
+        if name not in taken:
+            names.append(name)
+        ordinal += 1
+    return names

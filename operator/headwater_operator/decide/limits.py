@@ -1,0 +1,48 @@
+"""How long the control loop waits for what, in milliseconds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LOOK_AGAIN_MS: Final = 30_000
+"""Topics and group members are looked up this often."""
+
+LOOK_SOONER_MS: Final = 5_000
+"""The same while foreign members or missing topics keep the application from starting."""
+
+RETRY_DUTY_MS: Final = 1_000
+"""A duty that failed is handed out again after this long."""
+
+FIRST_WAIT_MS: Final = 10_000
+"""Before the first tasks are granted, workers that are still starting are waited for this long."""
+
+START_LIMIT_MS: Final = 60_000
+"""A process that has not reported this long after its start is stopped and started again."""
+
+SILENCE_LIMIT_MS: Final = 60_000
+"""A process whose Lease is stale, and whose slots are fenced, is killed after this long."""
+
+STOP_AGAIN_MS: Final = 10_000
+"""A process that was told to stop and still runs is told again this often."""
+
+HEALTHY_MS: Final = 60_000
+"""A process that lived this long did not die of its start."""
+
+RESTARTS_MAX: Final = 5
+"""After so many early deaths in a row with an error, the application is given up."""
+
+LONGEST_PAUSE_MS: Final = 60_000
+"""Between two starts of the same worker."""
+
+SOON_MS: Final = 100
+"""The next decision after one that did something."""
+
+LATER_MS: Final = 1_000
+"""The next decision after one that did nothing: leases and processes are looked at again."""
+
+
+def pause_ms(early_deaths: int) -> int:
+    """Return how long to wait before a worker is started again: 0, 1 s, 2 s, 4 s ... 60 s."""
+    if early_deaths <= 1:
+        return 0
+    return int(min(LONGEST_PAUSE_MS, 1_000 << min(early_deaths - 2, 16)))

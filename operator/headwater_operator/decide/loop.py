@@ -1,0 +1,98 @@
+"""The decision: one snapshot in, everything to do now out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from headwater.model.duties import DescribeGroup
+from headwater_operator.actions import DeleteWorker, StartWorker, StopWorker, WriteWorkerSpec
+from headwater_operator.decide.fleet import plan_fleet
+from headwater_operator.decide.limits import LATER_MS, SOON_MS
+from headwater_operator.decide.observed import Decision
+from headwater_operator.decide.placing import place
+from headwater_operator.decide.processes import deletions, starts, stops
+from headwater_operator.decide.recall import remember
+from headwater_operator.decide.rolling import is_settled, roll
+from headwater_operator.decide.scene import set_scene
+from headwater_operator.decide.status import app_status
+from headwater_operator.decide.writing import spec_writes
+
+if TYPE_CHECKING:
+    from headwater.model.cluster import WorkerSpec
+    from headwater_operator.actions import Action
+    from headwater_operator.decide.fleet import Fleet
+    from headwater_operator.decide.memory import Memory
+    from headwater_operator.decide.observed import Observed
+    from headwater_operator.decide.scene import Scene
+
+
+def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
+    """Decide what to do now; asked again about the same world, it decides the same.
+
+    Safe to be killed after: whatever was carried out of one decision is seen by the next.
+
+    Args:
+        observed: one snapshot, read just now.
+        memory: what the last decision of this run returned; ``Memory()`` for the first.
+        now_ms: of a clock of this process that never goes back.
+    """
+    scene = set_scene(observed, remember(observed, memory, now_ms), now_ms)
+    if scene.is_replaced:
+        return Decision(
+            actions=(), status=observed.status, memory=scene.memory, again_after_ms=LATER_MS
+        )
+    fleet = plan_fleet(scene)
+    placing = place(scene, fleet)
+    rolled = roll(scene, fleet)
+    writes = spec_writes(scene, fleet, placing)
+    actions: tuple[Action, ...] = (
+        *writes,
+        *stops(scene, fleet, rolled.next),
+        *starts(scene, fleet),
+        *deletions(scene, fleet),
+    )
+    return Decision(
+        actions=actions,
+        status=app_status(scene, placing, writes),
+        memory=_note(scene, fleet, actions),
+        again_after_ms=SOON_MS if actions else LATER_MS,
+        roll=rolled,
+    )
+
+
+def _note(scene: Scene, fleet: Fleet, actions: tuple[Action, ...]) -> Memory:
+    """Remember when the actions of this decision were decided, and who is to leave."""
+    memory, now_ms = scene.memory, scene.now_ms
+    settled = {worker.name for worker in scene.workers if is_settled(scene, worker)}
+    workers = {
+        name: replace(
+            known,
+            leaving_ms=_since(known.leaving_ms, now_ms, is_so=name in fleet.unwanted),
+            unready_ms=_since(known.unready_ms, now_ms, is_so=name not in settled),
+        )
+        for name, known in memory.workers.items()
+    }
+    for action in actions:
+        match action:
+            case StartWorker(worker=name):
+                known = workers.get(name, memory.of(name))
+                workers[name] = replace(known, started_ms=now_ms, stopped_ms=None)
+            case StopWorker(worker=name):
+                workers[name] = replace(workers.get(name, memory.of(name)), stopped_ms=now_ms)
+            case WriteWorkerSpec(spec=spec) if _asks_for_a_look(spec):
+                memory = replace(memory, looked_ms=now_ms)
+            case WriteWorkerSpec() | DeleteWorker():
+                pass
+    return replace(memory, workers=workers)
+
+
+def _since(before_ms: int | None, now_ms: int, *, is_so: bool) -> int | None:
+    """Return since when something is so; ``None`` while it is not."""
+    if not is_so:
+        return None
+    return now_ms if before_ms is None else before_ms
+
+
+def _asks_for_a_look(spec: WorkerSpec) -> bool:
+    return any(isinstance(duty, DescribeGroup) and duty.epoch == spec.epoch for duty in spec.duties)

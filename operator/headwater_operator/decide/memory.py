@@ -1,0 +1,104 @@
+"""What one run of the control loop remembers between decisions; empty at the start of every run.
+
+Everything here can be lost without harm: leases are watched for a full duration again, the group
+and the topics are looked up again, a worker that starts or leaves and a warm-up get their full time
+again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.ids import TaskId
+    from headwater.model.duties import DutyFailed, GroupMember
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerMemory:
+    """What is remembered of one worker. Times are of the control loop's monotonic clock.
+
+    Attributes:
+        lease: holder and renewals of its Lease as last seen; ``None`` when there was none.
+        lease_ms: when the last change of its Lease was seen.
+        started_ms: when its process was started, or first seen; ``None`` while there is none.
+        stopped_ms: when it was last told to stop.
+        ended_ms: when its last end was seen; ``None`` before one was.
+        gone_ms: since when it is not there because its process ended; ``None`` while it is live.
+        live_ms: since when it is live; ``None`` while it is not.
+        heard: the last incarnation that has reported in this run.
+        dead: the last incarnation whose end was seen.
+        early_deaths: how often in a row it ended soon after its start.
+        unready_ms: since when it is not ready; ``None`` while it is.
+        leaving_ms: since when it is to release everything and end; ``None`` while it is not.
+    """
+
+    lease: tuple[str, int] | None = None
+    lease_ms: int = 0
+    started_ms: int | None = None
+    stopped_ms: int | None = None
+    ended_ms: int | None = None
+    gone_ms: int | None = None
+    live_ms: int | None = None
+    heard: str = ""
+    dead: str = ""
+    early_deaths: int = 0
+    unready_ms: int | None = None
+    leaving_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmupMemory:
+    """A warm-up, and when it came nearer to the end last.
+
+    Attributes:
+        lag: the smallest that was seen.
+        progress_ms: when it was first seen.
+    """
+
+    lag: int
+    progress_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The last failure of a kind of duty, and when it was seen."""
+
+    result: DutyFailed
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """The control loop's memory.
+
+    Attributes:
+        workers: by name.
+        members: foreign members of the consumer group; ``None`` before the first answer.
+        partitions: partition counts by topic; ``None`` before the first answer.
+        topic_ids: UUIDs by topic, as far as they are known.
+        delete_retention_ms: of changelogs, as far as it is known.
+        warmups: by worker and task; those that were given up stay here until they are tried again.
+        looked_ms: when the last look-up was handed out; ``None`` before the first.
+        failed: by kind of duty (for fences: and worker), until one of that kind succeeds.
+        answered: ids of the duties whose results have been taken in and still stand in a spec.
+        reset_done: the reset was carried out.
+    """
+
+    workers: Mapping[str, WorkerMemory] = field(default_factory=dict)
+    members: tuple[GroupMember, ...] | None = None
+    partitions: Mapping[str, int] | None = None
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    delete_retention_ms: Mapping[str, int] = field(default_factory=dict)
+    warmups: Mapping[tuple[str, TaskId], WarmupMemory] = field(default_factory=dict)
+    looked_ms: int | None = None
+    failed: Mapping[str, Failed] = field(default_factory=dict)
+    answered: frozenset[str] = frozenset()
+    reset_done: bool = False
+
+    def of(self, worker: str) -> WorkerMemory:
+        """Return what is remembered of a worker; an empty memory if nothing is."""
+        return self.workers.get(worker, WorkerMemory())

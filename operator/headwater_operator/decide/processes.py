@@ -1,0 +1,115 @@
+"""Which workers' processes are to be started, stopped, and which StreamWorkers deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.model.streamapp import Retention
+from headwater_operator.actions import DeleteWorker, Reason, StartWorker, StopHow, StopWorker
+from headwater_operator.decide.limits import (
+    SILENCE_LIMIT_MS,
+    START_LIMIT_MS,
+    STOP_AGAIN_MS,
+    pause_ms,
+)
+from headwater_operator.decide.observed import Intent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater_operator.decide.fleet import Fleet
+    from headwater_operator.decide.judge import Judged
+    from headwater_operator.decide.scene import Scene
+
+
+def starts(scene: Scene, fleet: Fleet) -> Iterator[StartWorker]:
+    """Yield the workers to start: those that are wanted and certainly have no process."""
+    for worker in scene.workers:
+        if worker.name in fleet.wanted and worker.has_ended and _is_time(scene, worker):
+            yield StartWorker(worker=worker.name, reason=Reason.NO_PROCESS)
+    for name in fleet.new:
+        yield StartWorker(worker=name, reason=Reason.WORKER_CREATED)
+
+
+def _is_time(scene: Scene, worker: Judged) -> bool:
+    ended_ms = worker.memory.ended_ms
+    return ended_ms is None or scene.now_ms - ended_ms >= pause_ms(worker.memory.early_deaths)
+
+
+def stops(scene: Scene, fleet: Fleet, outdated: str = "") -> Iterator[StopWorker]:
+    """Yield the workers to stop: drained ones, and those that will never speak again.
+
+    Args:
+        scene: what is known.
+        fleet: which workers there are to be.
+        outdated: the worker whose turn it is to run the new revision; empty for none.
+    """
+    for worker in scene.workers:
+        if worker.has_ended or was_told_just_now(scene, worker):
+            continue
+        if worker.is_silent and _silence_ms(scene, worker) >= _patience_ms(worker):
+            is_known = bool(worker.memory.live_ms or worker.memory.heard)
+            reason = Reason.SILENT if is_known else Reason.NEVER_REPORTED
+            yield StopWorker(worker=worker.name, how=StopHow.AT_ONCE, reason=reason)
+        elif worker.name in fleet.unwanted and _has_let_go(worker):
+            yield StopWorker(worker=worker.name, how=StopHow.GRACEFULLY, reason=Reason.DRAINED)
+        elif worker.name == outdated:
+            yield StopWorker(worker=worker.name, how=StopHow.GRACEFULLY, reason=Reason.NEW_REVISION)
+
+
+def was_told_just_now(scene: Scene, worker: Judged) -> bool:
+    """Whether a worker was told to stop, and has time to do so."""
+    stopped_ms = worker.memory.stopped_ms
+    return stopped_ms is not None and scene.now_ms - stopped_ms < STOP_AGAIN_MS
+
+
+def _has_let_go(worker: Judged) -> bool:
+    """Whether a drained worker holds nothing and says so itself, under the spec that drains it."""
+    if not worker.spec.drain or worker.held or worker.owes_fence:
+        return False
+    return worker.is_silent or worker.status.acknowledged_epoch >= worker.spec.epoch
+
+
+def _silence_ms(scene: Scene, worker: Judged) -> int:
+    """Return for how long its Lease has not been renewed, or how long it has taken to start."""
+    since_ms = max(worker.memory.lease_ms, worker.memory.started_ms or 0)
+    return scene.now_ms - since_ms
+
+
+def _patience_ms(worker: Judged) -> int:
+    duration_ms = worker.view.lease.duration_ms if worker.view.lease is not None else 0
+    # Its slots are fenced first: what it may still do then is harmless, so there is no hurry.
+    return duration_ms + (SILENCE_LIMIT_MS if worker.memory.heard else START_LIMIT_MS)
+
+
+def deletions(scene: Scene, fleet: Fleet) -> Iterator[DeleteWorker]:
+    """Yield the StreamWorkers to delete: retired ones that nobody wants to come back to."""
+    for worker in scene.workers:
+        if worker.name not in fleet.unwanted or not worker.is_retired:
+            continue
+        delete_state = _deletes_state(scene)
+        if delete_state is None:
+            continue
+        yield DeleteWorker(
+            worker=worker.name,
+            delete_state=delete_state,
+            replaces=worker.spec.epoch,
+            reason=Reason.NOT_WANTED,
+        )
+
+
+def _deletes_state(scene: Scene) -> bool | None:
+    """Tell what becomes of a retired worker's state; ``None`` if its StreamWorker is kept too."""
+    retention = scene.app.spec.state.retention
+    match scene.intent:
+        case Intent.RESET:
+            return True if scene.memory.reset_done else None
+        case Intent.DELETE:
+            # Every slot is closed or fenced before the first worker is forgotten.
+            if scene.is_anything_held or scene.owes_fence:
+                return None
+            return retention.when_deleted is Retention.DELETE
+        case Intent.RUN:
+            return True if retention.when_scaled is Retention.DELETE else None
+        case Intent.STOP:
+            return None

@@ -1,0 +1,158 @@
+"""Memory brought up to date with what was observed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from headwater.model.cluster import LAG_UNKNOWN, Role, generation_of
+from headwater.model.duties import (
+    DutyFailed,
+    Fence,
+    GroupDescribed,
+    IdsFenced,
+    ResetDone,
+    TopicsCreated,
+    TopicsDescribed,
+)
+from headwater_operator.decide.judge import judge
+from headwater_operator.decide.limits import HEALTHY_MS
+from headwater_operator.decide.memory import Failed, Memory, WarmupMemory, WorkerMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.ids import TaskId
+    from headwater.model.duties import Duty, DutyResult
+    from headwater_operator.decide.observed import Observed, WorkerView
+
+
+def remember(observed: Observed, memory: Memory, now_ms: int) -> Memory:
+    """Take in what is new: leases that were renewed, processes that came and went, answers."""
+    workers = {
+        view.worker.name: _remember_worker(view, memory, now_ms) for view in observed.workers
+    }
+    warmups = _remember_warmups(observed, memory, now_ms)
+    memory = replace(memory, workers=workers, warmups=warmups)
+    for duty, result in _new_answers(observed, memory):
+        memory = _take_in(memory, duty, result, now_ms)
+    standing = {duty.id for view in observed.workers for duty in view.worker.spec.duties}
+    return replace(memory, answered=memory.answered & standing)
+
+
+def _remember_warmups(
+    observed: Observed, memory: Memory, now_ms: int
+) -> dict[tuple[str, TaskId], WarmupMemory]:
+    """Note which warm-ups have come nearer to the end; those given up are kept for a while."""
+    timeout_ms = observed.app.spec.assignment.warmup_timeout_ms
+    found = {
+        key: known
+        for key, known in memory.warmups.items()
+        if timeout_ms <= now_ms - known.progress_ms < 2 * timeout_ms
+    }
+    for view in observed.workers:
+        name, lags = view.worker.name, _lags(view)
+        for task in view.worker.spec.warmup:
+            lag = lags.get(task, LAG_UNKNOWN)
+            known = memory.warmups.get((name, task))
+            if known is None or lag < known.lag:
+                known = WarmupMemory(lag=lag, progress_ms=now_ms)
+            found[name, task] = known
+    return found
+
+
+def _lags(view: WorkerView) -> dict[TaskId, int]:
+    return {
+        status.task: status.lag
+        for status in view.worker.status.tasks
+        if status.role is not Role.ACTIVE
+    }
+
+
+def failure_key(duty: Duty) -> str:
+    """Return under which name the failure of a duty is remembered."""
+    return f"{duty.KIND} {duty.worker}" if isinstance(duty, Fence) else duty.KIND
+
+
+def _remember_worker(view: WorkerView, memory: Memory, now_ms: int) -> WorkerMemory:
+    is_new = view.worker.name not in memory.workers
+    known = memory.of(view.worker.name)
+    lease = (view.lease.holder, view.lease.renewals) if view.lease is not None else None
+    if is_new or lease != known.lease:
+        known = replace(known, lease=lease, lease_ms=now_ms)
+    incarnation = view.worker.status.incarnation
+    has_ended = view.process.is_proof_of_end
+    if is_new and has_ended:
+        # It ended before this run began, or has never run: there is no early death to count.
+        return replace(known, dead=incarnation, gone_ms=now_ms)
+    if incarnation != known.dead:
+        known = replace(known, heard=incarnation)
+    if has_ended:
+        return _remember_end(known, now_ms)
+    if known.started_ms is None or view.waits_for:
+        # A process has its full time to start from when it can.
+        known = replace(known, started_ms=now_ms)
+    if not judge(view, known, now_ms).is_live:
+        return replace(known, live_ms=None)
+    live_ms = known.live_ms if known.live_ms is not None else now_ms
+    is_healthy = now_ms - live_ms >= HEALTHY_MS
+    return replace(
+        known,
+        live_ms=live_ms,
+        gone_ms=None,
+        early_deaths=0 if is_healthy else known.early_deaths,
+    )
+
+
+def _remember_end(known: WorkerMemory, now_ms: int) -> WorkerMemory:
+    if known.started_ms is None and known.heard in ("", known.dead):
+        return known
+    is_early = known.started_ms is None or now_ms - known.started_ms < HEALTHY_MS
+    return replace(
+        known,
+        dead=known.heard or known.dead,
+        started_ms=None,
+        stopped_ms=None,
+        live_ms=None,
+        ended_ms=now_ms,
+        gone_ms=known.gone_ms if known.gone_ms is not None else now_ms,
+        early_deaths=known.early_deaths + 1 if is_early else 1,
+    )
+
+
+def _new_answers(observed: Observed, memory: Memory) -> Iterator[tuple[Duty, DutyResult]]:
+    """Yield duties of this run whose result was not taken in yet, the oldest first."""
+    found = [
+        (duty, result)
+        for view in observed.workers
+        for duty in view.worker.spec.duties
+        if duty.id not in memory.answered
+        and generation_of(duty.epoch) == observed.generation
+        and (result := view.worker.status.result_of(duty.id)) is not None
+    ]
+    yield from sorted(found, key=lambda pair: pair[0].epoch)
+
+
+def _take_in(memory: Memory, duty: Duty, result: DutyResult, now_ms: int) -> Memory:
+    key = failure_key(duty)
+    failed = {name: failure for name, failure in memory.failed.items() if name != key}
+    memory = replace(memory, failed=failed, answered=memory.answered | {duty.id})
+    match result:
+        case GroupDescribed(members=members):
+            return replace(memory, members=members)
+        case TopicsDescribed(partitions=partitions, topic_ids=ids, delete_retention_ms=kept):
+            return replace(memory, partitions=partitions, topic_ids=ids, delete_retention_ms=kept)
+        case TopicsCreated(partitions=partitions, topic_ids=ids, delete_retention_ms=kept):
+            return replace(
+                memory,
+                partitions={**(memory.partitions or {}), **partitions},
+                topic_ids={**memory.topic_ids, **ids},
+                delete_retention_ms={**memory.delete_retention_ms, **kept},
+            )
+        case ResetDone():
+            return replace(memory, reset_done=True)
+        case IdsFenced():
+            return memory
+        case DutyFailed():
+            failure = Failed(result=result, at_ms=now_ms)
+            return replace(memory, failed={**failed, key: failure})

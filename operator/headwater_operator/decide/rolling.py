@@ -1,0 +1,104 @@
+"""Rolling changes as the decision makes them: who is replaced now, whose topology does not fit.
+
+A new revision asks for new processes (``headwater.model.changes``). One worker at a time gets one,
+the one with the least state first, by the rules of ``headwater_operator.rollout``. Until the last
+has it, the revision before is what counts: its topology is the application's, and a worker of the
+new revision that fails, or whose topology does not fit, stops the roll-out and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater_operator.decide.failures import worker_failure
+from headwater_operator.decide.observed import Intent
+from headwater_operator.decide.processes import was_told_just_now
+from headwater_operator.decide.status import count_tasks, is_ready
+from headwater_operator.rollout import Roll, RollingWorker, plan_roll
+
+if TYPE_CHECKING:
+    from headwater_operator.decide.fleet import Fleet
+    from headwater_operator.decide.judge import Judged
+    from headwater_operator.decide.scene import Scene
+
+
+def roll(scene: Scene, fleet: Fleet) -> Roll:
+    """Decide about a rolling change; an empty roll if there is none."""
+    revision = scene.observed.revision
+    if not revision or scene.intent is not Intent.RUN or not fleet.takes_tasks:
+        return Roll()
+    workers = [
+        _rolling(scene, worker) for worker in _least_first(scene) if worker.name in fleet.wanted
+    ]
+    timeout_ms = scene.app.spec.upgrade.ready_timeout_ms
+    found = plan_roll(revision, workers, ready_timeout_ms=timeout_ms)
+    waits_for = _waits_for(scene, scene.named(found.next))
+    return Roll(outdated=found.outdated, waits_for=waits_for) if waits_for else found
+
+
+def _waits_for(scene: Scene, worker: Judged | None) -> str:
+    """Return what the replacement of a worker has to wait for all the same; empty for nothing."""
+    if worker is None:
+        return ""
+    if was_told_just_now(scene, worker):
+        return f"{worker.name} is not ready yet"
+    tasks = count_tasks(scene)
+    if tasks.running == tasks.total or _problem(scene, worker, is_outdated=True):
+        return ""
+    # The last one that was replaced may not have its tasks back yet.
+    return f"{tasks.running} of {tasks.total} tasks run"
+
+
+def _least_first(scene: Scene) -> list[Judged]:
+    newest_first = scene.workers[::-1]
+    return sorted(newest_first, key=lambda worker: len(worker.held))
+
+
+def _rolling(scene: Scene, worker: Judged) -> RollingWorker:
+    revision = scene.observed.revision
+    is_outdated = worker.view.revision not in ("", revision)
+    unready_ms = worker.memory.unready_ms
+    return RollingWorker(
+        name=worker.name,
+        # One without a process is started as what is wanted.
+        revision=worker.view.revision or revision,
+        is_ready=is_settled(scene, worker),
+        is_covered=_is_covered(scene, worker),
+        problem=_problem(scene, worker, is_outdated=is_outdated),
+        starting_ms=0 if unready_ms is None else scene.now_ms - unready_ms,
+    )
+
+
+def is_settled(scene: Scene, worker: Judged) -> bool:
+    """Whether a worker does all it is to do, so that another one may be replaced."""
+    return (
+        is_ready(worker)
+        and not worker.view.is_stopping
+        and worker.memory.stopped_ms is None
+        and worker.name not in scene.misfits
+    )
+
+
+def _is_covered(scene: Scene, worker: Judged) -> bool:
+    """Whether each task that could have a standby has one that has caught up."""
+    others = [each for each in scene.workers if each.name != worker.name and each.is_live]
+    if scene.plan is None or not others or not scene.app.spec.assignment.standby_replicas:
+        return True
+    copied = {
+        task
+        for other in others
+        for task, status in other.copies.items()
+        if status.caught_up and task in other.spec.standby
+    }
+    return worker.held & frozenset(scene.plan.can_stand_by) <= copied
+
+
+def _problem(scene: Scene, worker: Judged, *, is_outdated: bool) -> str:
+    """Return why a worker's process cannot run; empty if it can, as far as is known."""
+    if misfit := scene.misfits.get(worker.name):
+        return misfit
+    failure = worker_failure(worker)
+    if failure is not None:
+        return f"{failure.error}: {failure.message}"
+    # One that has not begun loses nothing by being replaced.
+    return worker.view.problem or (worker.view.waits_for if is_outdated else "")

@@ -1,0 +1,131 @@
+"""The application's status, from what was seen and from what is being done about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.model.appstatus import AppStatus, TaskCounts
+from headwater.model.cluster import Role
+from headwater.model.lifecycle import ClientState, TaskState
+from headwater_operator.decide.observed import Intent
+from headwater_operator.decide.placing import running_tasks
+
+if TYPE_CHECKING:
+    from headwater_operator.actions import WriteWorkerSpec
+    from headwater_operator.decide.judge import Judged
+    from headwater_operator.decide.placing import Placing
+    from headwater_operator.decide.scene import Scene
+
+
+def app_status(scene: Scene, placing: Placing, writes: tuple[WriteWorkerSpec, ...]) -> AppStatus:
+    """Return what to report."""
+    tasks = count_tasks(scene)
+    state = client_state(scene, tasks)
+    epoch = max((write.spec.epoch for write in writes), default=scene.base_epoch)
+    return AppStatus(
+        state=state,
+        reason=_reason(scene, placing, state, tasks),
+        assignment_epoch=epoch,
+        topology_hash=scene.topology.hash if scene.topology is not None else "",
+        replicas=sum(not worker.has_ended for worker in scene.workers),
+        ready_replicas=sum(is_ready(worker) for worker in scene.workers),
+        tasks=tasks,
+        failure=scene.failure,
+    )
+
+
+def count_tasks(scene: Scene) -> TaskCounts:
+    """Count tasks by what they are doing."""
+    granted = {task for worker in scene.workers for task in worker.spec.active}
+    # Of a task that was granted, somebody else may have to let go: a spec was changed by hand.
+    revoking = {
+        task for worker in scene.workers for task in worker.held if task not in worker.spec.active
+    }
+    running = {
+        status.task
+        for worker in scene.workers
+        if worker.is_live and not worker.owes_fence
+        for status in worker.status.tasks
+        if status.task in worker.spec.active
+        and status.role is Role.ACTIVE
+        and status.state is TaskState.RUNNING
+    } - revoking
+    every = set(scene.plan.tasks) if scene.plan is not None else granted | revoking
+    return TaskCounts(
+        total=len(every),
+        running=len(running),
+        restoring=len(granted - revoking - running),
+        revoking=len(revoking),
+        unassigned=len(every - granted - revoking),
+        standby=_wanted_standbys(scene),
+        caught_up=sum(
+            status.caught_up
+            for worker in scene.workers
+            for task, status in worker.copies.items()
+            if task in worker.spec.standby
+        ),
+        warmup=sum(len(worker.spec.warmup) for worker in scene.workers),
+    )
+
+
+def _wanted_standbys(scene: Scene) -> int:
+    """Count the standbys the StreamApp asks for, whether there are enough workers or not."""
+    tasks = 0 if scene.plan is None else len(scene.plan.can_stand_by)
+    return tasks * scene.app.spec.assignment.standby_replicas
+
+
+def is_ready(worker: Judged) -> bool:
+    """Whether a live worker runs every task it was granted."""
+    granted = set(worker.spec.active)
+    return worker.is_live and (not granted or running_tasks(worker) >= granted)
+
+
+def client_state(scene: Scene, tasks: TaskCounts) -> ClientState:
+    """Return the state of the application in Kafka Streams' words."""
+    is_over = all(worker.has_ended for worker in scene.workers)
+    is_over = is_over and not scene.is_anything_held and not scene.owes_fence
+    if scene.failure is not None and scene.failure.is_final:
+        return ClientState.ERROR if is_over else ClientState.PENDING_ERROR
+    if scene.intent is not Intent.RUN or scene.app.wanted_workers == 0:
+        is_over = is_over and _is_tidy(scene)
+        return ClientState.NOT_RUNNING if is_over else ClientState.PENDING_SHUTDOWN
+    if tasks.total and tasks.running == tasks.total:
+        return ClientState.RUNNING
+    if scene.is_anything_held or scene.owes_fence:
+        return ClientState.REBALANCING
+    return ClientState.CREATED
+
+
+def _is_tidy(scene: Scene) -> bool:
+    """Whether a reset or a deletion has left nothing to do."""
+    if scene.intent is Intent.RESET and not scene.memory.reset_done:
+        return False
+    return scene.intent not in (Intent.RESET, Intent.DELETE) or not scene.workers
+
+
+def _reason(scene: Scene, placing: Placing, state: ClientState, tasks: TaskCounts) -> str:
+    fencing = [worker.name for worker in scene.workers if worker.owes_fence]
+    if scene.failure is not None:
+        return scene.failure.message
+    if fencing:
+        return f"the slots of {' and '.join(fencing)} are being fenced"
+    match state:
+        case ClientState.RUNNING:
+            return f"all {tasks.total} tasks run"
+        case ClientState.NOT_RUNNING:
+            return "stopped: every slot is closed or fenced"
+        case ClientState.PENDING_SHUTDOWN:
+            return "stopping: workers release their tasks and end"
+        case _:
+            return placing.waits_for or _progress(tasks)
+
+
+def _progress(tasks: TaskCounts) -> str:
+    parts = (
+        (tasks.running, "run"),
+        (tasks.restoring, "start or restore"),
+        (tasks.revoking, "are being released"),
+        (tasks.unassigned, "wait for a worker"),
+    )
+    said = ", ".join(f"{count} {what}" for count, what in parts if count)
+    return f"of {tasks.total} tasks {said}"

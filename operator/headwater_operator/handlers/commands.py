@@ -1,0 +1,155 @@
+"""``headwater operator``: the operator as its image starts it.
+
+Every flag can be given as an environment variable (``--lease-name`` as ``HEADWATER_LEASE_NAME``),
+which is how a container is told.
+"""
+# ruff: noqa: PLC0415  # every `headwater` command imports this module: nothing heavy at the top
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.errors import ConfigError, EnvironmentProblemError
+
+if TYPE_CHECKING:
+    import argparse
+
+_PREFIX: Final = "HEADWATER_"
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+_NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_NO_USER: Final = "none"
+
+
+def register(subparsers: Any) -> None:
+    """Add the sub-command."""
+    parser = subparsers.add_parser(
+        "operator",
+        help="run the operator (on Kubernetes)",
+        description="Run StreamApps on a Kubernetes cluster. Several may run: one leads, the "
+        "others stand by.",
+        epilog=f"Options may also be environment variables: --http-port is {_PREFIX}HTTP_PORT.",
+    )
+    scope = parser.add_mutually_exclusive_group()
+    scope.add_argument(
+        "--namespace",
+        action="append",
+        dest="namespaces",
+        metavar="NAME",
+        help="run the StreamApps of this namespace; may be repeated",
+    )
+    scope.add_argument(
+        "--all-namespaces", action="store_true", help="run the StreamApps of all namespaces"
+    )
+    _option(parser, "--worker-image", metavar="IMAGE", help="for StreamApps without spec.image")
+    _option(
+        parser,
+        "--bootstrap-servers",
+        metavar="HOST:PORT,...",
+        help="for StreamApps without spec.kafka.bootstrapServers",
+    )
+    _option(
+        parser,
+        "--worker-user",
+        metavar="UID",
+        default="10001",
+        help="user and group of the workers; none: as image and platform say (default: 10001)",
+    )
+    _option(parser, "--lease-name", metavar="NAME", help="of the Lease that the leader holds")
+    _option(parser, "--lease-namespace", metavar="NAME", help="where that lives")
+    _option(parser, "--pod-name", metavar="NAME", help="the pod that this process runs in")
+    _option(
+        parser,
+        "--lease-seconds",
+        metavar="N",
+        default="15",
+        help="a leader that has been silent for so long is replaced (default: 15, at least 3)",
+    )
+    _option(parser, "--hands", metavar="N", default="4", help="StreamApps seen to at a time")
+    _option(parser, "--http-host", metavar="ADDRESS", default="0.0.0.0", help="where to serve")  # noqa: S104
+    _option(parser, "--http-port", metavar="PORT", default="8080", help="/healthz /readyz /metrics")
+    _option(parser, "--log-level", choices=_LEVELS, default="INFO", help="default: %(default)s")
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="instead of KUBECONFIG")
+    parser.set_defaults(run=run)
+
+
+def _option(parser: argparse.ArgumentParser, flag: str, **options: Any) -> None:
+    variable = _PREFIX + flag.removeprefix("--").upper().replace("-", "_")
+    default = os.environ.get(variable, options.pop("default", ""))
+    parser.add_argument(flag, default=default, **options)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the operator until it is told to stop; return its exit code."""
+    import logging
+    import signal
+
+    try:
+        from headwater_operator.handlers.process import Operator, Options
+        from headwater_operator.kube.election import LEASE_NAME, Terms
+        from headwater_operator.manifests.settings import Installation
+    except ModuleNotFoundError as error:
+        raise EnvironmentProblemError(
+            f"the operator needs {error.name}: pip install 'headwater[operator]'"
+        ) from error
+    logging.basicConfig(
+        level=arguments.log_level,
+        format="%(asctime)s %(levelname)-7s %(name)s %(message)s",
+        stream=sys.stderr,
+    )
+    logging.getLogger("kopf").setLevel("WARNING")
+    lease_ms = _number("--lease-seconds", arguments.lease_seconds, at_least=3) * 1000
+    operator = Operator(
+        Options(
+            lease_namespace=arguments.lease_namespace or _own_namespace(),
+            namespaces=_namespaces(arguments),
+            lease_name=arguments.lease_name or LEASE_NAME,
+            place=arguments.pod_name,
+            installation=Installation(
+                worker_image=arguments.worker_image,
+                bootstrap_servers=arguments.bootstrap_servers,
+                user_id=_user(arguments.worker_user),
+            ),
+            terms=Terms(
+                lease_ms=lease_ms, renew_ms=lease_ms * 2 // 3, retry_ms=min(2_000, lease_ms // 6)
+            ),
+            http_host=arguments.http_host,
+            http_port=_number("--http-port", arguments.http_port, at_least=0),
+            hands=_number("--hands", arguments.hands, at_least=1),
+            kubeconfig=arguments.kubeconfig,
+        )
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: operator.stop())
+    return operator.run()
+
+
+def _namespaces(arguments: argparse.Namespace) -> tuple[str, ...]:
+    if arguments.all_namespaces:
+        return ()
+    named = arguments.namespaces or os.environ.get(f"{_PREFIX}WATCH_NAMESPACES", "").split(",")
+    found = tuple(name.strip() for name in named if name.strip())
+    if not found:
+        raise ConfigError(
+            "say whose StreamApps to run: --namespace NAME (may be repeated) or --all-namespaces"
+        )
+    return found
+
+
+def _own_namespace() -> str:
+    try:
+        return _NAMESPACE_FILE.read_text(encoding="ascii").strip()
+    except OSError:
+        return "default"
+
+
+def _user(text: str) -> int | None:
+    return None if text == _NO_USER else _number("--worker-user", text, at_least=1)
+
+
+def _number(flag: str, text: str, *, at_least: int) -> int:
+    if not text.isdigit() or int(text) < at_least:
+        raise ConfigError(f"{flag}: expected a number, at least {at_least}, got {text!r}")
+    return int(text)

@@ -1,0 +1,79 @@
+"""The operator's own numbers for Prometheus. Labels are bounded: no task, no worker, no app."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_PREFIX: Final = "headwater_operator"
+
+
+class Metrics:
+    """All numbers of one operator process."""
+
+    def __init__(self) -> None:
+        self.registry: Final = CollectorRegistry()
+        """What is scraped."""
+        self.reconciles: Final = Histogram(
+            f"{_PREFIX}_reconcile_duration_seconds",
+            "Rounds of observe, decide, act for one StreamApp, by how they ended.",
+            ("result",),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        """Rounds, by result: acted, idle, held_up, outdated, error."""
+        self.looks: Final = Counter(
+            f"{_PREFIX}_looks_total",
+            "Decisions from what was known, without a look at the API server.",
+            registry=self.registry,
+        )
+        """Decisions that read nothing."""
+        self.actions: Final = Counter(
+            f"{_PREFIX}_actions_total",
+            "What was done to workers, by reason.",
+            ("reason",),
+            registry=self.registry,
+        )
+        """Actions, by reason."""
+        self.calls: Final = Counter(
+            f"{_PREFIX}_api_requests_total",
+            "Requests to the API server, by verb, kind and HTTP status (0: no answer).",
+            ("verb", "resource", "code"),
+            registry=self.registry,
+        )
+        """Requests to the API server."""
+        self.apps: Final = Gauge(
+            f"{_PREFIX}_streamapps",
+            "StreamApps, by whether they are ready.",
+            ("ready",),
+            registry=self.registry,
+        )
+        """StreamApps by readiness."""
+        self.leading: Final = Gauge(
+            f"{_PREFIX}_leading", "1 while this operator leads.", registry=self.registry
+        )
+        """Whether this operator leads."""
+        self.generation: Final = Gauge(
+            f"{_PREFIX}_generation",
+            "Generation of this operator's leadership.",
+            registry=self.registry,
+        )
+        """Of the leadership."""
+
+    def count_call(self, verb: str, plural: str, status: int) -> None:
+        """Count a request to the API server."""
+        self.calls.labels(verb, plural, str(status)).inc()
+
+    def watch_queue(self, depth: Callable[[], float], late_s: Callable[[], float]) -> None:
+        """Show how many StreamApps wait, and for how long the first of them has."""
+        for name, text, value in (
+            ("queue_depth", "StreamApps that wait for a round.", depth),
+            ("queue_late_seconds", "How long the StreamApp due longest has been waiting.", late_s),
+        ):
+            gauge = Gauge(f"{_PREFIX}_{name}", text, registry=self.registry)
+            gauge.set_function(value)

@@ -1,0 +1,83 @@
+"""What keeps pods and claims from being ready, where their status does not say it: their Events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from headwater_operator.kube.api import EVENTS
+from headwater_operator.kube.errors import KubeApiError
+from headwater_operator.observe.pods import NO_VOLUME
+from headwater_operator.status import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from headwater_operator.kube.api import KubeApi
+    from headwater_operator.views import AppView
+
+_NEXT_STEP: Final[Mapping[str, tuple[str, str]]] = {
+    # The Event's reason: our reason, and what to do.
+    "FailedMount": (
+        "VolumeUnavailable",
+        "create the Secret, ConfigMap or volume that is missing; the pod goes on by itself",
+    ),
+    "FailedAttachVolume": (
+        "VolumeUnavailable",
+        "see to the volume or its node; the pod goes on by itself",
+    ),
+    "ProvisioningFailed": (
+        "VolumeNotProvisioned",
+        "create the storage class, or correct spec.state.storageClassName and delete the claim",
+    ),
+    "FailedBinding": (
+        "VolumeNotProvisioned",
+        "name spec.state.storageClassName and delete the claim, or make a class the default",
+    ),
+    "FailedCreatePodSandBox": ("NodeProblem", "see to the node's container runtime or network"),
+}
+
+
+def pod_problems(view: AppView, *, has_waited: bool) -> tuple[list[Problem], list[Problem]]:
+    """Return what the pods say that keeps them from starting, and what of it others know better.
+
+    Args:
+        view: the application.
+        has_waited: some pods have been waiting for so long that their volumes should be there.
+    """
+    found = [pod.problem for _, pod in sorted(view.pods.items()) if pod.problem is not None]
+    volumes = [problem for problem in found if problem.reason == NO_VOLUME]
+    certain = [problem for problem in found if problem.reason != NO_VOLUME]
+    return certain, volumes if has_waited else []
+
+
+def event_problems(api: KubeApi, view: AppView, workers: frozenset[str]) -> Iterator[Problem]:
+    """Yield why workers wait, as far as Events about their pods and claims tell.
+
+    Args:
+        api: the API server.
+        view: the application.
+        workers: those whose containers have been waiting for some time.
+    """
+    for worker in sorted(workers):
+        pod, claim = view.pods.get(worker), view.claims.get(worker)
+        about = [pod.uid] if pod is not None else []
+        if claim is not None and not claim.is_bound:
+            about.append(claim.uid)
+        for uid in about:
+            yield from _about(api, view.owner.namespace, worker, uid)
+
+
+def _about(api: KubeApi, namespace: str, worker: str, uid: str) -> Iterator[Problem]:
+    try:
+        events = api.list(EVENTS, namespace, fields=f"involvedObject.uid={uid}")
+    except KubeApiError:
+        return  # not being allowed to look is no reason to stop
+    newest: dict[str, tuple[str, str]] = {}
+    for event in events:
+        reason = str(event.get("reason") or "")
+        at = str(event.get("lastTimestamp") or event.get("eventTime") or "")
+        if reason in _NEXT_STEP and at >= newest.get(reason, ("", ""))[0]:
+            newest[reason] = (at, str(event.get("message") or reason))
+    for reason, (_, said) in sorted(newest.items()):
+        ours, next_step = _NEXT_STEP[reason]
+        yield Problem(reason=ours, message=f"{worker}: {said}; {next_step}")

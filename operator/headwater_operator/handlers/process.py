@@ -1,0 +1,260 @@
+"""The operator's process: stands by for the Lease, leads, and ends when it no longer may.
+
+    STANDING BY ──Lease──► LEADING ──told to stop──► Lease given back, exit code 0
+                              └──────Lease lost──► exit at once, exit code 70
+
+It never stops leading and goes on: whatever a thread of it was about to write dies with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from headwater import failpoints
+from headwater_operator.handlers.http import HttpServer
+from headwater_operator.handlers.leases import LeaseBook
+from headwater_operator.handlers.metrics import Metrics
+from headwater_operator.handlers.queue import WorkQueue
+from headwater_operator.handlers.reconcile import NEVER, Reconciler
+from headwater_operator.handlers.sweep import SWEEP_MS, Sweep
+from headwater_operator.handlers.watching import Watches
+from headwater_operator.kube.client import KubeClient
+from headwater_operator.kube.clock import boot_ms
+from headwater_operator.kube.election import (
+    LEASE_NAME,
+    Election,
+    NotLeadingError,
+    Standing,
+    Terms,
+)
+from headwater_operator.kube.errors import KubeApiError
+from headwater_operator.manifests.settings import Installation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headwater_operator.handlers.leases import Key
+
+log = logging.getLogger(__name__)
+
+EXIT_LOST: Final = 70
+"""The Lease was lost."""
+
+_POLL_MS: Final = 2_000
+_RETRY_MS: Final = 2_000
+_AFTER_BUG_MS: Final = 5_000
+_STALLED_MS: Final = 120_000
+_SILENT_MS: Final = 60_000
+_STOP_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the operator was told at its start.
+
+    Attributes:
+        lease_namespace: where its Lease lives.
+        namespaces: whose StreamApps it runs; empty for all.
+        lease_name: of its Lease.
+        place: what can hold one operator process at a time: the pod's name.
+        installation: defaults for StreamApps.
+        terms: durations of the election.
+        http_host: where probes and metrics are served.
+        http_port: 0 picks a free one.
+        hands: how many StreamApps are seen to at the same time.
+        kubeconfig: this file instead of the environment.
+    """
+
+    lease_namespace: str
+    namespaces: tuple[str, ...] = ()
+    lease_name: str = LEASE_NAME
+    place: str = ""
+    installation: Installation = field(default_factory=Installation)
+    terms: Terms = field(default_factory=Terms)
+    http_host: str = "0.0.0.0"  # noqa: S104 - a pod's probes come from outside
+    http_port: int = 8080
+    hands: int = 4
+    kubeconfig: Path | None = None
+
+
+class Operator:
+    """One operator process.
+
+    Args:
+        options: what it was told.
+
+    Raises:
+        ApiUnavailableError: nothing says where the API server is.
+        ConfigError: the port cannot be used.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._namespaces: tuple[str | None, ...] = options.namespaces or (None,)
+        self._metrics = Metrics()
+        api = KubeClient.from_environment(options.kubeconfig, observe_call=self._metrics.count_call)
+        self._election = Election(
+            api,
+            options.lease_namespace,
+            place=options.place,
+            name=options.lease_name,
+            terms=options.terms,
+        )
+        self._stop = threading.Event()
+        self._queue: WorkQueue[Key] = WorkQueue(boot_ms)
+        self._metrics.watch_queue(
+            lambda: float(len(self._queue)), lambda: self._queue.late_ms() / 1000
+        )
+        self._leases = LeaseBook(api, self._namespaces, boot_ms)
+        self._reconciler = Reconciler(
+            api, self._election, self._leases, options.installation, self._metrics
+        )
+        self._sweep = Sweep(api, self._namespaces, self._reconciler, self._queue.add)
+        self._watches = Watches(self._namespaces, self._heard, options.kubeconfig)
+        self._threads: list[threading.Thread] = []
+        self._is_leading = False
+        self._turned_ms = boot_ms()
+        self._http = HttpServer(
+            options.http_host,
+            options.http_port,
+            self._metrics.registry,
+            sickness=self._sickness,
+            obstacle=self._obstacle,
+        )
+
+    @property
+    def http_port(self) -> int:
+        """Where probes and metrics are served."""
+        return self._http.port
+
+    def stop(self) -> None:
+        """Ask the process to end; from any thread or signal handler."""
+        self._stop.set()
+
+    def run(self) -> int:
+        """Stand by, lead, and end; return the exit code."""
+        log.info("operator %s stands by", self._election.identity)
+        while not self._stop.is_set():
+            self._turned_ms = boot_ms()
+            self._turn()
+            self._stop.wait(self._options.terms.retry_ms / 1000)
+        self._end()
+        return 0
+
+    def _turn(self) -> None:
+        try:
+            standing = self._election.step()
+        except KubeApiError as error:
+            log.warning("the Lease could not be seen to: %s", error)
+            standing = self._election.standing
+        match standing:
+            case Standing.LOST:
+                self._lost(self._election.why_lost)
+            case Standing.LEADING if not self._is_leading:
+                self._lead()
+            case Standing.LEADING | Standing.WAITING:
+                pass
+        if self._is_leading and not self._watches.is_alive and self._watches.error:
+            self._lost(f"the watches have ended: {self._watches.error}")
+
+    def _lost(self, why: str) -> None:
+        # At once, and without any clean-up: somebody else may lead already.
+        log.error("ending: %s", why)
+        logging.shutdown()
+        os._exit(EXIT_LOST)
+
+    def _lead(self) -> None:
+        self._is_leading = True
+        generation = self._election.generation
+        log.info("operator %s leads, generation %d", self._election.identity, generation)
+        self._metrics.leading.set(1)
+        self._metrics.generation.set(generation)
+        failpoints.hit("operator.leads")
+        for name, work in (
+            ("leases", self._poll),
+            ("sweep", self._sweep_on),
+            *((f"hand-{number}", self._work) for number in range(self._options.hands)),
+        ):
+            thread = threading.Thread(target=work, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _end(self) -> None:
+        log.info("told to stop")
+        self._queue.close()
+        if self._is_leading:
+            self._watches.stop(_STOP_S)
+            for thread in self._threads:
+                thread.join(_STOP_S)
+        try:
+            self._election.release()
+        except KubeApiError as error:
+            log.warning("the Lease could not be given back: %s", error)
+        self._http.close()
+
+    # -- threads of a leader ---------------------------------------------------------------------
+
+    def _heard(self, key: Key) -> None:
+        self._reconciler.changed(key)
+        self._queue.add(key)
+
+    def _poll(self) -> None:
+        while not self._stop.wait(_POLL_MS / 1000):
+            try:
+                self._leases.poll()
+            except KubeApiError as error:
+                log.warning("Leases could not be read: %s", error)
+
+    def _sweep_on(self) -> None:
+        is_watching = False
+        while not self._stop.is_set():
+            try:
+                self._sweep.run()
+            except KubeApiError as error:
+                log.warning("nothing could be listed: %s", error)
+                self._stop.wait(_RETRY_MS / 1000)
+                continue
+            if not is_watching:
+                # Only now is it known which application ids are in use, and that the kinds exist.
+                is_watching = True
+                self._watches.start()
+            self._stop.wait(random.uniform(0.9, 1.1) * SWEEP_MS / 1000)  # noqa: S311
+
+    def _work(self) -> None:
+        while (key := self._queue.take()) is not None:
+            pause_ms = _AFTER_BUG_MS
+            try:
+                pause_ms = self._reconciler.step(key)
+            except NotLeadingError as error:
+                self._lost(str(error))
+            except Exception:
+                # One StreamApp that we have a mistake about must not take the others down.
+                log.exception("%s/%s: an unexpected error; trying again", *key)
+            finally:
+                self._queue.done(key)
+            if pause_ms != NEVER:
+                self._queue.add(key, pause_ms)
+
+    # -- probes ----------------------------------------------------------------------------------
+
+    def _sickness(self) -> str:
+        silent_ms = boot_ms() - self._turned_ms
+        if silent_ms > _SILENT_MS:
+            return f"the main loop has not turned for {silent_ms // 1000} s"
+        if not self._is_leading:
+            return ""
+        dead = [thread.name for thread in self._threads if not thread.is_alive()]
+        if dead:
+            return f"threads have ended: {' '.join(dead)}"
+        late_ms = self._queue.late_ms()
+        if late_ms > _STALLED_MS:
+            return f"a StreamApp has been waiting for {late_ms // 1000} s"
+        return ""
+
+    def _obstacle(self) -> str:
+        return "stopping" if self._stop.is_set() else ""

@@ -1,0 +1,479 @@
+"""One round for one StreamApp: observe, decide, write what is intended, act.
+
+    look   decide from what was read last and from newer Leases; nothing is written
+    round  read everything anew, decide, write the status, act
+
+A look that would do something is followed by a round, so everything that is written was decided
+from what was read a moment before. A round may be killed anywhere: nothing is kept but memory that
+can be lost without harm.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from headwater.errors import SpecError
+from headwater.model.appstatus import AppStatus, ConditionStatus, ConditionType
+from headwater.model.lifecycle import ClientState
+from headwater_operator.act.events import Herald
+from headwater_operator.act.gate import Gate, HeldUpError, OutdatedDecisionError
+from headwater_operator.act.upkeep import Upkeep
+from headwater_operator.act.workers import Actor
+from headwater_operator.actions import StartWorker, describe_action
+from headwater_operator.decide import Memory, decide
+from headwater_operator.handlers.intent import operation_of
+from headwater_operator.handlers.names import AppName, clash, name_of
+from headwater_operator.handlers.problems import event_problems, pod_problems
+from headwater_operator.handlers.removal import remove
+from headwater_operator.kube.clock import boot_ms, hours_since_1970, whole_time
+from headwater_operator.kube.election import NotLeadingError
+from headwater_operator.kube.errors import ApiUnavailableError, KubeApiError
+from headwater_operator.manifests.names import pod_selector
+from headwater_operator.observe.snapshot import Observer
+from headwater_operator.rollout import Roll
+from headwater_operator.status import Facts, Problem, full_status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from headwater_operator.actions import Action
+    from headwater_operator.decide import Decision
+    from headwater_operator.handlers.leases import Key, LeaseBook
+    from headwater_operator.handlers.metrics import Metrics
+    from headwater_operator.kube.api import KubeApi
+    from headwater_operator.kube.election import Election
+    from headwater_operator.manifests.settings import Installation
+    from headwater_operator.views import AppView
+
+log = logging.getLogger(__name__)
+
+NEVER: Final = -1
+"""Instead of a pause: nothing is to be done until somebody says otherwise."""
+
+_SOON_MS: Final = 100
+_LOOK_MS: Final = 2_000
+"""Between two looks: Leases are not read more often."""
+_HELD_UP_MS: Final = 2_000
+_PAUSED_MS: Final = 30_000
+_INVALID_MS: Final = 10_000
+_REMOVAL_MS: Final = 1_000
+_FIRST_RETRY_MS: Final = 250
+_LAST_RETRY_MS: Final = 30_000
+_ASK_AGAIN_MS: Final = 10_000
+"""A container that has been waiting for so long is asked about, and again after so long."""
+
+
+@dataclass(slots=True)
+class App:
+    """What one operator process remembers of one StreamApp; all of it can be lost.
+
+    Attributes:
+        upkeep: what was applied.
+        memory: of the decision.
+        view: what was read last.
+        status: what was written or found last.
+        is_dirty: something may have changed since.
+        refused: what the API server refused in the last round.
+        held_up: why actions of the last round could not be carried out.
+        asked: what asking about containers that wait has told.
+        failures: rounds in a row that ended with an error.
+        waiting_since: by worker, since when its container has been waiting.
+        asked_ms: when containers that wait were asked about.
+        unsettled_since: since when not all tasks run; ``None`` while they do.
+        tidied: revisions that were kept when old ones were deleted last.
+    """
+
+    upkeep: Upkeep
+    memory: Memory = field(default_factory=Memory)
+    view: AppView | None = None
+    status: AppStatus = field(default_factory=AppStatus)
+    is_dirty: bool = True
+    refused: tuple[Problem, ...] = ()
+    held_up: tuple[Problem, ...] = ()
+    asked: tuple[Problem, ...] = ()
+    failures: int = 0
+    waiting_since: dict[str, int] = field(default_factory=dict)
+    asked_ms: int = 0
+    unsettled_since: int | None = None
+    tidied: set[str] = field(default_factory=set)
+
+
+class Reconciler:
+    """Sees to StreamApps. Each is in one pair of hands at a time; several may be at once.
+
+    Args:
+        api: the API server.
+        election: under which it may write.
+        leases: signs of life, and the clock of the decisions.
+        installation: defaults of this installation.
+        metrics: numbers.
+        now_ms: a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        election: Election,
+        leases: LeaseBook,
+        installation: Installation,
+        metrics: Metrics,
+        now_ms: Callable[[], int] = boot_ms,
+    ) -> None:
+        self._api = api
+        self._election = election
+        self._leases = leases
+        self._installation = installation
+        self._metrics = metrics
+        self._now_ms = now_ms
+        self._gate = Gate(election.require)
+        self._observer = Observer(api, installation, now_ms)
+        self._guard = threading.Lock()
+        self._apps: dict[Key, App] = {}
+        self._names: dict[Key, AppName] = {}
+
+    # -- what others say and ask -----------------------------------------------------------------
+
+    def changed(self, key: Key) -> None:
+        """Hear that something about a StreamApp may have changed: the next step reads it anew."""
+        self._app(key).is_dirty = True
+
+    def known(self) -> Mapping[Key, AppView | None]:
+        """Return what was read last of every StreamApp."""
+        with self._guard:
+            return {key: app.view for key, app in self._apps.items()}
+
+    def learn_names(self, views: Mapping[Key, AppView]) -> None:
+        """Hear of all StreamApps there are, so that no two of them are one application."""
+        found = {key: name for key, view in views.items() if (name := name_of(view)) is not None}
+        with self._guard:
+            self._names = found
+
+    def read(self, manifest: dict[str, object]) -> AppView:
+        """Return a StreamApp without what belongs to it, from its manifest."""
+        return self._observer.read_app(manifest)
+
+    # -- a step ----------------------------------------------------------------------------------
+
+    def step(self, key: Key) -> int:
+        """Do the next thing for one StreamApp.
+
+        Returns:
+            after how many milliseconds to come back, or :data:`NEVER`.
+
+        Raises:
+            NotLeadingError: this operator has to end.
+        """
+        app = self._app(key)
+        again_ms = self._look(key, app)
+        if again_ms is not None:
+            self._metrics.looks.inc()
+            return again_ms
+        began_ms = self._now_ms()
+        result, again_ms = self._tried(key, app)
+        seconds = (self._now_ms() - began_ms) / 1000
+        self._metrics.reconciles.labels(result).observe(seconds)
+        return again_ms
+
+    def _tried(self, key: Key, app: App) -> tuple[str, int]:
+        """Go a round, whatever becomes of it; return how it ended, and the pause."""
+        try:
+            result, again_ms = self._round(key, app)
+        except NotLeadingError:
+            raise
+        except OutdatedDecisionError as outdated:
+            log.info("%s/%s: deciding afresh: %s", *key, outdated)
+            app.is_dirty = True
+            return "outdated", _SOON_MS
+        except (KubeApiError, SpecError) as error:
+            app.is_dirty = True
+            app.failures += 1
+            log.warning("%s/%s: %s", *key, error)
+            retry_ms = min(_LAST_RETRY_MS, _FIRST_RETRY_MS << min(app.failures, 10))
+            if isinstance(error, ApiUnavailableError):
+                return "error", max(retry_ms, int(error.retry_after_s * 1000))
+            app.refused = (Problem(reason="ReconcileError", message=_refused(error)),)
+            self._say_what_is_wrong(app)
+            return "error", retry_ms
+        app.failures, app.refused = 0, ()
+        return result, again_ms
+
+    def _say_what_is_wrong(self, app: App) -> None:
+        """Report what the API server has refused, if it takes at least that."""
+        view = app.view
+        if view is None or view.is_deleting:
+            return
+        try:
+            self._report(app, view, self._facts(app, view, app.status, Roll()))
+        except (KubeApiError, OutdatedDecisionError) as error:
+            log.warning("%s/%s: no status: %s", view.owner.namespace, view.owner.name, error)
+
+    # -- look ------------------------------------------------------------------------------------
+
+    def _look(self, key: Key, app: App) -> int | None:
+        """Decide without reading anything; return the pause, ``None`` if a round is due."""
+        view = app.view
+        if app.is_dirty or view is None or view.app is None:
+            return None
+        if view.is_deleting or view.is_paused or self._is_to_ask(app):
+            return None
+        view = self._allowed(key, view.with_leases(self._leases.of(key)))
+        decision = self._decided(app, view)
+        if decision.actions:
+            return None
+        facts = self._facts(app, view, decision.status, decision.roll)
+        if self._status(app, view, facts, ()) != app.status:
+            return None
+        app.memory = decision.memory
+        return max(decision.again_after_ms, _LOOK_MS)
+
+    def _is_to_ask(self, app: App) -> bool:
+        return self._has_waited(app) and self._now_ms() - app.asked_ms >= _ASK_AGAIN_MS
+
+    def _has_waited(self, app: App) -> bool:
+        now_ms = self._now_ms()
+        return any(now_ms - since >= _ASK_AGAIN_MS for since in app.waiting_since.values())
+
+    # -- round -----------------------------------------------------------------------------------
+
+    def _round(self, key: Key, app: App) -> tuple[str, int]:
+        # Before reading: what changes meanwhile is read again.
+        app.is_dirty = False
+        view = self._observer.look(*key)
+        if view is None or (view.is_deleting and not view.has_finalizer):
+            self._forget(key)
+            return "gone", NEVER
+        app.view, app.status = view, view.status
+        with self._guard:
+            if (name := name_of(view)) is not None:
+                self._names[key] = name
+        if view.is_deleting:
+            return self._remove(app, view)
+        if not view.has_finalizer:
+            app.upkeep.add_finalizer(view)
+            app.is_dirty = True
+            return "acted", _SOON_MS
+        if view.is_paused:
+            self._report(app, view, self._facts(app, view, view.status, Roll()))
+            return "paused", _PAUSED_MS
+        view = self._allowed(key, view)
+        if view.app is None:
+            status = replace(view.status, state=ClientState.CREATED, reason="nothing runs yet")
+            self._report(app, view, self._facts(app, view, status, Roll()))
+            return "invalid", _INVALID_MS
+        return self._act(app, view)
+
+    def _allowed(self, key: Key, view: AppView) -> AppView:
+        """Stop a StreamApp that must not run beside an older one."""
+        with self._guard:
+            problem = clash(key, self._names)
+        if problem is None or view.app is None:
+            return view
+        stopped = replace(view.app, spec=replace(view.app.spec, suspend=True))
+        return replace(view, app=stopped, spec_problem=problem)
+
+    def _decided(self, app: App, view: AppView) -> Decision:
+        observed = view.observed(self._election.generation, hour=hours_since_1970())
+        return decide(observed, app.memory, self._leases.now_ms())
+
+    def _act(self, app: App, view: AppView) -> tuple[str, int]:
+        assert view.app is not None
+        if view.highest_generation > self._election.generation:
+            # Written under a Lease that was deleted since, or by hand: we do lead.
+            generation = self._election.raise_generation(view.highest_generation)
+            self._metrics.generation.set(generation)
+        if view.status.failure is not None and view.status.observed_generation != view.generation:
+            # It was given up, and has been changed: what was said before is not held against it.
+            app.memory = Memory()
+        decision = self._decided(app, view)
+        app.memory = decision.memory
+        self._ask_about_waiting(app, view)
+        facts = self._facts(app, view, decision.status, decision.roll)
+        self._report(app, view, facts, decision.actions)
+        app.upkeep.keep_claims(view)
+        app.upkeep.delete_leftovers(view)
+        app.upkeep.ensure_leases(view)
+        app.held_up = ()
+        if not decision.actions:
+            self._tidy(app, view)
+            return "idle", decision.again_after_ms
+        app.is_dirty = True
+        app.held_up = self._carry_out(app, view, decision.actions)
+        return ("held_up", _HELD_UP_MS) if app.held_up else ("acted", _SOON_MS)
+
+    def _tidy(self, app: App, view: AppView) -> None:
+        """Forget the revisions that nobody runs or goes back to, once after every change."""
+        revision = app.status.revision
+        keep = {view.revision, revision.current, revision.update, revision.last_stable}
+        keep |= {pod.revision for pod in view.pods.values()}
+        if app.tidied != keep:
+            app.upkeep.delete_old_configs(view, frozenset(keep))
+            app.tidied = keep
+
+    def _carry_out(
+        self, app: App, view: AppView, actions: tuple[Action, ...]
+    ) -> tuple[Problem, ...]:
+        actor = Actor(self._api, self._gate, view, self._installation)
+        herald = self._herald(view)
+        held_up: list[Problem] = []
+        for action in actions:
+            log.info("%s/%s: %s", view.owner.namespace, view.owner.name, describe_action(action))
+            try:
+                if isinstance(action, StartWorker):
+                    app.upkeep.share(view, self._now_ms())
+                news = actor.carry_out(action)
+            except HeldUpError as error:
+                held_up.append(error.problem)
+                continue
+            self._metrics.actions.labels(action.reason.name).inc()
+            if news is not None:
+                herald.tell(news)
+        return tuple(held_up)
+
+    def _remove(self, app: App, view: AppView) -> tuple[str, int]:
+        waits_for = remove(self._api, self._gate, app.upkeep, view)
+        app.is_dirty = True
+        if not waits_for:
+            return "acted", _SOON_MS
+        going = replace(
+            view.status,
+            state=ClientState.PENDING_SHUTDOWN,
+            reason=waits_for,
+            failure=None,
+            operation=None,
+        )
+        self._report(app, view, self._facts(app, view, going, Roll()))
+        return "removing", _REMOVAL_MS
+
+    # -- what is reported ------------------------------------------------------------------------
+
+    def _ask_about_waiting(self, app: App, view: AppView) -> None:
+        """Find out why containers wait, if they have for some time."""
+        now_ms = self._now_ms()
+        waiting = {worker for worker, pod in view.pods.items() if pod.waits_for}
+        app.waiting_since = {
+            worker: app.waiting_since.get(worker, now_ms) for worker in sorted(waiting)
+        }
+        if self._is_to_ask(app):
+            app.asked_ms = now_ms
+            app.asked = tuple(event_problems(self._api, view, frozenset(waiting)))
+        elif not waiting:
+            app.asked = ()
+
+    def _facts(self, app: App, view: AppView, decided: AppStatus, roll: Roll) -> Facts:
+        now_ms = self._leases.now_ms()
+        if decided.state is ClientState.RUNNING:
+            app.unsettled_since = None
+        elif app.unsettled_since is None:
+            app.unsettled_since = now_ms
+        since = app.unsettled_since
+        pods, volumes = pod_problems(view, has_waited=self._has_waited(app))
+        tampered = [
+            Problem(
+                reason="TamperedWorker",
+                message=f"{each.worker.name}: somebody else has changed its StreamWorker; what it "
+                "holds is fenced and granted anew. StreamWorkers are the operator's: change the "
+                "StreamApp instead",
+            )
+            for each in view.workers
+            if each.is_tampered
+        ]
+        return Facts(
+            generation=view.generation,
+            decided=decided,
+            wanted=view.app.wanted_workers if view.app is not None else 0,
+            is_suspended=(
+                view.app is not None and view.app.spec.suspend and view.spec_problem is None
+            ),
+            is_paused=view.is_paused,
+            is_deleting=view.is_deleting,
+            spec_problem=view.spec_problem,
+            problems=(*app.refused, *pods, *app.asked, *volumes, *app.held_up, *tampered),
+            roll=roll,
+            revision=view.revision,
+            standby_replicas=(
+                view.app.spec.assignment.standby_replicas if view.app is not None else 0
+            ),
+            unsettled_ms=0 if since is None else now_ms - since,
+        )
+
+    def _status(
+        self, app: App, view: AppView, facts: Facts, actions: tuple[Action, ...]
+    ) -> AppStatus:
+        now = whole_time()
+        if view.app is not None and not view.is_deleting:
+            leaving = [
+                name for name, known in app.memory.workers.items() if known.leaving_ms is not None
+            ]
+            operation = operation_of(view, actions, facts.roll, app.status, now, leaving)
+            facts = replace(facts, decided=replace(facts.decided, operation=operation))
+        updated = sum(
+            pod.revision == view.revision and not pod.state.is_proof_of_end
+            for pod in view.pods.values()
+        )
+        selector = pod_selector(view.owner.name)
+        return full_status(facts, app.status, selector=selector, updated=updated, now=now)
+
+    def _report(
+        self, app: App, view: AppView, facts: Facts, actions: tuple[Action, ...] = ()
+    ) -> None:
+        before = app.status
+        status = self._status(app, view, facts, actions)
+        if status == before:
+            return
+        app.upkeep.write_status(view, status)
+        app.status = status
+        if app.view is not None:
+            app.view = replace(app.view, status=status)
+        self._tell_changes(view, before, status)
+        self._count_apps()
+
+    def _tell_changes(self, view: AppView, before: AppStatus, status: AppStatus) -> None:
+        herald = self._herald(view)
+        if status.state is not before.state:
+            herald.note("StateChanged", f"{status.state}: {status.reason}")
+        said = _condition(before, ConditionType.DEGRADED)
+        now = _condition(status, ConditionType.DEGRADED)
+        if now is not None and now[0] is ConditionStatus.TRUE and now != said:
+            herald.warn(Problem(reason=now[1], message=now[2]))
+
+    def _herald(self, view: AppView) -> Herald:
+        return Herald(self._api, view.owner, self._election.identity)
+
+    def _count_apps(self) -> None:
+        with self._guard:
+            statuses = [app.status for app in self._apps.values()]
+        ready = sum(
+            (found := _condition(status, ConditionType.READY)) is not None
+            and found[0] is ConditionStatus.TRUE
+            for status in statuses
+        )
+        self._metrics.apps.labels("true").set(ready)
+        self._metrics.apps.labels("false").set(len(statuses) - ready)
+
+    # -- memory ----------------------------------------------------------------------------------
+
+    def _app(self, key: Key) -> App:
+        with self._guard:
+            if key not in self._apps:
+                self._apps[key] = App(upkeep=Upkeep(self._api, self._gate))
+            return self._apps[key]
+
+    def _forget(self, key: Key) -> None:
+        with self._guard:
+            self._apps.pop(key, None)
+            self._names.pop(key, None)
+        self._count_apps()
+
+
+def _condition(status: AppStatus, kind: ConditionType) -> tuple[ConditionStatus, str, str] | None:
+    for condition in status.conditions:
+        if condition.type is kind:
+            return condition.status, condition.reason, condition.message
+    return None
+
+
+def _refused(error: Exception) -> str:
+    return f"{error}; the operator tries again. If it is a matter of rights or quota, grant more"

@@ -1,0 +1,67 @@
+"""The end of a StreamApp: its workers end, its volumes are treated as it says, then it may go.
+
+    stop pods ──all have ended──► claims ──► pods, Leases, StreamWorkers ──► finalizer
+
+A worker that is told to end (SIGTERM) commits and closes what it has, so nothing needs to be asked
+of it before. And nothing is fenced: the container's end proves that the process wrote its last, and
+a transaction it left open is aborted by the broker within seconds. So a StreamApp can be deleted
+while Kafka, or the namespace, is going away too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.model.streamapp import Retention
+from headwater_operator.kube.api import LEASES, PODS, STREAM_WORKERS
+
+if TYPE_CHECKING:
+    from headwater_operator.act.gate import Gate
+    from headwater_operator.act.upkeep import Upkeep
+    from headwater_operator.kube.api import KubeApi
+    from headwater_operator.views import AppView, PodView
+
+
+def remove(api: KubeApi, gate: Gate, upkeep: Upkeep, view: AppView) -> str:
+    """Go one round towards the end of a StreamApp.
+
+    Returns:
+        what is waited for; empty when the finalizer is off.
+
+    Raises:
+        KubeApiError: the API server refused, or did not answer.
+        OutdatedDecisionError: something has changed meanwhile.
+    """
+    namespace = view.owner.namespace
+    running = [pod for pod in view.pods.values() if not pod.state.is_proof_of_end]
+    for pod in running:
+        if not pod.is_deleting:
+            gate.before("delete_pod")
+            api.delete(PODS, namespace, pod.worker, uid=pod.uid)
+    if running:
+        return _waits_for(running)
+    if view.app is not None and view.app.spec.state.retention.when_deleted is Retention.DELETE:
+        upkeep.delete_claims(view)
+    elif view.app is not None:
+        upkeep.keep_claims(view)
+    for worker, pod in view.pods.items():
+        gate.before("delete_ended_pod")
+        api.delete(PODS, namespace, worker, uid=pod.uid)
+    for worker in sorted(view.leases):
+        gate.before("delete_lease")
+        api.delete(LEASES, namespace, worker)
+    for worker, stored in view.stored_workers.items():
+        gate.before("delete_worker")
+        api.delete(STREAM_WORKERS, namespace, worker, uid=stored.uid)
+    upkeep.remove_finalizer(view)
+    return ""
+
+
+def _waits_for(pods: list[PodView]) -> str:
+    names = " ".join(sorted(pod.worker for pod in pods))
+    nodes = " ".join(sorted({pod.node for pod in pods if pod.node}))
+    where = f" on {nodes}" if nodes else ""
+    return (
+        f"deleting: waiting for {names}{where} to end; a pod on a node that is gone ends when the "
+        "node object is deleted"
+    )

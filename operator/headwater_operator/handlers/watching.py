@@ -1,0 +1,158 @@
+"""kopf as the runtime of the watches: every event becomes the key of a StreamApp, nothing else.
+
+There are ``on.event`` handlers only. They make kopf write nothing: no annotation, no finalizer, no
+status. What a watch misses is found by the sweep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import kopf
+
+from headwater.model.cluster import API_VERSION
+from headwater_operator.kube.api import CLAIMS, PODS, STREAM_APPS, STREAM_WORKERS
+from headwater_operator.kube.client import configuration_of
+from headwater_operator.manifests.names import APP_LABEL, PREFIX, made_by_us
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from headwater_operator.handlers.leases import Key
+
+log = logging.getLogger(__name__)
+
+_WATCH_S: Final = 300
+_CONNECT_S: Final = 5.0
+_REQUEST_S: Final = 20.0
+
+
+class Watches:
+    """kopf in a thread of its own.
+
+    Args:
+        namespaces: to watch; ``(None,)`` for all.
+        wake: called with the key of every StreamApp that something was heard about.
+        kubeconfig: this file instead of the environment.
+    """
+
+    def __init__(
+        self,
+        namespaces: Sequence[str | None],
+        wake: Callable[[Key], None],
+        kubeconfig: Path | None = None,
+    ) -> None:
+        self._namespaces = [each for each in namespaces if each is not None]
+        self._wake = wake
+        self._kubeconfig = kubeconfig
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
+        self.error = ""
+        """Why kopf has ended although nobody asked it to."""
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop watching."""
+        self._stop.set()
+        if self._thread.is_alive():  # it may not have been started yet
+            self._thread.join(timeout_s)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether events still arrive, for all we know."""
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(
+                kopf.operator(
+                    registry=self._registry(),
+                    settings=_settings(),
+                    standalone=True,
+                    clusterwide=not self._namespaces,
+                    namespaces=self._namespaces,
+                    stop_flag=self._stop,
+                )
+            )
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the process has to know
+            self.error = f"{type(error).__name__}: {error}"
+        if not self._stop.is_set():
+            log.error("the watches have ended: %s", self.error or "for no reason given")
+
+    def _registry(self) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+        group, _, version = API_VERSION.partition("/")
+
+        @kopf.on.login(registry=registry, id="login", errors=kopf.ErrorsMode.TEMPORARY, backoff=2)
+        async def login(**_: Any) -> kopf.ConnectionInfo:
+            return await asyncio.to_thread(_connection, self._kubeconfig)
+
+        @kopf.on.event(group, version, STREAM_APPS.plural, registry=registry, id="streamapp")
+        async def streamapp(*, name: str, namespace: str | None, **_: Any) -> None:
+            self._wake((namespace or "", name))
+
+        async def belongings(*, namespace: str | None, labels: Mapping[str, str], **_: Any) -> None:
+            if app := labels.get(APP_LABEL):
+                self._wake((namespace or "", app))
+
+        for of_group, of_version, plural in (
+            (group, version, STREAM_WORKERS.plural),
+            ("", "v1", PODS.plural),
+            ("", "v1", CLAIMS.plural),
+        ):
+            kopf.on.event(of_group, of_version, plural, registry=registry, id=plural)(belongings)
+        return registry
+
+
+def _settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    # The kinds are there when we start, and the namespaces are named or all.
+    settings.scanning.disabled = True
+    # Half-dead watches are the oldest complaint: each ends by itself, not all at the same moment.
+    # In whole seconds, or the API server refuses the watch.
+    settings.watching.server_timeout = random.randint(_WATCH_S * 9 // 10, _WATCH_S)  # noqa: S311
+    settings.watching.client_timeout = _WATCH_S * 1.1
+    settings.watching.connect_timeout = _CONNECT_S
+    settings.watching.chunk_size = 500
+    settings.watching.label_selectors["", "v1", PODS.plural] = made_by_us()
+    settings.watching.label_selectors["", "v1", CLAIMS.plural] = made_by_us()
+    settings.networking.request_timeout = _REQUEST_S
+    settings.networking.connect_timeout = _CONNECT_S
+    settings.networking.error_backoffs = (0.5, 1, 2, 5)
+    settings.posting.enabled = False
+    # Never written with handlers like ours; named all the same, so that it cannot be mistaken for
+    # the operator's own.
+    settings.persistence.finalizer = f"{PREFIX}kopf"
+    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix="headwater.dev")
+    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix="headwater.dev")
+    return settings
+
+
+def _connection(kubeconfig: Path | None) -> kopf.ConnectionInfo:
+    """Return how to reach the API server; read anew each time, because tokens expire."""
+    configuration = configuration_of(kubeconfig)
+    authorization = configuration.get_api_key_with_prefix("BearerToken") or ""
+    return kopf.ConnectionInfo(
+        server=configuration.host,
+        ca_path=configuration.ssl_ca_cert,
+        insecure=not configuration.verify_ssl,
+        token=bearer_token(authorization),
+        certificate_path=configuration.cert_file,
+        private_key_path=configuration.key_file,
+    )
+
+
+def bearer_token(authorization: str) -> str | None:
+    """Return the token of a header; the client writes ``Bearer``, and ``bearer`` in a pod."""
+    scheme, space, token = authorization.strip().partition(" ")
+    if space and scheme.lower() == "bearer":
+        return token.strip() or None
+    return authorization.strip() or None

@@ -1,0 +1,129 @@
+"""``headwater get`` and ``headwater scale``: read what is there, change one number."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from headwater.model.cluster import LAG_UNKNOWN, Role, format_epoch
+from headwater_operator.local import control
+from headwater_operator.local.observe import (
+    process_state,
+    read_process,
+    read_record,
+    read_report,
+    read_worker,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater.model.cluster import TaskStatus
+    from headwater_operator.local.layout import AppDir, ClusterDir
+
+
+def get(cluster: ClusterDir, app: str | None, *, as_json: bool) -> int:
+    """Print all applications, or one with its workers and tasks.
+
+    Raises:
+        SpecError: there is no such application.
+    """
+    if app is not None:
+        control.require(cluster, app)
+    chosen = [directory for directory in cluster.apps() if app in (None, directory.name)]
+    is_up = control.running_supervisor(cluster) is not None
+    if as_json:
+        documents = [_document(directory) for directory in chosen]
+        json.dump(documents if app is None else documents[0], sys.stdout, indent=2)
+        sys.stdout.write("\n")
+        return 0
+    if not chosen:
+        sys.stdout.write(f"no applications in {cluster.root}; start one: headwater up -f FILE\n")
+        return 0
+    rows = [_summary(directory, is_up=is_up) for directory in chosen]
+    _print_table(("NAME", "STATE", "READY", "TASKS", "EPOCH", "REASON"), rows)
+    if app is not None:
+        _print_workers(chosen[0])
+    return 0
+
+
+def scale(cluster: ClusterDir, app: str, replicas: int) -> int:
+    """Ask for another number of workers.
+
+    Raises:
+        SpecError: there is no such application, or the number is out of range.
+    """
+    before = control.require(cluster, app).app.spec.replicas
+    control.scale(cluster, app, replicas)
+    later = "" if control.running_supervisor(cluster) else " (it does not run now)"
+    sys.stdout.write(f"{app}: {before} -> {replicas} workers{later}\n")
+    return 0
+
+
+def _summary(directory: AppDir, *, is_up: bool) -> tuple[str, ...]:
+    record, report = read_record(directory), read_report(directory)
+    assert record is not None
+    status = report.status
+    reason = status.failure.message if status.failure is not None else status.reason
+    return (
+        directory.name,
+        str(status.state) if is_up else "DOWN",
+        f"{status.ready_replicas if is_up else 0}/{record.app.spec.replicas}",
+        f"{status.tasks.running if is_up else 0}/{status.tasks.total}",
+        format_epoch(status.assignment_epoch),
+        reason if is_up else "the local cluster does not run",
+    )
+
+
+def _print_workers(directory: AppDir) -> None:
+    workers, tasks = [], []
+    for path in directory.workers():
+        worker = read_worker(path)
+        if worker is None:
+            continue
+        pod, process = read_process(path)
+        workers.append(
+            (
+                worker.name,
+                str(process_state(pod, process)),
+                str(process.pid if process is not None else "-"),
+                format_epoch(worker.status.acknowledged_epoch),
+                str(len(worker.status.tasks)),
+                worker.status.error.message if worker.status.error is not None else "",
+            )
+        )
+        tasks += [_task_row(task, worker.name) for task in worker.status.tasks]
+    if workers:
+        sys.stdout.write("\n")
+        _print_table(("WORKER", "PROCESS", "PID", "EPOCH", "TASKS", "PROBLEM"), workers)
+    if tasks:
+        sys.stdout.write("\n")
+        _print_table(("TASK", "ROLE", "STATE", "WORKER", "SLOT", "LAG"), sorted(tasks))
+
+
+def _task_row(task: TaskStatus, worker: str) -> tuple[str, ...]:
+    """Tell of one task; of a copy how far it is behind, as its worker reported last."""
+    if task.role is Role.ACTIVE:
+        return str(task.task), "Active", str(task.state), worker, str(task.slot), "-"
+    lag = "unknown" if task.lag >= LAG_UNKNOWN else f"at most {task.lag:,}"
+    said = "caught up" if task.caught_up else lag
+    return str(task.task), str(task.role), str(task.state), worker, "-", said
+
+
+def _document(directory: AppDir) -> dict[str, object]:
+    record, report = read_record(directory), read_report(directory)
+    assert record is not None
+    workers = [worker for path in directory.workers() if (worker := read_worker(path)) is not None]
+    return {
+        **record.app.to_dict(),
+        "status": report.status.to_dict(),
+        "workers": [worker.to_dict() for worker in workers],
+    }
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        sys.stdout.write("   ".join(cells).rstrip() + "\n")

@@ -1,0 +1,263 @@
+"""Gathers what the live view shows: resource files, and the numbers that workers serve."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from headwater.errors import SpecError
+from headwater.model.cluster import Role, StreamWorker, format_epoch
+from headwater_operator.decide.observed import ProcessState
+from headwater_operator.local import files
+from headwater_operator.local.endings import describe_end
+from headwater_operator.local.events import Event, read_events
+from headwater_operator.local.numbers import WorkerNumbers, fetch
+from headwater_operator.local.observe import (
+    process_state,
+    read_process,
+    read_record,
+    read_report,
+    read_worker,
+)
+from headwater_operator.local.pods import Wish
+from headwater_operator.local.records import SupervisorRecord
+from headwater_operator.local.snapshot import CopyRow, Snapshot, TaskRow, WorkerRow
+
+if TYPE_CHECKING:
+    from headwater.ids import TaskId
+    from headwater_operator.local.layout import ClusterDir, WorkerDir
+    from headwater_operator.local.pods import Pod, PodProcess
+
+_EVENTS_KEPT: Final = 50
+_RATES_KEPT: Final = 120
+_RATE_WINDOW_S: Final = 3.0
+_SILENT_S: Final = 30.0
+
+
+class Rate:
+    """Turns a growing count into a rate over the last seconds."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def add(self, count: int, now_s: float) -> float:
+        """Take in a count and return the rate per second."""
+        samples = self._samples
+        if samples and count < samples[-1][1]:
+            samples.clear()  # somebody else counts now, from the beginning
+        samples.append((now_s, count))
+        while len(samples) > 2 and samples[1][0] < now_s - _RATE_WINDOW_S:
+            samples.popleft()
+        (first_s, first), (last_s, last) = samples[0], samples[-1]
+        return (last - first) / (last_s - first_s) if last_s > first_s else 0.0
+
+
+@dataclass(slots=True)
+class _Seen:
+    """One worker, as its files and its HTTP service tell of it."""
+
+    directory: WorkerDir
+    worker: StreamWorker
+    pod: Pod | None
+    process: PodProcess | None
+    numbers: WorkerNumbers = field(default_factory=WorkerNumbers)
+
+
+class Collector:
+    """Looks at one application again and again.
+
+    Args:
+        cluster: where it runs.
+        app: its name.
+        since_ms: events before this wall-clock time are not shown.
+    """
+
+    def __init__(self, cluster: ClusterDir, app: str, *, since_ms: int = 0) -> None:
+        self._cluster = cluster
+        self._directory = cluster.app(app)
+        self._began = time.monotonic()
+        self._events: deque[Event] = deque(maxlen=_EVENTS_KEPT)
+        self._position = -1
+        self._since_ms = since_ms
+        self._rates: dict[tuple[str, TaskId], Rate] = {}
+        self._history: deque[float] = deque(maxlen=_RATES_KEPT)
+        # One thread per worker asked: a worker that hangs must not hold up the others.
+        self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="ask")
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def note(self, event: Event) -> None:
+        """Add an event of our own."""
+        self._events.append(event)
+
+    def collect(self) -> Snapshot:
+        """Look at everything once."""
+        try:
+            return self._collect()
+        except SpecError as error:
+            return Snapshot(app=self._directory.name, failure=str(error))
+
+    def _collect(self) -> Snapshot:
+        record, report = read_record(self._directory), read_report(self._directory)
+        if record is None:
+            return Snapshot(app=self._directory.name, reason="not applied, or deleted")
+        seen = self._look_at_workers()
+        now_s = time.monotonic()
+        tasks = self._task_rows(seen, now_s)
+        workers = tuple(_worker_row(one, tasks) for one in seen)
+        events, self._position = read_events(self._directory.events, since=self._position)
+        self._events.extend(event for event in events if event.at_ms >= self._since_ms)
+        self._history.append(sum(row.records_per_s for row in workers))
+        status = report.status
+        supervisor = files.read(self._cluster.supervisor)
+        private = (
+            ""
+            if supervisor is None
+            else SupervisorRecord.from_dict(supervisor).kafka.bootstrap_servers
+        )
+        named = record.app.spec.kafka.bootstrap_servers
+        return Snapshot(
+            app=record.app.name,
+            state=str(status.state),
+            reason=status.reason,
+            guarantee=str(record.app.spec.processing_guarantee),
+            epoch=format_epoch(status.assignment_epoch),
+            replicas=record.app.spec.replicas,
+            kafka=named or private,
+            is_private_kafka=named is None,
+            generation=report.generation,
+            workers=workers,
+            tasks=tasks,
+            events=tuple(self._events),
+            rates=tuple(self._history),
+            failure=""
+            if status.failure is None
+            else f"{status.failure.error}: {status.failure.message}",
+            uptime_s=now_s - self._began,
+        )
+
+    def _look_at_workers(self) -> list[_Seen]:
+        seen = []
+        for directory in self._directory.workers():
+            worker = read_worker(directory)
+            if worker is not None:
+                seen.append(_Seen(directory, worker, *read_process(directory)))
+        asked = [one for one in seen if one.worker.status.endpoint and _is_alive(one)]
+        answers = self._pool.map(fetch, [one.worker.status.endpoint for one in asked])
+        for one, numbers in zip(asked, answers, strict=True):
+            one.numbers = numbers
+        return seen
+
+    def _task_rows(self, seen: list[_Seen], now_s: float) -> tuple[TaskRow, ...]:
+        rows: dict[TaskId, TaskRow] = {}
+        for one in seen:
+            spec, status = one.worker.spec, one.worker.status
+            for task in spec.active:
+                rows.setdefault(task, TaskRow(task=task, state="GRANTED", worker=one.worker.name))
+            for task in spec.revoking:
+                rows.setdefault(task, TaskRow(task=task, state="REVOKING", worker=one.worker.name))
+            if not _is_alive(one) or not _has_reported(one.directory):
+                continue
+            for held in status.tasks:
+                if held.role is Role.ACTIVE:
+                    state = str(held.state)
+                    rows[held.task] = self._held_row(one, held.task, state, held.slot, now_s)
+        copies = _copies(seen)
+        return tuple(replace(rows[task], copies=copies.get(task, ())) for task in sorted(rows))
+
+    def _held_row(self, one: _Seen, task: TaskId, state: str, slot: int, now_s: float) -> TaskRow:
+        numbers = one.numbers.tasks.get(task)
+        if numbers is None:
+            return TaskRow(task=task, state=state, worker=one.worker.name, slot=slot)
+        rate = self._rates.setdefault((one.worker.name, task), Rate())
+        return TaskRow(
+            task=task,
+            state=state,
+            worker=one.worker.name,
+            slot=slot,
+            processed=numbers.processed,
+            lag=numbers.lag,
+            records_per_s=rate.add(numbers.processed, now_s),
+            restored=numbers.restored,
+            remaining=numbers.remaining,
+        )
+
+
+def _copies(seen: list[_Seen]) -> dict[TaskId, tuple[CopyRow, ...]]:
+    """Return the standby and warm-up tasks there are to be, with what is known of each."""
+    found: dict[TaskId, tuple[CopyRow, ...]] = {}
+    for one in seen:
+        spec, numbers = one.worker.spec, one.numbers.tasks
+        is_known = _is_alive(one) and _has_reported(one.directory)
+        said = {held.task: held for held in one.worker.status.tasks} if is_known else {}
+        for role in (Role.STANDBY, Role.WARMUP):
+            for task in spec.tasks_of(role):
+                known = said.get(task)
+                row = CopyRow(
+                    worker=one.worker.name,
+                    role=role,
+                    behind=numbers[task].behind if task in numbers else None,
+                    is_caught_up=known is not None and known.caught_up,
+                )
+                found[task] = (*found.get(task, ()), row)
+    return found
+
+
+def _is_alive(one: _Seen) -> bool:
+    return process_state(one.pod, one.process) is ProcessState.RUNNING
+
+
+def _has_reported(directory: WorkerDir) -> bool:
+    """Whether the status is of the process that runs now: older than its start, it is not."""
+    try:
+        return directory.status.stat().st_mtime_ns >= directory.process.stat().st_mtime_ns
+    except FileNotFoundError:
+        return False
+
+
+def _worker_row(one: _Seen, tasks: tuple[TaskRow, ...]) -> WorkerRow:
+    age_s = _age_s(one.directory)
+    own = [row for row in tasks if row.worker == one.worker.name]
+    error = one.worker.status.error
+    problem = ""
+    if error is not None:
+        problem = error.message
+    elif one.process is not None and not _is_alive(one):
+        problem = describe_end(one.process, one.directory.log)
+    return WorkerRow(
+        name=one.worker.name,
+        state=_worker_state(one, age_s),
+        pid=one.process.pid if one.process is not None and _is_alive(one) else 0,
+        lease_age_s=age_s if _is_alive(one) else None,
+        tasks=len(own),
+        copies=len(one.worker.spec.standby) + len(one.worker.spec.warmup),
+        records_per_s=sum(row.records_per_s for row in own),
+        open_transactions=one.numbers.open_transactions,
+        restored=one.numbers.restored,
+        problem=problem,
+    )
+
+
+def _worker_state(one: _Seen, lease_age_s: float | None) -> str:
+    if not _is_alive(one):
+        return "ended"
+    if one.pod is not None and one.pod.wish is not Wish.RUN:
+        return "stopping"
+    if one.worker.spec.is_fencing:
+        return "fenced"
+    if not one.worker.status.endpoint or lease_age_s is None:
+        return "starting"
+    return "silent" if lease_age_s > _SILENT_S else "running"
+
+
+def _age_s(directory: WorkerDir) -> float | None:
+    """How old the Lease's file is: good for the eye; the control loop judges by its own clock."""
+    try:
+        return max(0.0, time.time() - directory.lease.stat().st_mtime)
+    except FileNotFoundError:
+        return None

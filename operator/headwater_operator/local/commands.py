@@ -1,0 +1,153 @@
+"""The commands of the local cluster: ``up``, ``get``, ``scale``, ``logs``, ``reset``, ``down``.
+
+This module names the arguments; what the commands do is in ``running``, ``asking`` and ``logs``.
+"""
+# ruff: noqa: PLC0415  # every `headwater` command imports this module: nothing heavy at the top
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from headwater.errors import EnvironmentProblemError
+from headwater_operator.local.layout import HOME_VARIABLE, ClusterDir, default_root
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands of the local cluster."""
+    for add in (_add_up, _add_get, _add_scale, _add_logs, _add_reset, _add_down):
+        parser = add(subparsers)
+        parser.add_argument(
+            "--home",
+            type=Path,
+            metavar="DIR",
+            help=f"the cluster's directory (default: ${HOME_VARIABLE}, else ./.headwater)",
+        )
+
+
+def run_up(args: argparse.Namespace) -> int:
+    """``headwater up``."""
+    try:
+        from headwater_operator.local import running
+    except ModuleNotFoundError as error:
+        raise EnvironmentProblemError(
+            f"the local cluster needs {error.name}: pip install 'headwater[local]'"
+        ) from error
+    return running.up(_cluster(args), args.file, detach=args.detach, plain=args.plain)
+
+
+def run_get(args: argparse.Namespace) -> int:
+    """``headwater get``."""
+    from headwater_operator.local import asking
+
+    return asking.get(_cluster(args), args.app, as_json=args.json)
+
+
+def run_scale(args: argparse.Namespace) -> int:
+    """``headwater scale``."""
+    from headwater_operator.local import asking
+
+    return asking.scale(_cluster(args), args.app, args.replicas)
+
+
+def run_logs(args: argparse.Namespace) -> int:
+    """``headwater logs``."""
+    from headwater_operator.local import logs
+
+    return logs.show(
+        _cluster(args), args.app, worker=args.worker, follow=args.follow, lines=args.tail
+    )
+
+
+def run_reset(args: argparse.Namespace) -> int:
+    """``headwater reset``."""
+    from headwater_operator.local import running
+
+    return running.reset(_cluster(args), args.app, is_confirmed=args.yes)
+
+
+def run_down(args: argparse.Namespace) -> int:
+    """``headwater down``."""
+    from headwater_operator.local import running
+
+    return running.down(_cluster(args), args.app, delete=args.delete)
+
+
+_Parsers = argparse._SubParsersAction  # noqa: SLF001  # argparse has no public name for it
+
+
+def _add_up(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    up = subparsers.add_parser(
+        "up",
+        help="run StreamApps on this machine",
+        description="Run the StreamApps of a file on this machine, on a private Kafka if they name "
+        "no broker. Shows them until Ctrl-C, which stops everything in order.",
+    )
+    up.add_argument("-f", "--file", type=Path, required=True, help="YAML file with StreamApps")
+    up.add_argument("--detach", action="store_true", help="return when they run; they run on")
+    up.add_argument("--plain", action="store_true", help="lines instead of the live view")
+    up.set_defaults(run=run_up)
+    return up
+
+
+def _add_get(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    get = subparsers.add_parser("get", help="show the applications, or one in full")
+    get.add_argument("app", nargs="?", metavar="APP")
+    get.add_argument("--json", action="store_true", help="as JSON")
+    get.set_defaults(run=run_get)
+    return get
+
+
+def _add_scale(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    scale = subparsers.add_parser("scale", help="change an application's number of workers")
+    scale.add_argument("app", metavar="APP")
+    scale.add_argument("--replicas", type=int, required=True, metavar="N")
+    scale.set_defaults(run=run_scale)
+    return scale
+
+
+def _add_logs(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    logs = subparsers.add_parser("logs", help="show what an application's workers print")
+    logs.add_argument("app", metavar="APP")
+    logs.add_argument("--worker", metavar="W", help="only this one: its name, or its number")
+    logs.add_argument("-f", "--follow", action="store_true", help="go on until Ctrl-C")
+    logs.add_argument(
+        "--tail", type=_natural, default=100, metavar="N", help="last lines of each (default: 100)"
+    )
+    logs.set_defaults(run=run_logs)
+    return logs
+
+
+def _add_reset(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    reset = subparsers.add_parser(
+        "reset",
+        help="forget all that an application has computed",
+        description="Stop an application and delete its internal topics, its committed offsets "
+        "and its state, so that it begins anew. Its output topics stay as they are.",
+    )
+    reset.add_argument("app", metavar="APP")
+    reset.add_argument("--yes", action="store_true", help="do not ask")
+    reset.set_defaults(run=run_reset)
+    return reset
+
+
+def _add_down(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    down = subparsers.add_parser("down", help="stop an application, or everything")
+    down.add_argument("app", nargs="?", metavar="APP")
+    down.add_argument(
+        "--delete",
+        action="store_true",
+        help="also forget APP and its workers; their state as its StreamApp says",
+    )
+    down.set_defaults(run=run_down)
+    return down
+
+
+def _natural(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines")
+    return int(text)
+
+
+def _cluster(args: argparse.Namespace) -> ClusterDir:
+    return ClusterDir(default_root() if args.home is None else args.home.absolute())

@@ -1,0 +1,115 @@
+"""Resources as JSON files: replaced by rename, hence always whole; changed under a lock."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from headwater.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+TAIL_LINES = 12
+_LOCK_NAME = ".lock"
+
+
+def read(path: Path) -> dict[str, object] | None:
+    """Return what the file holds; ``None`` if there is no such file.
+
+    Raises:
+        SpecError: the file is damaged.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise SpecError(
+            f"{path}: not JSON ({error}); remove it or restore it from a copy"
+        ) from error
+    if not isinstance(data, dict):
+        raise SpecError(f"{path}: expected a JSON object; remove it or restore it from a copy")
+    return data
+
+
+def replace(path: Path, data: dict[str, object]) -> None:
+    """Put ``data`` in the place of what the file held; a reader never sees a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.parent):
+        _replace(path, data)
+
+
+def update(
+    path: Path, change: Callable[[dict[str, object] | None], dict[str, object] | None]
+) -> dict[str, object] | None:
+    """Replace what the file holds by ``change`` of it, with nobody in between.
+
+    Args:
+        path: the file.
+        change: told what it holds; ``None`` leaves it as it is.
+
+    Returns:
+        what the file holds now.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.parent):
+        before = read(path)
+        after = change(before)
+        if after is None or after == before:
+            return before
+        _replace(path, after)
+        return after
+
+
+def remove(path: Path) -> None:
+    """Remove the file if it is there."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+
+
+def append_line(path: Path, data: dict[str, object]) -> None:
+    """Add one JSON object as a line; for logs that are read while they are written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps(data, separators=(",", ":")) + "\n"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)
+
+
+def tail(path: Path, lines: int = TAIL_LINES) -> str:
+    """The last lines of a log."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return "(no log)"
+    return "\n".join(text.splitlines()[-lines:]) if lines else ""
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold the lock of a directory's resources; the kernel gives it back if we die."""
+    descriptor = os.open(directory / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: Path, data: dict[str, object]) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as file:
+        json.dump(data, file, separators=(",", ":"))
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,208 @@
+"""The control loop's process on one machine: observe, decide, act, for every application.
+
+    python -m headwater_operator.local.loop ROOT GENERATION
+
+    standard input     a byte wakes it up; its end (the supervisor is gone) ends it
+    standard output    a byte tells the supervisor that pods have changed, or just that we turn
+
+It may be killed at any moment. The next one has a greater generation, reads everything afresh and
+finds the workers running.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from headwater.errors import HeadwaterError
+from headwater.model.lifecycle import ClientState
+from headwater_operator.actions import StartWorker, StopWorker, describe_action
+from headwater_operator.decide import Intent, Memory, decide
+from headwater_operator.local import files
+from headwater_operator.local.act import Actor, OutdatedDecisionError
+from headwater_operator.local.events import Event, EventKind, write_event
+from headwater_operator.local.layout import ClusterDir
+from headwater_operator.local.observe import observe, read_record, read_report, stamp
+from headwater_operator.local.records import AppReport, SupervisorRecord
+
+if TYPE_CHECKING:
+    from headwater.model.appstatus import AppStatus
+    from headwater_operator.local.layout import AppDir
+    from headwater_operator.local.records import AppRecord
+
+log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 0.1
+_LEAST_PAUSE_S: Final = 0.02
+_RETRY_MS: Final = 1_000
+_SIGN_OF_LIFE_S: Final = 2.0
+
+
+class ControlLoop:
+    """One run of the control loop.
+
+    Args:
+        cluster: where everything lies.
+        generation: of this run.
+    """
+
+    def __init__(self, cluster: ClusterDir, generation: int) -> None:
+        self._cluster = cluster
+        self._generation = generation
+        self._memories: dict[str, Memory] = {}
+        self._due_ms: dict[str, int] = {}
+        self._stamps: dict[str, tuple[object, ...]] = {}
+        self._complaints: dict[str, str] = {}
+        self._introduced: set[str] = set()
+
+    def turn(self) -> None:
+        """Decide for every application that has changed or whose time has come."""
+        for directory in self._cluster.apps():
+            seen = (self._kafka_address(), *stamp(directory))
+            is_due = _monotonic_ms() >= self._due_ms.get(directory.name, 0)
+            if not is_due and seen == self._stamps.get(directory.name):
+                continue
+            self._stamps[directory.name] = seen
+            try:
+                again_after_ms = self._reconcile(directory)
+            except (HeadwaterError, OSError) as error:
+                self._complain(directory.name, str(error))
+                again_after_ms = _RETRY_MS
+            self._due_ms[directory.name] = _monotonic_ms() + again_after_ms
+
+    def _reconcile(self, directory: AppDir) -> int:
+        record = read_record(directory)
+        if record is None:
+            return _RETRY_MS
+        if directory.name not in self._introduced:
+            self._introduced.add(directory.name)
+            self._say(directory, EventKind.LEADER, f"control loop, generation {self._generation}")
+        if not self._hand_to_workers(directory, record):
+            waiting = replace(read_report(directory).status, reason="waiting for the private Kafka")
+            self._report(directory, record, waiting)
+            return _RETRY_MS
+        observed = observe(directory, record, generation=self._generation)
+        decision = decide(observed, self._memories.get(directory.name, Memory()), _monotonic_ms())
+        self._memories[directory.name] = decision.memory
+        self._report(directory, record, decision.status)
+        actor = Actor(self._cluster, record)
+        for action in decision.actions:
+            log.info("%s: %s", directory.name, describe_action(action))
+            try:
+                event = actor.carry_out(action)
+            except OutdatedDecisionError:
+                log.warning("%s: somebody else has written; deciding afresh", directory.name)
+                return 0
+            if event is not None:
+                write_event(directory.events, event)
+            if isinstance(action, StartWorker | StopWorker):
+                _wake_supervisor()
+        is_over = decision.status.state is ClientState.NOT_RUNNING and not observed.workers
+        if is_over and not decision.actions:
+            self._finish(directory, record)
+        return 0 if decision.actions else decision.again_after_ms
+
+    def next_look_s(self) -> float:
+        """How long to sleep at most."""
+        now = _monotonic_ms()
+        due = min((due - now for due in self._due_ms.values()), default=_RETRY_MS)
+        return max(_LEAST_PAUSE_S, min(_LOOK_S, due / 1000))
+
+    def _kafka_address(self) -> str:
+        data = files.read(self._cluster.supervisor)
+        return "" if data is None else SupervisorRecord.from_dict(data).kafka.bootstrap_servers
+
+    def _hand_to_workers(self, directory: AppDir, record: AppRecord) -> bool:
+        """Write the StreamApp as the workers need it; ``False`` while there is no broker."""
+        kafka = record.app.spec.kafka
+        address = kafka.bootstrap_servers or self._kafka_address()
+        if not address:
+            return False
+        spec = replace(record.app.spec, kafka=replace(kafka, bootstrap_servers=address))
+        resource = replace(record.app, spec=spec).to_dict()
+        if files.read(directory.streamapp) != resource:
+            files.replace(directory.streamapp, resource)
+        return True
+
+    def _report(self, directory: AppDir, record: AppRecord, status: AppStatus) -> None:
+        before = read_report(directory)
+        report = AppReport(status=status, applied=record.applied, generation=self._generation)
+        if report == before:
+            return
+        if status.state is not before.status.state:
+            self._say(directory, EventKind.STATE, f"{status.state}: {status.reason}")
+        if status.failure is not None and status.failure != before.status.failure:
+            failure = status.failure
+            self._say(
+                directory, EventKind.FAILURE, f"{failure.error}: {failure.message}", failure.worker
+            )
+        files.replace(directory.status, report.to_dict())
+
+    def _finish(self, directory: AppDir, record: AppRecord) -> None:
+        """When all of a reset or a deletion is done, say so in what is wanted."""
+        if record.intent is Intent.DELETE:
+            for path in (directory.status, directory.streamapp, directory.events, directory.app):
+                files.remove(path)
+            for memory in (self._memories, self._due_ms, self._stamps, self._complaints):
+                memory.pop(directory.name, None)
+            self._introduced.discard(directory.name)
+        elif record.intent is Intent.RESET:
+            self._say(directory, EventKind.STATE, "the reset is done")
+            files.update(directory.app, _stopped_after_reset)
+
+    def _say(self, directory: AppDir, kind: EventKind, text: str, worker: str = "") -> None:
+        event = Event(at_ms=int(time.time() * 1000), kind=kind, text=text, worker=worker)
+        write_event(directory.events, event)
+
+    def _complain(self, app: str, message: str) -> None:
+        if self._complaints.get(app) != message:
+            self._complaints[app] = message
+            log.error("%s: %s", app, message)
+            self._say(self._cluster.app(app), EventKind.FAILURE, message)
+
+
+def _stopped_after_reset(data: dict[str, object] | None) -> dict[str, object] | None:
+    if data is None or data.get("intent") != Intent.RESET.value:
+        return None
+    return {**data, "intent": Intent.STOP.value}
+
+
+def _wake_supervisor() -> None:
+    with suppress(BlockingIOError, BrokenPipeError):
+        os.write(sys.stdout.fileno(), b"\n")
+
+
+def _monotonic_ms() -> int:
+    return int(time.monotonic() * 1000)
+
+
+def main() -> int:
+    """Run the control loop until standard input ends."""
+    root, generation = sys.argv[1:]
+    cluster = ClusterDir(Path(root))
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr
+    )
+    log.info("control loop, generation %s", generation)
+    os.set_blocking(sys.stdout.fileno(), False)
+    loop = ControlLoop(cluster, int(generation))
+    said_at = 0.0
+    while True:
+        loop.turn()
+        if time.monotonic() - said_at > _SIGN_OF_LIFE_S:
+            said_at = time.monotonic()
+            _wake_supervisor()
+        readable, _, _ = select.select([sys.stdin], [], [], loop.next_look_s())
+        if readable and not os.read(sys.stdin.fileno(), 4096):
+            return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""What the live view shows of one application at one moment, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headwater.ids import TaskId
+    from headwater.model.cluster import Role
+    from headwater_operator.local.events import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRow:
+    """One worker.
+
+    Attributes:
+        name: its name.
+        state: one word: starting, running, stopping, fenced, silent, ended.
+        pid: its main process; 0 if none runs.
+        lease_age_s: since it renewed its Lease; ``None`` without one.
+        tasks: how many it holds.
+        copies: how many standby and warm-up tasks it follows.
+        records_per_s: what its StreamThreads process.
+        open_transactions: StreamThreads with an open transaction.
+        restored: changelog records that this process has read to restore stores.
+        problem: why it cannot go on, if it cannot.
+    """
+
+    name: str
+    state: str
+    pid: int = 0
+    lease_age_s: float | None = None
+    tasks: int = 0
+    copies: int = 0
+    records_per_s: float = 0.0
+    open_transactions: int = 0
+    restored: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyRow:
+    """One standby or warm-up task.
+
+    Attributes:
+        worker: who follows the changelogs.
+        role: standby or warm-up.
+        behind: changelog records still to read; ``None`` if not known.
+        is_caught_up: whether it could take the task over at once.
+    """
+
+    worker: str
+    role: Role
+    behind: int | None = None
+    is_caught_up: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRow:
+    """One task.
+
+    Attributes:
+        task: which.
+        state: Kafka Streams' task state, or REVOKING, RELEASED, UNASSIGNED.
+        worker: who holds it; empty for nobody.
+        slot: on which StreamThread; ``None`` if on none.
+        processed: records since the StreamThread took it.
+        lag: records of its input that are not processed; ``None`` if not known.
+        records_per_s: records processed.
+        restored: changelog records applied in the restore under way.
+        remaining: changelog offsets still to read; ``None`` if it does not restore.
+        copies: its standbys and warm-ups, by worker.
+    """
+
+    task: TaskId
+    state: str
+    worker: str = ""
+    slot: int | None = None
+    processed: int = 0
+    lag: int | None = None
+    records_per_s: float = 0.0
+    restored: int = 0
+    remaining: int | None = None
+    copies: tuple[CopyRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything of one application.
+
+    Attributes:
+        app: its name.
+        state: as Kafka Streams' client.
+        reason: what is being done, or waited for.
+        guarantee: the processing guarantee.
+        epoch: of the assignment, for people.
+        replicas: workers wanted.
+        kafka: the broker's address; empty before it is known.
+        is_private_kafka: whether the broker is ours.
+        generation: of the control loop.
+        workers: by name.
+        tasks: by id.
+        events: the last ones, oldest first.
+        rates: records per second of the whole application, oldest first.
+        failure: why it does not run; empty if it does.
+        uptime_s: since the view began.
+    """
+
+    app: str
+    state: str = "CREATED"
+    reason: str = ""
+    guarantee: str = ""
+    epoch: str = ""
+    replicas: int = 0
+    kafka: str = ""
+    is_private_kafka: bool = False
+    generation: int = 0
+    workers: tuple[WorkerRow, ...] = ()
+    tasks: tuple[TaskRow, ...] = ()
+    events: tuple[Event, ...] = ()
+    rates: tuple[float, ...] = ()
+    failure: str = ""
+    uptime_s: float = 0.0
+
+    @property
+    def lag(self) -> int:
+        """Records of all input that are known to be unprocessed."""
+        return sum(row.lag for row in self.tasks if row.lag is not None)
+
+    @property
+    def records_per_s(self) -> float:
+        """Records processed by the whole application."""
+        return sum(row.records_per_s for row in self.workers)
+
+    @property
+    def running_tasks(self) -> int:
+        """Tasks that process records."""
+        return sum(row.state == "RUNNING" for row in self.tasks)
+
+    @property
+    def copies(self) -> tuple[CopyRow, ...]:
+        """Standby and warm-up tasks of all tasks."""
+        return tuple(copy for row in self.tasks for copy in row.copies)
+
+    @property
+    def live_workers(self) -> int:
+        """Workers with a process."""
+        return sum(row.pid > 0 for row in self.workers)

@@ -1,0 +1,49 @@
+"""The StreamApp as its workers are to read it: with all that is said elsewhere filled in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from headwater.errors import SpecError
+
+if TYPE_CHECKING:
+    from headwater.model.streamapp import StreamApp
+    from headwater_operator.manifests.settings import Installation
+
+
+def effective(app: StreamApp, installation: Installation, source: str | None) -> StreamApp:
+    """Fill in what the installation says, and the text of a topology in a ConfigMap.
+
+    Args:
+        app: as the user wrote it.
+        installation: defaults of this installation.
+        source: what stands in the ConfigMap that ``spec.topology.configMapRef`` names.
+
+    Raises:
+        SpecError: something is said nowhere; the message begins with the field to set.
+    """
+    spec = app.spec
+    image = spec.image or installation.worker_image
+    if not image:
+        raise SpecError(
+            "spec.image: say which worker image to run; no default was named when the operator was "
+            "installed"
+        )
+    servers = spec.kafka.bootstrap_servers or installation.bootstrap_servers
+    if not servers:
+        raise SpecError(
+            "spec.kafka.bootstrapServers: say which Kafka to use; no default was named when the "
+            "operator was installed"
+        )
+    topology = spec.topology
+    if topology.config_map_ref is not None:
+        reference = topology.config_map_ref
+        if source is None:
+            raise SpecError(
+                f"spec.topology.configMapRef: there is no ConfigMap {reference.name!r} with the "
+                f"key {reference.key!r} in this namespace; create it, or correct the reference"
+            )
+        topology = replace(topology, inline=source, config_map_ref=None)
+    kafka = spec.kafka.settled(servers)
+    return replace(app, spec=replace(spec, image=image, kafka=kafka, topology=topology))

@@ -1,0 +1,133 @@
+"""Labels, names and owners: how the operator finds again what it has made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.model.cluster import API_VERSION
+from headwater.model.streamapp import KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Manifest = dict[str, Any]
+
+PREFIX: Final = "headwater.dev/"
+APP_LABEL: Final = f"{PREFIX}app"
+"""The StreamApp's name; on everything that was made for it."""
+WORKER_LABEL: Final = f"{PREFIX}worker"
+"""The StreamWorker's name; on its pod, claim and Lease."""
+REVISION_LABEL: Final = f"{PREFIX}revision"
+"""The revision of the specification that a pod or ConfigMap was made from."""
+APPLICATION_ID_ANNOTATION: Final = f"{PREFIX}application-id"
+"""On a claim: whose state lies on the volume."""
+DIGEST_ANNOTATION: Final = f"{PREFIX}spec-digest"
+"""On a StreamWorker: a digest of the specification as the operator wrote it."""
+PAUSE_ANNOTATION: Final = f"{PREFIX}pause-reconciliation"
+"""On a StreamApp, ``"true"``: the operator looks on and does nothing."""
+
+FINALIZER: Final = f"{PREFIX}operator"
+"""Ours, on a StreamApp: workers are stopped and volumes treated as it says before it goes."""
+
+MANAGED_BY: Final = "headwater"
+
+_COMPONENT: Final = "app.kubernetes.io/component"
+_MANAGER: Final = "app.kubernetes.io/managed-by"
+WORKER_COMPONENT: Final = "worker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The StreamApp that everything belongs to.
+
+    Attributes:
+        name: its name.
+        namespace: where it lives.
+        uid: tells it from a later one of the same name.
+    """
+
+    name: str
+    namespace: str
+    uid: str
+
+    def reference(self, *, is_controller: bool = True) -> Manifest:
+        """Return the owner reference for something that belongs to it."""
+        return {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": is_controller,
+            # To set it on another object needs rights on the owner's finalizers.
+            "blockOwnerDeletion": False,
+        }
+
+
+def labels(app: str, *, worker: str = "", revision: str = "") -> dict[str, str]:
+    """Return the labels of something made for an application, or for one worker of it."""
+    found = {
+        "app.kubernetes.io/name": "headwater",
+        "app.kubernetes.io/instance": app,
+        _MANAGER: MANAGED_BY,
+        APP_LABEL: app,
+    }
+    if worker:
+        found |= {_COMPONENT: WORKER_COMPONENT, WORKER_LABEL: worker}
+    if revision:
+        found[REVISION_LABEL] = revision
+    return found
+
+
+def made_by_us() -> str:
+    """Return the selector of everything that any operator has made for any application."""
+    return f"{_MANAGER}={MANAGED_BY}"
+
+
+def of_app(app: str) -> str:
+    """Return the selector of everything made for an application."""
+    return f"{_MANAGER}={MANAGED_BY},{APP_LABEL}={app}"
+
+
+def pod_labels(app: str) -> dict[str, str]:
+    """Return the labels that all worker pods of an application have, and no other pod."""
+    return {APP_LABEL: app, _COMPONENT: WORKER_COMPONENT}
+
+
+def pod_selector(app: str) -> str:
+    """Return the same as a selector: ``status.selector``, for autoscalers."""
+    return ",".join(f"{name}={value}" for name, value in pod_labels(app).items())
+
+
+def app_of(manifest: Mapping[str, Any]) -> str:
+    """Return the name of the StreamApp that an object was made for; empty if it does not say."""
+    return str((manifest["metadata"].get("labels") or {}).get(APP_LABEL, ""))
+
+
+def claim_name(worker: str) -> str:
+    """Return the name of the claim with a worker's state."""
+    return f"{worker}-state"
+
+
+def config_name(app: str, revision: str) -> str:
+    """Return the name of the ConfigMap that the workers of a revision read."""
+    return f"{app}-{revision}"
+
+
+def metadata(
+    owner: Owner,
+    name: str,
+    *,
+    worker: str = "",
+    revision: str = "",
+    is_owned: bool = True,
+) -> Manifest:
+    """Return the metadata of something made for an application."""
+    found: Manifest = {
+        "name": name,
+        "namespace": owner.namespace,
+        "labels": labels(owner.name, worker=worker, revision=revision),
+    }
+    if is_owned:
+        found["ownerReferences"] = [owner.reference()]
+    return found

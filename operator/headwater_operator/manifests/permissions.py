@@ -1,0 +1,62 @@
+"""What the operator may do, as rules of RBAC: the one list that installations are made from.
+
+    operator_rules    everything, for an operator that runs the StreamApps of all namespaces
+    namespace_rules   in each namespace, for one that runs those of some
+    election_rules    where its own Lease lives, if that is none of these
+    node_rules        beyond namespaces: labels of nodes, for ``spec.assignment.topologyKeys``
+
+Every verb is one that the operator uses, and it may not read Secrets. A rule is needed for one more
+reason: Kubernetes lets nobody grant what he may not do himself, and the operator grants the rights
+of the workers (``podcontract.role_rules``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+Rule = dict[str, Any]
+
+_OWN: Final = "headwater.dev"
+_COORDINATION: Final = "coordination.k8s.io"
+_APPLY: Final = ["create", "patch"]
+"""Server-side apply of an object that may not exist yet."""
+
+
+def operator_rules() -> list[Rule]:
+    """Return what an operator needs in a ClusterRole that is bound for the whole cluster."""
+    return [*namespace_rules(), *node_rules()]
+
+
+def namespace_rules() -> list[Rule]:
+    """Return what an operator needs in every namespace whose StreamApps it runs."""
+    return [
+        _rule(_OWN, "streamapps", ["get", "list", "watch", "patch"]),
+        _rule(_OWN, "streamapps/status", ["patch"]),
+        _rule(_OWN, "streamworkers", ["get", "list", "watch", "create", "patch", "delete"]),
+        # Granted to workers, never used.
+        _rule(_OWN, "streamworkers/status", ["patch"]),
+        # Workers' Leases, and its own; workers may get and update theirs.
+        _rule(_COORDINATION, "leases", ["get", "list", "create", "update", "delete"]),
+        _rule("", "pods", ["list", "watch", "create", "delete"]),
+        _rule("", "persistentvolumeclaims", ["list", "watch", "create", "patch", "delete"]),
+        _rule("", "configmaps", ["get", "list", *_APPLY, "delete"]),
+        _rule("", "serviceaccounts", _APPLY),
+        _rule("", "events", ["list", "create"]),
+        _rule("rbac.authorization.k8s.io", "roles", _APPLY),
+        _rule("rbac.authorization.k8s.io", "rolebindings", _APPLY),
+        _rule("policy", "poddisruptionbudgets", _APPLY),
+    ]
+
+
+def election_rules() -> list[Rule]:
+    """Return what an operator needs where its own Lease lives."""
+    return [_rule(_COORDINATION, "leases", ["get", "create", "update"])]
+
+
+def node_rules() -> list[Rule]:
+    """Return what an operator needs to know where nodes are; they live in no namespace."""
+    return [_rule("", "nodes", ["get"])]
+
+
+def _rule(group: str, resource: str, verbs: list[str]) -> Rule:
+    return {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}

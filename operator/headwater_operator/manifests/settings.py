@@ -1,0 +1,22 @@
+"""What was said when the operator was installed: it holds for a StreamApp that says nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """Defaults of one installation of the operator.
+
+    Attributes:
+        worker_image: for StreamApps without ``spec.image``; empty: they must have one.
+        bootstrap_servers: for StreamApps without ``spec.kafka.bootstrapServers``; empty: they must
+            name them.
+        user_id: user and group of the workers' processes and volumes; ``None`` leaves the choice
+            to the image or to the platform, which some platforms insist on.
+    """
+
+    worker_image: str = ""
+    bootstrap_servers: str = ""
+    user_id: int | None = 10_001

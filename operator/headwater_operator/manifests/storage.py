@@ -1,0 +1,36 @@
+"""A worker's claim: the volume that its state lies on, which outlives its pods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.model.streamapp import Retention
+from headwater_operator.manifests.names import (
+    APPLICATION_ID_ANNOTATION,
+    Manifest,
+    Owner,
+    claim_name,
+    metadata,
+)
+
+if TYPE_CHECKING:
+    from headwater.model.streamapp import StreamApp
+
+
+def claim(app: StreamApp, owner: Owner, worker: str) -> Manifest:
+    """Return the claim of a worker, as it is created."""
+    state = app.spec.state
+    spec: Manifest = {
+        "accessModes": [state.access_mode.value],
+        "resources": {"requests": {"storage": str(state.size)}},
+    }
+    if state.storage_class_name is not None:
+        spec["storageClassName"] = state.storage_class_name
+    made = metadata(owner, claim_name(worker), worker=worker, is_owned=is_claim_owned(app))
+    made["annotations"] = {APPLICATION_ID_ANNOTATION: app.application_id}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": made, "spec": spec}
+
+
+def is_claim_owned(app: StreamApp) -> bool:
+    """Whether claims are to go with the StreamApp, should it go without the operator's help."""
+    return app.spec.state.retention.when_deleted is Retention.DELETE

@@ -1,0 +1,83 @@
+"""StreamWorker and Lease as the operator creates and changes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from headwater.model.cluster import API_VERSION
+from headwater.model.codec import encode_object
+from headwater_operator.manifests.names import DIGEST_ANNOTATION, Manifest, Owner, metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.model.cluster import WorkerSpec
+
+_DIGEST_PATH = f"/metadata/annotations/{DIGEST_ANNOTATION.replace('/', '~1')}"
+
+
+def stream_worker(owner: Owner, name: str, spec: WorkerSpec) -> Manifest:
+    """Return a StreamWorker as it is created."""
+    encoded = encode_object(spec)
+    made = metadata(owner, name, worker=name)
+    made["annotations"] = {DIGEST_ANNOTATION: digest(encoded)}
+    return {"apiVersion": API_VERSION, "kind": "StreamWorker", "metadata": made, "spec": encoded}
+
+
+def spec_patch(spec: WorkerSpec, *, replaces: int) -> list[Manifest]:
+    """Return the JSON patch that writes a StreamWorker's spec if the epoch is still ``replaces``.
+
+    Its status, which the worker writes at any time, does not get in the way.
+    """
+    encoded = encode_object(spec)
+    return [
+        {"op": "test", "path": "/spec/epoch", "value": replaces},
+        {"op": "replace", "path": "/spec", "value": encoded},
+        {"op": "add", "path": _DIGEST_PATH, "value": digest(encoded)},
+    ]
+
+
+def digest(spec: Mapping[str, Any]) -> str:
+    """Return a digest of a spec: it tells when somebody else has changed it."""
+    text = json.dumps(spec, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def is_as_written(manifest: Mapping[str, Any], spec: WorkerSpec) -> bool:
+    """Whether a StreamWorker's spec is what an operator wrote last.
+
+    Args:
+        manifest: as stored.
+        spec: read from it.
+    """
+    annotations = manifest["metadata"].get("annotations") or {}
+    return bool(annotations.get(DIGEST_ANNOTATION) == digest(encode_object(spec)))
+
+
+def lease(owner: Owner, worker: str, uid: str) -> Manifest:
+    """Return the Lease of a worker as it is created: nobody holds it yet.
+
+    Args:
+        owner: the StreamApp.
+        worker: whose.
+        uid: of its StreamWorker, which the Lease goes with.
+    """
+    made = metadata(owner, worker, worker=worker, is_owned=False)
+    made["ownerReferences"] = [
+        {
+            "apiVersion": API_VERSION,
+            "kind": "StreamWorker",
+            "name": worker,
+            "uid": uid,
+            "controller": True,
+            "blockOwnerDeletion": False,
+        }
+    ]
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": made,
+        "spec": {"holderIdentity": "", "leaseDurationSeconds": 30, "leaseTransitions": 0},
+    }

@@ -1,0 +1,227 @@
+"""One live look at one application, as values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import SpecError
+from headwater.model.appstatus import AppStatus
+from headwater.model.changes import revision_of
+from headwater.model.cluster import StreamWorker
+from headwater.model.podcontract import STREAMAPP_KEY
+from headwater.model.streamapp import parse
+from headwater_operator.decide.observed import ProcessState, WorkerView
+from headwater_operator.kube.api import (
+    CLAIMS,
+    CONFIG_MAPS,
+    LEASES,
+    PODS,
+    STREAM_APPS,
+    STREAM_WORKERS,
+)
+from headwater_operator.kube.clock import boot_ms
+from headwater_operator.manifests.effective import effective
+from headwater_operator.manifests.names import (
+    APPLICATION_ID_ANNOTATION,
+    FINALIZER,
+    PAUSE_ANNOTATION,
+    WORKER_LABEL,
+    Owner,
+    config_name,
+    of_app,
+)
+from headwater_operator.manifests.worker import is_as_written
+from headwater_operator.observe.leases import read_lease
+from headwater_operator.observe.nodes import NodeBook
+from headwater_operator.observe.pods import NO_VOLUME, read_pod
+from headwater_operator.status import Problem
+from headwater_operator.views import AppView, ClaimView, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from headwater.model.streamapp import StreamApp
+    from headwater_operator.kube.api import KubeApi, Manifest
+    from headwater_operator.manifests.settings import Installation
+    from headwater_operator.views import PodView
+
+
+class Observer:
+    """Looks at applications.
+
+    Args:
+        api: the API server.
+        installation: defaults of this installation.
+        now_ms: a clock that never goes back.
+    """
+
+    def __init__(
+        self, api: KubeApi, installation: Installation, now_ms: Callable[[], int] = boot_ms
+    ) -> None:
+        self._api = api
+        self._nodes = NodeBook(api, now_ms)
+        self._installation = installation
+
+    def look(self, namespace: str, name: str) -> AppView | None:
+        """Read an application and everything that belongs to it; ``None`` if there is none.
+
+        Raises:
+            KubeApiError: something could not be read.
+        """
+        manifest = self._api.get(STREAM_APPS, namespace, name)
+        if manifest is None:
+            return None
+        labels = of_app(name)
+        # Workers first: a process that is seen to have ended did so after what it says of itself.
+        workers = self._api.list(STREAM_WORKERS, namespace, labels=labels)
+        leases = self._api.list(LEASES, namespace, labels=labels)
+        pods = self._api.list(PODS, namespace, labels=labels)
+        claims = self._api.list(CLAIMS, namespace, labels=labels)
+        view = self.read_app(manifest)
+        keys = view.app.spec.assignment.topology_keys if view.app is not None else ()
+        placed = [self._nodes.place(read_pod(pod), keys) for pod in pods]
+        return _with_workers(view, workers, leases, placed, claims)
+
+    def read_app(self, manifest: Manifest) -> AppView:
+        """Read a StreamApp alone, without what belongs to it.
+
+        Raises:
+            KubeApiError: the ConfigMap with its topology could not be read.
+        """
+        metadata = manifest["metadata"]
+        finalizers = tuple(metadata.get("finalizers") or ())
+        status = read_status(manifest)
+        app, problem = self._usable(manifest, status)
+        annotations = metadata.get("annotations") or {}
+        return AppView(
+            owner=Owner(
+                name=metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
+            ),
+            stored=Stored(uid=metadata["uid"], version=metadata["resourceVersion"]),
+            generation=int(metadata.get("generation") or 1),
+            created=str(metadata.get("creationTimestamp") or ""),
+            has_finalizer=FINALIZER in finalizers,
+            finalizers=finalizers,
+            is_deleting="deletionTimestamp" in metadata,
+            is_paused=str(annotations.get(PAUSE_ANNOTATION)).lower() == "true",
+            app=app,
+            spec_problem=problem,
+            revision=revision_of(app.spec) if app is not None else "",
+            status=status,
+        )
+
+    def _usable(
+        self, manifest: Manifest, status: AppStatus
+    ) -> tuple[StreamApp | None, Problem | None]:
+        """Return the specification to go by, and what is wrong with the present one."""
+        namespace = manifest["metadata"]["namespace"]
+        try:
+            app = parse(manifest)
+            source = self._source(namespace, app)
+            return effective(app, self._installation, source), None
+        except SpecError as error:
+            problem = Problem(reason="InvalidSpec", message=str(error))
+        last = status.revision.current
+        if not last:
+            return None, problem
+        # The last one that could be used goes on.
+        name = config_name(manifest["metadata"]["name"], last)
+        stored = self._api.get(CONFIG_MAPS, namespace, name)
+        return (_from_config(stored) if stored is not None else None), problem
+
+    def _source(self, namespace: str, app: StreamApp) -> str | None:
+        reference = app.spec.topology.config_map_ref
+        if reference is None:
+            return None
+        found = self._api.get(CONFIG_MAPS, namespace, reference.name)
+        text = ((found or {}).get("data") or {}).get(reference.key)
+        return None if text is None else str(text)
+
+
+def read_status(manifest: Manifest) -> AppStatus:
+    """Read a StreamApp's status; a damaged one is as good as none, because it is written anew."""
+    try:
+        return AppStatus.from_dict(manifest.get("status") or {})
+    except SpecError:
+        return AppStatus()
+
+
+def read_worker(manifest: Manifest) -> StreamWorker:
+    """Read a StreamWorker; a damaged status is as good as none: the worker will write another.
+
+    Raises:
+        SpecError: the spec is damaged.
+    """
+    try:
+        return StreamWorker.from_dict(manifest)
+    except SpecError:
+        return StreamWorker.from_dict({**manifest, "status": {}})
+
+
+def _from_config(manifest: Manifest) -> StreamApp | None:
+    try:
+        return parse(json.loads(manifest["data"][STREAMAPP_KEY]))
+    except (KeyError, ValueError, SpecError):
+        return None
+
+
+def _with_workers(
+    view: AppView,
+    workers: tuple[Manifest, ...],
+    leases: tuple[Manifest, ...],
+    pods: Sequence[PodView],
+    claims: tuple[Manifest, ...],
+) -> AppView:
+    pod_views = {pod.worker: pod for pod in pods}
+    lease_views = {lease["metadata"]["name"]: read_lease(lease) for lease in leases}
+    views: list[WorkerView] = []
+    stored: dict[str, Stored] = {}
+    for manifest in workers:
+        metadata = manifest["metadata"]
+        name = metadata["name"]
+        stored[name] = Stored(uid=metadata["uid"], version=metadata["resourceVersion"])
+        worker = read_worker(manifest)
+        pod = pod_views.get(name)
+        views.append(
+            WorkerView(
+                worker=worker,
+                process=pod.state if pod is not None else ProcessState.NONE,
+                lease=lease_views.get(name),
+                revision=pod.revision if pod is not None and not pod.state.is_proof_of_end else "",
+                waits_for=pod.waits_for if pod is not None else "",
+                problem=_why_it_cannot_begin(pod),
+                is_stopping=pod is not None and pod.is_deleting,
+                is_tampered=not is_as_written(manifest, worker.spec),
+                labels=pod.labels if pod is not None else {},
+            )
+        )
+    return replace(
+        view,
+        workers=tuple(views),
+        stored_workers=stored,
+        pods=pod_views,
+        claims={worker: claim for worker, claim in map(_read_claim, claims) if worker},
+        leases=frozenset(lease_views),
+    )
+
+
+def _why_it_cannot_begin(pod: PodView | None) -> str:
+    if pod is None or pod.problem is None or pod.problem.reason == NO_VOLUME:
+        return ""
+    return pod.problem.message
+
+
+def _read_claim(manifest: Manifest) -> tuple[str, ClaimView]:
+    metadata: Mapping[str, Any] = manifest["metadata"]
+    worker = str((metadata.get("labels") or {}).get(WORKER_LABEL, ""))
+    return worker, ClaimView(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        application_id=str((metadata.get("annotations") or {}).get(APPLICATION_ID_ANNOTATION, "")),
+        is_deleting="deletionTimestamp" in metadata,
+        is_bound=(manifest.get("status") or {}).get("phase") == "Bound",
+        is_owned=bool(metadata.get("ownerReferences")),
+        volume=str((manifest.get("spec") or {}).get("volumeName") or ""),
+    )

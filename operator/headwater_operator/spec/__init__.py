@@ -1,0 +1,6 @@
+"""The custom resource definitions and their reference pages, from the typed resources alone."""
+
+from headwater_operator.spec.definitions import custom_resource_definitions
+from headwater_operator.spec.reference import reference_pages
+
+__all__ = ["custom_resource_definitions", "reference_pages"]

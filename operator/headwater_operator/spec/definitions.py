@@ -1,0 +1,157 @@
+"""The two custom resource definitions: names, columns, subresources, and the schemas of both."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headwater.model.appstatus import AppStatus
+from headwater.model.cluster import API_VERSION, StreamWorker, WorkerSpec, WorkerStatus
+from headwater.model.fields import summary_of
+from headwater.model.streamapp import StreamApp, StreamAppSpec
+from headwater_operator.spec.schema import Schema, object_schema, validations
+
+GROUP: Final = API_VERSION.partition("/")[0]
+VERSION: Final = API_VERSION.partition("/")[2]
+
+
+def custom_resource_definitions() -> dict[str, Schema]:
+    """Return the definitions by name."""
+    return {
+        definition["metadata"]["name"]: definition
+        for definition in (stream_app_definition(), stream_worker_definition())
+    }
+
+
+def stream_app_definition() -> Schema:
+    """Return ``streamapps.headwater.dev``."""
+    return _definition(
+        kind="StreamApp",
+        singular="streamapp",
+        plural="streamapps",
+        short="sapp",
+        schema=_resource(StreamApp, StreamAppSpec, AppStatus),
+        columns=[
+            _column("Desired", "integer", ".spec.replicas", "Workers asked for."),
+            _column("Workers", "integer", ".status.readyReplicas", "Workers that are ready."),
+            _column("Tasks", "integer", ".status.tasks.total", "Tasks of the topology."),
+            _column("Running", "integer", ".status.tasks.running", "Tasks that process records."),
+            _column("Restoring", "integer", ".status.tasks.restoring", "Tasks that restore."),
+            _column("Ready", "string", _condition("Ready", "status"), "Whether all is well."),
+            _column("Reason", "string", _condition("Ready", "reason"), "Why it is, or is not."),
+            _column("Age", "date", ".metadata.creationTimestamp", "How old it is."),
+            _column("Updated", "integer", ".status.updatedReplicas", "As specified.", wide=True),
+            _column("Epoch", "integer", ".status.assignmentEpoch", "Of the assignment.", wide=True),
+            _column("Message", "string", _condition("Ready", "message"), "What to do.", wide=True),
+        ],
+        subresources={
+            "status": {},
+            "scale": {
+                "specReplicasPath": ".spec.replicas",
+                "statusReplicasPath": ".status.replicas",
+                "labelSelectorPath": ".status.selector",
+            },
+        },
+        selectable=[".spec.applicationId"],
+    )
+
+
+def stream_worker_definition() -> Schema:
+    """Return ``streamworkers.headwater.dev``."""
+    return _definition(
+        kind="StreamWorker",
+        singular="streamworker",
+        plural="streamworkers",
+        short="sw",
+        schema=_with_format(_resource(StreamWorker, WorkerSpec, WorkerStatus)),
+        columns=[
+            _column("App", "string", ".spec.app", "The StreamApp it works for."),
+            _column("Active", "string", ".spec.active", "Tasks it processes."),
+            _column("Standby", "string", ".spec.standby", "Tasks it keeps a copy of."),
+            _column("Warmup", "string", ".spec.warmup", "Tasks it restores to take over."),
+            _column("Drain", "boolean", ".spec.drain", "Whether it is to end."),
+            _column("Error", "string", ".status.error.error", "Why it cannot go on."),
+            _column("Age", "date", ".metadata.creationTimestamp", "How old it is."),
+            _column("Epoch", "integer", ".spec.epoch", "Of what is wanted of it.", wide=True),
+            _column("Seen", "integer", ".status.acknowledgedEpoch", "Epoch it acts on.", wide=True),
+            _column("Endpoint", "string", ".status.endpoint", "Its HTTP service.", wide=True),
+        ],
+        subresources={"status": {}},
+        selectable=[".spec.app"],
+    )
+
+
+def _definition(
+    *,
+    kind: str,
+    singular: str,
+    plural: str,
+    short: str,
+    schema: Schema,
+    columns: list[Schema],
+    subresources: Schema,
+    selectable: list[str],
+) -> Schema:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": plural,
+                "singular": singular,
+                "shortNames": [short],
+                "categories": ["headwater"],
+            },
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": subresources,
+                    "selectableFields": [{"jsonPath": path} for path in selectable],
+                    "additionalPrinterColumns": columns,
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }
+
+
+def _resource(kind: type, spec: type, status: type) -> Schema:
+    """Return the schema of a whole resource."""
+    schema: Schema = {
+        "type": "object",
+        "description": summary_of(kind),
+        "properties": {
+            "apiVersion": {"type": "string", "description": f"Always {API_VERSION}."},
+            "kind": {"type": "string", "description": f"Always {kind.__name__}."},
+            "metadata": {"type": "object"},
+            "spec": object_schema(spec),
+            "status": object_schema(status),
+        },
+        "required": ["spec"],
+    }
+    rules = validations(kind)
+    if rules:
+        schema["x-kubernetes-validations"] = rules
+    return schema
+
+
+def _with_format(schema: Schema) -> Schema:
+    """Add what ``StreamWorker.to_dict`` writes beside the parts that every resource has."""
+    meaning = "Of what spec and status hold; a worker refuses a newer one than its own."
+    number = {"type": "integer", "format": "int64", "minimum": 1, "description": meaning}
+    return {**schema, "properties": {**schema["properties"], "formatVersion": number}}
+
+
+def _column(name: str, kind: str, path: str, meaning: str, *, wide: bool = False) -> Schema:
+    column: Schema = {"name": name, "type": kind, "jsonPath": path, "description": meaning}
+    return {**column, "priority": 1} if wide else column
+
+
+def _condition(name: str, part: str) -> str:
+    return f'.status.conditions[?(@.type=="{name}")].{part}'

@@ -1,0 +1,326 @@
+"""What a StreamApp reports on a cluster: conditions with reasons, from what was seen and decided.
+
+``Ready`` is the one to trust. Of Ready, Progressing, SpecValid, AssignmentConverged, StateRestored
+and StandbysReady, True is good; Degraded, Suspended, Paused and ScalingLimited are abnormal when
+True. A message says what is so and, if it is bad, what to do next; logs and Events say the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from headwater.model.appstatus import (
+    AppStatus,
+    Condition,
+    ConditionStatus,
+    ConditionType,
+    Operation,
+    Revision,
+)
+from headwater.model.lifecycle import ClientState
+from headwater_operator.rollout import Roll
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_MESSAGE_MAX: Final = 4_000
+_SETTLING_MS: Final = 30_000
+"""For so long may tasks move before an application that was ready counts as not ready."""
+
+_GIVEN_UP: Final = (ClientState.ERROR, ClientState.PENDING_ERROR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that somebody has to do something about.
+
+    Attributes:
+        reason: one word in CamelCase, for programs.
+        message: cause and next step.
+    """
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything that conditions are made from.
+
+    Attributes:
+        generation: of the StreamApp that was read.
+        decided: the status that the decision returned.
+        wanted: how many workers there are to be.
+        is_suspended: ``spec.suspend``.
+        is_paused: the operator was told to look on.
+        is_deleting: the StreamApp is being deleted.
+        spec_problem: why the specification as it stands is not carried out.
+        problems: what else is wrong, the worst first.
+        roll: how far a rolling change has come.
+        revision: that is wanted.
+        standby_replicas: how many standbys of each task are wanted.
+        unsettled_ms: for how long not every task has been running.
+    """
+
+    generation: int
+    decided: AppStatus
+    wanted: int = 0
+    is_suspended: bool = False
+    is_paused: bool = False
+    is_deleting: bool = False
+    spec_problem: Problem | None = None
+    problems: tuple[Problem, ...] = ()
+    roll: Roll = field(default_factory=Roll)
+    revision: str = ""
+    standby_replicas: int = 0
+    unsettled_ms: int = 0
+
+
+def conditions(facts: Facts, before: Sequence[Condition], now: str) -> tuple[Condition, ...]:
+    """Return all conditions.
+
+    Args:
+        facts: what is known.
+        before: as last written; a condition that stays as it is keeps its time.
+        now: the time of day.
+    """
+    known = {condition.type: condition for condition in before}
+    found = []
+    for kind, is_so, reason, message in (
+        _ready(facts, known.get(ConditionType.READY)),
+        _progressing(facts),
+        _spec_valid(facts),
+        _converged(facts),
+        _restored(facts),
+        _standbys(facts),
+        _degraded(facts),
+        (ConditionType.SUSPENDED, facts.is_suspended, *_suspended(facts)),
+        (ConditionType.PAUSED, facts.is_paused, *_paused(facts)),
+        _limited(facts),
+    ):
+        state = _STATES[is_so]
+        last = known.get(kind)
+        since = last.last_transition_time if last is not None and last.status is state else now
+        found.append(
+            Condition(
+                type=kind,
+                status=state,
+                reason=reason,
+                message=message[:_MESSAGE_MAX],
+                last_transition_time=since,
+                observed_generation=facts.generation,
+            )
+        )
+    return tuple(found)
+
+
+_Judged = tuple[ConditionType, bool | None, str, str]
+
+_STATES: Final[Mapping[bool | None, ConditionStatus]] = {
+    True: ConditionStatus.TRUE,
+    False: ConditionStatus.FALSE,
+    None: ConditionStatus.UNKNOWN,
+}
+
+
+def worst(facts: Facts) -> Problem | None:
+    """Return what is wrong, the worst of it; ``None`` if nothing is."""
+    failure = facts.decided.failure
+    if failure is not None and failure.is_final:
+        return Problem(reason=failure.error, message=_said(failure.worker, failure.message))
+    if facts.spec_problem is not None:
+        return facts.spec_problem
+    if facts.problems:
+        return facts.problems[0]
+    if facts.roll.halted:
+        return Problem(reason="RolloutHalted", message=_halted(facts.roll))
+    if failure is not None:
+        return Problem(reason=failure.error, message=_said(failure.worker, failure.message))
+    return None
+
+
+def _said(worker: str, message: str) -> str:
+    return f"{worker}: {message}" if worker else message
+
+
+def _halted(roll: Roll) -> str:
+    rest = len(roll.outdated)
+    return (
+        f"the roll-out has halted, {rest} worker{'s' if rest != 1 else ''} of the revision before "
+        f"go{'es' if rest == 1 else ''} on: {roll.halted}"
+    )
+
+
+def _ready(facts: Facts, before: Condition | None) -> _Judged:
+    kind, status = ConditionType.READY, facts.decided
+    if still := _meant_to_stand_still(facts):
+        return kind, False, *still
+    problem = worst(facts)
+    if status.state is ClientState.RUNNING:
+        if problem is None:
+            return kind, True, "Running", status.reason
+        # It serves, and somebody has to do something: both are to be seen at a glance.
+        return kind, True, problem.reason, f"{status.reason}, but: {problem.message}"
+    was_ready = before is not None and before.status is ConditionStatus.TRUE
+    if problem is None and was_ready and facts.unsettled_ms < _SETTLING_MS:
+        return kind, True, "Rebalancing", status.reason
+    if problem is not None:
+        return kind, False, problem.reason, problem.message
+    reason = "Rebalancing" if status.state is ClientState.REBALANCING else "Starting"
+    return kind, False, reason, status.reason
+
+
+def _meant_to_stand_still(facts: Facts) -> tuple[str, str] | None:
+    """Return reason and message if nothing is to run; ``None`` if something is."""
+    if facts.is_deleting:
+        return "Deleting", facts.decided.reason
+    if facts.is_suspended:
+        return "Suspended", "spec.suspend is true: workers are stopped, volumes kept"
+    if facts.spec_problem is not None:
+        return None  # whatever stands still does so because of that
+    if facts.wanted == 0 and facts.decided.state is ClientState.NOT_RUNNING:
+        return "NoReplicas", "spec.replicas is 0: nothing runs, volumes are kept"
+    if facts.wanted == 0 and facts.decided.state is ClientState.PENDING_SHUTDOWN:
+        return "Stopping", facts.decided.reason
+    return None
+
+
+def _progressing(facts: Facts) -> _Judged:
+    kind, status, roll = ConditionType.PROGRESSING, facts.decided, facts.roll
+    problem = worst(facts)
+    if status.state in _GIVEN_UP and problem is not None:
+        return kind, False, problem.reason, problem.message
+    if roll.halted:
+        return kind, False, "RolloutHalted", _halted(roll)
+    if roll.outdated:
+        rest = f"{len(roll.outdated)} workers are still to be replaced"
+        return kind, True, "RollingOut", f"{rest}; {roll.waits_for}" if roll.waits_for else rest
+    operation = status.operation
+    if operation is not None:
+        return kind, True, operation.type.value, _doing(operation)
+    return kind, *_moving(status)
+
+
+def _moving(status: AppStatus) -> tuple[bool, str, str]:
+    """Tell whether tasks or copies are on their way, with reason and message."""
+    if status.state not in (ClientState.RUNNING, ClientState.NOT_RUNNING):
+        return True, "Rebalancing", status.reason
+    if status.tasks.warmup:
+        return True, "WarmingUp", _warming_up(status)
+    return False, "Complete", "everything is as the StreamApp wants it"
+
+
+def _warming_up(status: AppStatus) -> str:
+    return f"copies that warm up where something is to move: {status.tasks.warmup}"
+
+
+def _doing(operation: Operation) -> str:
+    about = operation.target or "all workers"
+    return f"{about}: {operation.phase}" if operation.phase else about
+
+
+def _spec_valid(facts: Facts) -> _Judged:
+    kind = ConditionType.SPEC_VALID
+    if facts.spec_problem is not None:
+        return kind, False, facts.spec_problem.reason, facts.spec_problem.message
+    return kind, True, "Accepted", "the specification is carried out"
+
+
+def _converged(facts: Facts) -> _Judged:
+    kind, tasks = ConditionType.ASSIGNMENT_CONVERGED, facts.decided.tasks
+    if tasks.total == 0:
+        return kind, None, "NoTasks", "no topology was reported yet"
+    if tasks.revoking or tasks.unassigned:
+        return kind, False, "Moving", facts.decided.reason
+    if tasks.warmup:
+        return kind, False, "WarmingUp", _warming_up(facts.decided)
+    return kind, True, "Assigned", f"all {tasks.total} tasks are where they belong"
+
+
+def _restored(facts: Facts) -> _Judged:
+    kind, tasks = ConditionType.STATE_RESTORED, facts.decided.tasks
+    if tasks.total == 0:
+        return kind, None, "NoTasks", "no topology was reported yet"
+    if tasks.restoring:
+        return kind, False, "Restoring", f"{tasks.restoring} tasks start or restore"
+    return kind, True, "Restored", "no active task restores"
+
+
+def _standbys(facts: Facts) -> _Judged:
+    kind = ConditionType.STANDBYS_READY
+    tasks = facts.decided.tasks
+    if tasks.total == 0:
+        return kind, None, "NoTasks", "no topology was reported yet"
+    if tasks.standby == 0:
+        return kind, True, "NoneWanted", "no standbys are wanted, or no task keeps state on disk"
+    said = f"{tasks.caught_up} of {tasks.standby} standbys have caught up"
+    if tasks.caught_up >= tasks.standby:
+        return kind, True, "CaughtUp", said
+    if facts.wanted <= facts.standby_replicas:
+        message = (
+            f"{said}: {facts.standby_replicas} standbys of a task need as many other workers; "
+            "raise spec.replicas or lower spec.assignment.standbyReplicas"
+        )
+        return kind, False, "TooFewWorkers", message
+    return kind, False, "CatchingUp", f"{said}; a worker lost now would cost a longer restore"
+
+
+def _degraded(facts: Facts) -> _Judged:
+    kind, problem = ConditionType.DEGRADED, worst(facts)
+    if problem is not None:
+        return kind, True, problem.reason, problem.message
+    return kind, False, "AsExpected", "nothing is wrong"
+
+
+def _suspended(facts: Facts) -> tuple[str, str]:
+    if facts.is_suspended:
+        return "SpecSuspend", "set spec.suspend to false to go on where it stopped"
+    return "NotSuspended", "spec.suspend is false"
+
+
+def _paused(facts: Facts) -> tuple[str, str]:
+    if facts.is_paused:
+        return "Annotation", "the operator looks on and does nothing until the annotation is gone"
+    return "NotPaused", "the operator works"
+
+
+def _limited(facts: Facts) -> _Judged:
+    kind, total = ConditionType.SCALING_LIMITED, facts.decided.tasks.total
+    if 0 < total < facts.wanted:
+        message = (
+            f"{facts.wanted} workers are wanted but there are only {total} tasks: "
+            f"{facts.wanted - total} workers hold copies at best; lower spec.replicas, or give the "
+            "input topics more partitions"
+        )
+        return kind, True, "FewerTasksThanWorkers", message
+    return kind, False, "Sufficient", "there is a task for every worker"
+
+
+def full_status(
+    facts: Facts, before: AppStatus, *, selector: str, updated: int, now: str
+) -> AppStatus:
+    """Return the whole status to write.
+
+    Args:
+        facts: what is known.
+        before: as last written.
+        selector: selects the worker pods.
+        updated: workers of the wanted revision.
+        now: the time of day.
+    """
+    decided = facts.decided
+    is_stable = decided.state is ClientState.RUNNING and not facts.roll.outdated
+    revision = Revision(
+        current=facts.revision if not facts.roll.outdated else before.revision.current,
+        update=facts.revision,
+        last_stable=facts.revision if is_stable else before.revision.last_stable,
+    )
+    return replace(
+        decided,
+        observed_generation=facts.generation,
+        updated_replicas=updated,
+        selector=selector,
+        revision=revision,
+        conditions=conditions(facts, before.conditions, now),
+    )

@@ -1,0 +1,1 @@
+"""Tests: unit, property, golden, contract, sim, kafka, oracle, chaos."""

@@ -1,0 +1,314 @@
+"""One seeded kill at a time, each in a situation that is *seen* before the signal is sent.
+
+A victim is frozen first (SIGSTOP) and looked at; if the situation does not hold it is thawed
+and the hunt goes on. So a kill that counts
+had records in flight:
+
+* ``transaction open``: the last stable offset of a partition the application writes lies below
+  its end;
+* ``restore under way``: a worker reports a task RESTORING and its StateUpdater has not finished;
+* ``hand-over under way``: tasks are being revoked, or an epoch is not acknowledged yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import psutil
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from headwater.model.lifecycle import TaskState
+from headwater_operator.local.observe import read_worker
+from tests.support.local_cluster import APP, LocalCluster
+from tests.support.waiting import wait_for
+
+if TYPE_CHECKING:
+    import random
+
+
+class Victim(StrEnum):
+    """What is killed."""
+
+    THREAD = "StreamThread"
+    UPDATER = "StateUpdater"
+    WORKER = "worker"
+    LOOP = "control loop"
+
+
+class Situation(StrEnum):
+    """What must be under way when it is killed."""
+
+    TRANSACTION = "transaction open"
+    RESTORE = "restore under way"
+    HANDOVER = "hand-over under way"
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """One planned kill."""
+
+    victim: Victim
+    situation: Situation
+
+
+def plan(rng: random.Random, number: int) -> list[Kill]:
+    """Plan ``number`` kills:
+    the situations in equal shares, the victims at random among those that fit.
+    """
+    fitting = {
+        Situation.TRANSACTION: [Victim.THREAD, Victim.WORKER],
+        Situation.RESTORE: [Victim.UPDATER, Victim.WORKER, Victim.LOOP],
+        Situation.HANDOVER: [Victim.THREAD, Victim.WORKER, Victim.LOOP],
+    }
+    situations = [list(Situation)[index % len(Situation)] for index in range(number)]
+    rng.shuffle(situations)
+    return [Kill(rng.choice(fitting[situation]), situation) for situation in situations]
+
+
+class Hunter:
+    """Carries out kills on one local cluster and keeps a log of what was under way."""
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        bootstrap_servers: str,
+        rng: random.Random,
+        *,
+        group: str,
+        transactional: bool,
+    ) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._servers = bootstrap_servers
+        self._transactional = transactional
+        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+        self._rng = rng
+        self.log: list[str] = []
+
+    def carry_out(self, kill: Kill, *, topics: tuple[str, ...], replicas: int) -> int:
+        """Bring the situation about and kill the victim in it.
+
+        Return the number of replicas wanted afterwards.
+        """
+        match kill.situation:
+            case Situation.TRANSACTION:
+                self._kill_in_transaction(kill.victim, topics)
+            case Situation.RESTORE:
+                self._kill_in_restore(kill.victim)
+            case Situation.HANDOVER:
+                replicas = self._kill_in_handover(kill.victim, replicas)
+        return replicas
+
+    def story(self, title: str, topics: tuple[str, ...]) -> str:
+        """What was done, what is in flight now, and what everybody printed."""
+        now = f"now: {', '.join(self._open_transactions(topics)) or 'nothing is in flight'}"
+        printed = (self._cluster.output, self._cluster.worker_logs())
+        return "\n".join((title, *self.log, now, *printed))
+
+    def _kill_in_transaction(self, victim: Victim, topics: tuple[str, ...]) -> None:
+        def hit() -> bool:
+            workers = self._workers()
+            if not workers:
+                return False
+            worker = self._rng.choice(workers)
+            process = worker if victim is Victim.WORKER else self._child(worker, "StreamThread")
+            if process is None:
+                return False
+            try:
+                frozen = [worker, *worker.children(recursive=True)]
+            except psutil.NoSuchProcess:
+                return False  # it has ended just now
+            freeze(frozen)
+            held = self._in_flight(topics)
+            if held:
+                self._strike(process, victim, f"{Situation.TRANSACTION}: {held}")
+            thaw(frozen)
+            return bool(held)
+
+        wait_for(hit, what="an open transaction", timeout_s=60)
+
+    def _in_flight(self, topics: tuple[str, ...]) -> str:
+        """Say what is written but not committed; nothing while the broker cannot tell."""
+        try:
+            return self._open_transaction(topics) if self._transactional else self._uncommitted()
+        except KafkaException:
+            return ""
+
+    def _uncommitted(self) -> str:
+        # Asked by a consumer: the admin request crashes librdkafka while a coordinator starts.
+        reader = Consumer({"bootstrap.servers": self._servers, "group.id": self._group})
+        try:
+            wanted = [
+                TopicPartition(topic, number)
+                for topic, found in self._admin.list_topics(timeout=10).topics.items()
+                if topic == f"{self._group}-in"
+                for number in found.partitions
+            ]
+            committed = {
+                TopicPartition(found.topic, found.partition): found.offset
+                for found in reader.committed(wanted, timeout=10)
+                if found.offset >= 0
+            }
+        finally:
+            reader.close()
+        ends = self._admin.list_offsets(dict.fromkeys(committed, OffsetSpec.latest()))
+        for partition, offset in committed.items():
+            end = ends[partition].result(10).offset
+            if end > offset:
+                return f"{partition.topic}-{partition.partition} committed to {offset} of {end}"
+        return ""
+
+    def _open_transaction(self, topics: tuple[str, ...]) -> str:
+        return next(iter(self._open_transactions(topics)), "")
+
+    def _open_transactions(self, topics: tuple[str, ...]) -> list[str]:
+        metadata = self._admin.list_topics(timeout=10).topics
+        wanted = {
+            TopicPartition(topic, number): OffsetSpec.latest()
+            for topic in topics
+            if topic in metadata
+            for number in metadata[topic].partitions
+        }
+        ends = self._admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED)
+        stable = self._admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED)
+        found = []
+        for partition in wanted:
+            end, lso = ends[partition].result(10).offset, stable[partition].result(10).offset
+            if lso < end:
+                found.append(
+                    f"{partition.topic}-{partition.partition} stable to {lso}, written to {end}"
+                )
+        return found
+
+    def _kill_in_restore(self, victim: Victim) -> None:
+        # A dead StreamThread makes its tasks restore; the StateUpdater is frozen on sight.
+        first = self._rng.choice(self._workers())
+        thread = self._child(first, "StreamThread")
+        if thread is not None:
+            thread.kill()
+
+        def hit() -> bool:
+            updater = self._child(first, "StateUpdater")
+            if updater is None:
+                return False
+            freeze([updater])
+            restoring = self._restoring()
+            if restoring:
+                target = {
+                    Victim.UPDATER: updater,
+                    Victim.WORKER: first,
+                    Victim.LOOP: self._loop(),
+                }[victim]
+                self._strike(target, victim, f"{Situation.RESTORE}: {', '.join(restoring)}")
+            thaw([updater])
+            return bool(restoring)
+
+        try:
+            wait_for(hit, what="a restore under way", timeout_s=8, every_s=0.002)
+        except AssertionError:
+            # The restore was over too soon; the thread's death stands, another one is tried.
+            self._cluster.wait_running(replicas=self._cluster.status.replicas)
+            self._kill_in_restore(victim)
+
+    def _kill_in_handover(self, victim: Victim, replicas: int) -> int:
+        def hit() -> bool:
+            moving = self._moving()
+            if not moving:
+                return False
+            worker = self._rng.choice(self._workers())
+            process = {
+                Victim.WORKER: worker,
+                Victim.LOOP: self._loop(),
+                Victim.THREAD: self._child(worker, "StreamThread"),
+            }[victim]
+            if process is None:
+                return False
+            self._strike(process, victim, f"{Situation.HANDOVER}: {moving}")
+            return True
+
+        replicas = 3 if replicas == 2 else 2
+        self._cluster.command("scale", APP, "--replicas", str(replicas))
+        try:
+            wait_for(hit, what="a hand-over under way", timeout_s=20, every_s=0.002)
+        except AssertionError:
+            # The hand-over was over too soon to be seen: scale back, and look again.
+            self._cluster.wait_running(replicas=replicas)
+            return self._kill_in_handover(victim, replicas)
+        return replicas
+
+    def _strike(self, process: psutil.Process, victim: Victim, why: str) -> None:
+        process.kill()
+        self.log.append(
+            f"{time.strftime('%H:%M:%S')} killed {victim} (process {process.pid}); {why}"
+        )
+
+    def _workers(self) -> list[psutil.Process]:
+        found = []
+        for _, pod in sorted(self._cluster.processes().items()):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pod.pid)
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+        return found
+
+    def _loop(self) -> psutil.Process:
+        return psutil.Process(self._cluster.supervisor.loop_pid)
+
+    def _child(self, worker: psutil.Process, kind: str) -> psutil.Process | None:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            children = [child for child in worker.children() if _is(child, kind)]
+            if children:
+                return self._rng.choice(children)
+        return None
+
+    def _restoring(self) -> list[str]:
+        return [
+            f"{worker.name} {status.task}"
+            for directory in self._cluster.cluster.app(APP).workers()
+            if (worker := read_worker(directory)) is not None
+            for status in worker.status.tasks
+            if status.state is TaskState.RESTORING
+        ]
+
+    def _moving(self) -> str:
+        for directory in self._cluster.cluster.app(APP).workers():
+            worker = read_worker(directory)
+            if worker is not None and worker.spec.revoking:
+                tasks = ", ".join(map(str, worker.spec.revoking))
+                return f"{worker.name} gives up {tasks}"
+        return ""
+
+
+def _is(process: psutil.Process, kind: str) -> bool:
+    try:
+        return any(kind in part for part in process.cmdline()[3:4])
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return False
+
+
+def freeze(processes: list[psutil.Process]) -> None:
+    """Send SIGSTOP to each that still lives."""
+    _signal(processes, signal.SIGSTOP)
+
+
+def thaw(processes: list[psutil.Process]) -> None:
+    """Send SIGCONT to each that still lives."""
+    _signal(processes, signal.SIGCONT)
+
+
+def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)

@@ -1,0 +1,136 @@
+"""What must hold after any chaos, read back from Kafka and from the disks."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, TopicPartition
+
+from headwater.state.directory import StateDirectory
+from headwater.state.rocks import RocksBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+_COUNT = struct.Struct(">q")
+
+
+def read_committed(
+    bootstrap_servers: str, topic: str
+) -> Iterator[tuple[int, int, bytes | None, bytes | None, int]]:
+    """Every committed record of a topic, in the order of each partition.
+
+    Yields partition, offset, key, value, timestamp.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": f"proof-{topic}",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        ended: set[int] = set()
+        while len(ended) < len(partitions):
+            for message in consumer.consume(5_000, timeout=1.0):
+                number = message.partition()
+                assert number is not None
+                if message.error() is not None:
+                    ended.add(number)
+                    continue
+                yield (
+                    number,
+                    message.offset() or 0,
+                    message.key(),
+                    message.value(),
+                    message.timestamp()[1],
+                )
+    finally:
+        consumer.close()
+
+
+def counted_once_each(bootstrap_servers: str, topic: str, sent: Mapping[str, int]) -> None:
+    """Check that each key's outputs are 1, 2, 3 ... up to what was sent: each update once."""
+    outputs: defaultdict[str, list[int]] = defaultdict(list)
+    for _, _, key, value, _ in read_committed(bootstrap_servers, topic):
+        assert key is not None
+        assert value is not None
+        outputs[key.decode()].append(_COUNT.unpack(value)[0])
+    wrong = {
+        key: (sent.get(key, 0), found[:3], found[-3:])
+        for key, found in outputs.items()
+        if found != list(range(1, sent.get(key, 0) + 1))
+    }
+    assert not wrong, dict(list(wrong.items())[:10])
+    assert outputs.keys() == sent.keys()
+
+
+def counted_at_least(bootstrap_servers: str, topic: str, sent: Mapping[str, int]) -> int:
+    """Check that the last count of each key is what was sent, or more; return how many more."""
+    last: dict[str, int] = {}
+    for _, _, key, value, _ in read_committed(bootstrap_servers, topic):
+        assert key is not None
+        assert value is not None
+        last[key.decode()] = _COUNT.unpack(value)[0]
+    lost = {
+        key: (number, last.get(key, 0)) for key, number in sent.items() if last.get(key, 0) < number
+    }
+    assert lost == {}
+    return sum(last.values()) - sum(sent.values())
+
+
+def stores_equal_their_changelogs(
+    bootstrap_servers: str, application_id: str, store: str, state_dirs: list[Path]
+) -> int:
+    """Every store on every disk holds exactly its changelog up to its position.
+
+    One store of each partition, that of the task's last owner, holds all of it. Return how many
+    were compared.
+    """
+    changelog: defaultdict[int, list[tuple[int, bytes, bytes | None, int]]] = defaultdict(list)
+    for number, offset, key, value, timestamp in read_committed(
+        bootstrap_servers, f"{application_id}-{store}-changelog"
+    ):
+        assert key is not None
+        changelog[number].append((offset, key, value, timestamp))
+    compared = 0
+    furthest: Counter[int] = Counter()
+    for root in state_dirs:
+        directory = StateDirectory(root, application_id)
+        for stored in directory.stored():
+            if stored.position is None or stored.store != store:
+                continue
+            backend = RocksBackend(directory.store(stored.task, store).database)
+            held = dict(backend.range(None, None))
+            backend.close()
+            replayed: dict[bytes, bytes] = {}
+            for offset, key, value, timestamp in changelog[stored.task.partition]:
+                if offset >= stored.position.offset:
+                    break
+                if value is None:
+                    replayed.pop(key, None)
+                else:
+                    replayed[key] = _COUNT.pack(timestamp) + value
+            differing = {
+                key: (held.get(key), replayed.get(key))
+                for key in held.keys() | replayed.keys()
+                if held.get(key) != replayed.get(key)
+            }
+            assert differing == {}, (root, stored, Counter(map(type, differing.values())))
+            compared += 1
+            number = stored.task.partition
+            furthest[number] = max(furthest[number], stored.position.offset)
+    behind = {
+        number: (furthest[number], records[-1][0])
+        for number, records in changelog.items()
+        if furthest[number] <= records[-1][0]
+    }
+    assert behind == {}, "partition: (furthest position, last record)"
+    return compared

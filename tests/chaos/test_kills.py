@@ -1,0 +1,107 @@
+"""SIGKILLs of every kind of process, and broker restarts, with records in flight."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.chaos.kills import Hunter, plan
+from tests.chaos.proof import counted_at_least, counted_once_each, stores_equal_their_changelogs
+from tests.conftest import seed_base
+from tests.support.local_cluster import (
+    APP,
+    Load,
+    LocalCluster,
+    create_topics,
+    read_counts,
+    streamapp,
+)
+from tests.support.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from headwater.local.broker import KafkaBroker
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(3_600)]
+
+PARTITIONS = 4
+KILLS = {"exactly_once_v2": 30, "at_least_once": 15}
+BROKER_RESTARTS = 3
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, topic_prefix: str) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path, topic_prefix) as running:
+        yield running
+
+
+@pytest.mark.parametrize("guarantee", KILLS)
+def test_no_kill_loses_a_record_and_under_exactly_once_none_doubles_one(
+    guarantee: str,
+    cluster: LocalCluster,
+    broker: KafkaBroker,
+    topic_prefix: str,
+    request: pytest.FixtureRequest,
+) -> None:
+    share: float = request.config.getoption("--share")
+    seed = f"{seed_base(request.config)}:{guarantee}"
+    rng = random.Random(seed)
+    kills = plan(rng, max(3, round(KILLS[guarantee] * share)))
+    restarts = set(rng.sample(range(len(kills)), max(1, round(BROKER_RESTARTS * share))))
+    servers = broker.bootstrap_servers
+    create_topics(servers, topic_prefix, partitions=PARTITIONS)
+    skipped = broker.skipped_markers()  # of topics that other tests have deleted
+    load = Load(servers, topic_prefix, records_per_s=2_000)
+    config = {"statestore.cache.max.bytes": 0, "commit.interval.ms": 200}
+    assignment = {"moveDelay": "0s"}
+    cluster.up(
+        streamapp(
+            servers,
+            topic_prefix,
+            replicas=2,
+            threadsPerWorker=2,
+            processingGuarantee=guarantee,
+            config=config,
+            assignment=assignment,
+        )
+    )
+    load.start()
+    cluster.wait_running(replicas=2)
+    exactly_once = guarantee == "exactly_once_v2"
+    hunter = Hunter(cluster, servers, rng, group=topic_prefix, transactional=exactly_once)
+    replicas = 2
+    written = (f"{topic_prefix}-out", f"{topic_prefix}-counts-changelog")
+
+    def all_counted() -> bool:
+        counts = read_counts(servers, topic_prefix)
+        return all(counts.get(key, 0) >= number for key, number in load.sent.items())
+
+    try:
+        for number, kill in enumerate(kills):
+            replicas = hunter.carry_out(kill, topics=written, replicas=replicas)
+            cluster.wait_running(replicas=replicas, timeout_s=120)
+            if number in restarts:
+                broker.restart()
+                hunter.log.append("restarted the broker")
+        load.stop()
+        wait_for(all_counted, what="all records to be counted", timeout_s=120, every_s=1.0)
+    except AssertionError as error:
+        story = hunter.story(f"seed {seed}", written)
+        raise AssertionError(f"{error}\n{story}") from error
+
+    cluster.interrupt()
+    assert cluster.wait(90) == 0, cluster.output
+    print(f"seed {seed}", *hunter.log, sep="\n")
+    assert broker.skipped_markers() == skipped, "the broker has not kept its promise"
+    if exactly_once:
+        counted_once_each(servers, f"{topic_prefix}-out", load.sent)
+    else:
+        print("counted again:", counted_at_least(servers, f"{topic_prefix}-out", load.sent))
+    directories = [
+        cluster.cluster.app(APP).state(path.name) for path in cluster.cluster.app(APP).workers()
+    ]
+    assert stores_equal_their_changelogs(servers, topic_prefix, "counts", directories) > 0

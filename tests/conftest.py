@@ -1,0 +1,171 @@
+"""Fixtures and options shared by every tier: one private broker per run, unique names, seeds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+from headwater.local.broker import KafkaBroker
+from tests.kube.definitions import crds, stream_apps, stream_workers
+from tests.kube.fixtures import (
+    control_plane,
+    helm,
+    kube_api,
+    kubeconfig,
+    kubectl,
+    namespace,
+)
+from tests.support import examples
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+ROOT = Path(__file__).parent.parent
+__all__ = [
+    "control_plane",
+    "crds",
+    "helm",
+    "kube_api",
+    "kubeconfig",
+    "kubectl",
+    "namespace",
+    "stream_apps",
+    "stream_workers",
+]
+
+# How long an example takes says how busy the machine is, and nothing about the code.
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("untimed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--bootstrap", metavar="HOST:PORT", help="use this running broker instead of a private one"
+    )
+    parser.addoption(
+        "--kubeconfig", metavar="PATH", help="use this Kubernetes cluster instead of a private one"
+    )
+    parser.addoption(
+        "--seed-base",
+        metavar="TEXT",
+        help="what seeded tests derive from (default: the git commit)",
+    )
+    parser.addoption(
+        "--seeds",
+        type=int,
+        metavar="N",
+        help="how many seeds each seeded test runs (default: its own)",
+    )
+    parser.addoption(
+        "--share",
+        type=float,
+        default=1.0,
+        metavar="FRACTION",
+        help="which part of its own number of seeds or examples a test runs (default: all)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "seeded(n): runs n times with a parameter `seed`")
+    examples.take_share(config.getoption("--share"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever talks to the private control plane or another cluster is marked ``kube``."""
+    for item in items:
+        if not {"control_plane", "kubeconfig"}.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.kube)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"seed base: {seed_base(config)} (repeat with --seed-base)"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where everything is required, a test that skips itself has failed."""
+    report = yield
+    if report.skipped and os.environ.get("HEADWATER_REQUIRE_ALL"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, but everything is required here: {report.longrepr}"
+    return report
+
+
+def seed_base(config: pytest.Config) -> str:
+    """Text that all seeds of this run derive from."""
+    chosen: str | None = config.getoption("--seed-base")
+    if chosen:
+        return chosen
+    return _commit() or "headwater"
+
+
+@cache
+def _commit() -> str:
+    shown = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return shown.stdout.strip()
+
+
+def seeds(config: pytest.Config, *, default: int) -> list[str]:
+    """Seeds for one seeded test; each is good for ``random.Random(seed)``."""
+    asked: int | None = config.getoption("--seeds")
+    share: float = config.getoption("--share")
+    base = seed_base(config)
+    return [f"{base}:{number}" for number in range(how_many(default, asked, share))]
+
+
+def how_many(own: int, asked: int | None, share: float) -> int:
+    """Return how many seeds a test with ``own`` seeds runs; never none."""
+    return asked or max(1, round(own * share))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test marked ``@pytest.mark.seeded(N)`` with a parameter ``seed`` runs N times."""
+    marker = metafunc.definition.get_closest_marker("seeded")
+    if marker is not None:
+        found = seeds(metafunc.config, default=marker.args[0])
+        metafunc.parametrize("seed", found, ids=[f"seed{n}" for n in range(len(found))])
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[KafkaBroker]:
+    """The private broker of this run, started when the first test asks for it."""
+    with KafkaBroker() as running:
+        yield running
+
+
+@pytest.fixture
+def bootstrap_servers(request: pytest.FixtureRequest) -> str:
+    """Address of a broker: the one named by ``--bootstrap``, else the private one."""
+    chosen: str | None = request.config.getoption("--bootstrap")
+    if chosen:
+        return chosen
+    running: KafkaBroker = request.getfixturevalue("broker")
+    return running.bootstrap_servers
+
+
+@pytest.fixture
+def unique_name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test and no other run uses: for topics, groups, application ids."""
+    words = "".join(c if c.isalnum() else "-" for c in request.node.name)[:40].strip("-")
+    return f"{words}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def topic_prefix(unique_name: str) -> str:
+    """As ``unique_name``; read ``f"{topic_prefix}-input"``."""
+    return unique_name

@@ -1,0 +1,205 @@
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.function.BiFunction;
+import java.util.function.BinaryOperator;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.kstream.Aggregator;
+import org.apache.kafka.streams.kstream.Predicate;
+import org.apache.kafka.streams.processor.TopicNameExtractor;
+
+/** The catalogue of user functions, as FORMAT.md defines them; its twin is tests/oracle/functions.py. */
+final class Functions {
+    private static final int CONCAT_CHARACTERS = 16;
+    private static final int APPEND_CHARACTERS = 24;
+
+    private Functions() {}
+
+    static String text(Object x) {
+        if (x == null) return "null";
+        if (x instanceof Double d) return Long.toString(d.longValue());
+        if (x instanceof byte[] bytes) return HexFormat.of().formatHex(bytes);
+        return x.toString();
+    }
+
+    private static String orNull(Object x) {
+        return x == null ? null : text(x);
+    }
+
+    private static boolean isEvenLength(Object x) {
+        return text(x).length() % 2 == 0;
+    }
+
+    private static boolean keyBeforeM(Object k) {
+        return k != null && text(k).compareTo("m") < 0;
+    }
+
+    private static String firstLetter(Object v) {
+        return v == null ? null : text(v).substring(0, Math.min(1, text(v).length()));
+    }
+
+    private static Long length(Object v) {
+        return v == null ? null : (long) text(v).length();
+    }
+
+    private static List<Object> words(Object v) {
+        List<Object> words = new ArrayList<>();
+        if (v != null) for (String word : text(v).split(" ")) if (!word.isEmpty()) words.add(word);
+        return words;
+    }
+
+    private static String last(String s, int characters) {
+        return s.substring(Math.max(0, s.length() - characters));
+    }
+
+    private static String reverse(Object v) {
+        return v == null ? null : new StringBuilder(text(v)).reverse().toString();
+    }
+
+    private static KeyValue<Object, Object> pair(Object k, Object v) {
+        return KeyValue.pair(k, v);
+    }
+
+    private static List<Object> twoOf(Object v) {
+        List<Object> both = new ArrayList<>();
+        both.add(v);
+        both.add(v);
+        return both;
+    }
+
+    private static long count(Object aggregate) {
+        return aggregate == null ? 0L : (Long) aggregate;
+    }
+
+    private static String string(Object aggregate) {
+        return aggregate == null ? "" : (String) aggregate;
+    }
+
+    private static Object arithmetic(Object a, Object b, int sign) {
+        if (a instanceof Integer i) return i + sign * ((Number) b).intValue();
+        return ((Number) a).longValue() + sign * ((Number) b).longValue();
+    }
+
+    private static String remove(Object aggregate, Object v) {
+        String from = string(aggregate);
+        int at = from.indexOf(text(v));
+        return at < 0 ? from : from.substring(0, at) + from.substring(at + text(v).length());
+    }
+
+    static final Map<String, Predicate<Object, Object>> PREDICATES =
+            Map.of(
+                    "always", (k, v) -> true,
+                    "never", (k, v) -> false,
+                    "key_not_null", (k, v) -> k != null,
+                    "value_not_null", (k, v) -> v != null,
+                    "even_length", (k, v) -> isEvenLength(v),
+                    "key_before_m", (k, v) -> keyBeforeM(k),
+                    "is_odd",
+                            (k, v) ->
+                                    (v instanceof Integer || v instanceof Long)
+                                            && ((Number) v).longValue() % 2 != 0);
+
+    static final Map<String, Function<Object, Object>> VALUE_MAPPERS =
+            Map.of(
+                    "identity", v -> v,
+                    "upper", v -> v == null ? null : text(v).toUpperCase(java.util.Locale.ROOT),
+                    "reverse", Functions::reverse,
+                    "to_text", Functions::orNull,
+                    "length", Functions::length,
+                    "null_if_even_length", v -> isEvenLength(v) ? null : v);
+
+    static final Map<String, BiFunction<Object, Object, Object>> VALUE_MAPPERS_WITH_KEY =
+            Map.of(
+                    "with_key", (k, v) -> text(k) + ":" + text(v),
+                    "null_unless_key_before_m", (k, v) -> keyBeforeM(k) ? v : null);
+
+    static final Map<String, BiFunction<Object, Object, Object>> KEY_MAPPERS =
+            Map.of(
+                    "same_key", (k, v) -> k,
+                    "value_as_key", (k, v) -> orNull(v),
+                    "first_letter", (k, v) -> firstLetter(v),
+                    "length_key", (k, v) -> length(v),
+                    "key_text", (k, v) -> orNull(k));
+
+    static final Map<String, BiFunction<Object, Object, KeyValue<Object, Object>>> PAIR_MAPPERS =
+            Map.of(
+                    "identity_pair", (k, v) -> pair(k, v),
+                    "swap", (k, v) -> pair(orNull(v), orNull(k)),
+                    "first_letter_pair", (k, v) -> pair(firstLetter(v), v),
+                    "length_pair", (k, v) -> pair(length(v), orNull(v)));
+
+    static final Map<String, BiFunction<Object, Object, List<KeyValue<Object, Object>>>>
+            FLAT_PAIR_MAPPERS =
+                    Map.of(
+                            "word_pairs",
+                            (k, v) -> words(v).stream().map(w -> pair(w, length(w))).toList(),
+                            "twice",
+                            (k, v) -> List.of(pair(k, v), pair(k, v)),
+                            "none",
+                            (k, v) -> List.of(),
+                            "pair_if_odd_length",
+                            (k, v) -> isEvenLength(v) ? List.of() : List.of(pair(k, v)));
+
+    static final Map<String, Function<Object, List<Object>>> FLAT_VALUE_MAPPERS =
+            Map.of(
+                    "words", Functions::words,
+                    "twice_values", Functions::twoOf,
+                    "no_values", v -> List.of());
+
+    static final Map<String, BiFunction<Object, Object, List<Object>>> FLAT_VALUE_MAPPERS_WITH_KEY =
+            Map.of("key_and_value", (k, v) -> List.of(text(k), text(v)));
+
+    static final Map<String, BinaryOperator<Object>> REDUCERS =
+            Map.of(
+                    "concat", (a, b) -> last(text(a) + text(b), CONCAT_CHARACTERS),
+                    "add", (a, b) -> arithmetic(a, b, 1),
+                    "subtract", (a, b) -> arithmetic(a, b, -1),
+                    "first", (a, b) -> a,
+                    "last", (a, b) -> b,
+                    "longer", (a, b) -> text(b).length() > text(a).length() ? b : a,
+                    "forget_equal", (a, b) -> text(a).equals(text(b)) ? null : b);
+
+    static final Map<String, Supplier<Object>> INITIALIZERS =
+            Map.of("zero", () -> 0L, "empty", () -> "", "nothing", () -> null);
+
+    static final Map<String, Aggregator<Object, Object, Object>> AGGREGATORS =
+            Map.of(
+                    "add_length", (k, v, agg) -> count(agg) + text(v).length(),
+                    "subtract_length", (k, v, agg) -> count(agg) - text(v).length(),
+                    "append", (k, v, agg) -> last(string(agg) + text(v), APPEND_CHARACTERS),
+                    "remove", (k, v, agg) -> remove(agg, v),
+                    "count_or_forget", (k, v, agg) -> isEvenLength(v) ? null : count(agg) + 1,
+                    "with_key_text",
+                            (k, v, agg) ->
+                                    last(string(agg) + text(k) + text(v), APPEND_CHARACTERS));
+
+    /** The topic extractor "even_odd". */
+    static String topicOf(Object v) {
+        return isEvenLength(v) ? "out-even" : "out-odd";
+    }
+
+    /** The topic extractor of that name; "place" tells where the record was read. */
+    static TopicNameExtractor<Object, Object> topics(String name) {
+        return switch (name) {
+            case "even_odd" -> (k, v, context) -> topicOf(v);
+            case "place" -> (k, v, context) ->
+                    "out-" + context.topic() + "-" + context.partition() + "-" + context.offset();
+            default -> throw new Oracle.BadRequest("no topic extractor named " + name);
+        };
+    }
+
+    /** Look a name up, with a message that tells a misspelling from a bug. */
+    static <F> F find(Map<String, F> catalogue, String kind, String name) {
+        F found = catalogue.get(name);
+        if (found == null) throw new Oracle.BadRequest("no " + kind + " named " + name);
+        return found;
+    }
+
+    static byte[] utf8(String s) {
+        return s.getBytes(StandardCharsets.UTF_8);
+    }
+}

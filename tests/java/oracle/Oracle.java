@@ -1,0 +1,320 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.io.UncheckedIOException;
+import java.lang.reflect.Field;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.Stream;
+import org.apache.kafka.clients.producer.MockProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.internals.InternalTopicConfig;
+import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder;
+import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder.TopicsInfo;
+import org.apache.kafka.streams.processor.internals.TopologyMetadata.Subtopology;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.TimestampedBytesStore;
+import org.apache.kafka.streams.state.internals.WrappedStateStore;
+import org.apache.kafka.streams.test.TestRecord;
+
+/** Answers what Java's TopologyTestDriver makes of a topology; tests/oracle/FORMAT.md is the protocol. */
+public final class Oracle {
+    /** The request itself is wrong. */
+    static final class BadRequest extends RuntimeException {
+        BadRequest(String message) {
+            super(message);
+        }
+    }
+
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final HexFormat HEX = HexFormat.of();
+
+    private final JsonNode request;
+    private final ObjectNode answer = JSON.createObjectNode();
+    private final ArrayNode seen = JSON.createArrayNode();
+    private final List<ProducerRecord<byte[], byte[]>> produced = new ArrayList<>();
+    private final Set<String> internalTopics = new HashSet<>();
+    private String stage = "request";
+
+    private Oracle(JsonNode request) {
+        this.request = request;
+        answer.set("id", request.get("id"));
+    }
+
+    public static void main(String[] arguments) throws IOException {
+        PrintStream answers = System.out;
+        System.setOut(System.err);
+        BufferedReader requests =
+                new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            answers.println(JSON.writeValueAsString(new Oracle(JSON.readTree(line)).answer()));
+            answers.flush();
+        }
+    }
+
+    private ObjectNode answer() {
+        try {
+            run();
+        } catch (Exception | StackOverflowError error) {
+            ObjectNode shown = answer.putObject("error");
+            boolean isRequest = error instanceof BadRequest || stage.equals("request");
+            shown.put("at", isRequest ? "request" : stage);
+            shown.put("class", error.getClass().getName());
+            shown.put("message", String.valueOf(error.getMessage()));
+        }
+        return answer;
+    }
+
+    private void run() throws IOException, ReflectiveOperationException {
+        Path directory = Files.createTempDirectory("headwater-oracle-");
+        try {
+            Properties config = config(directory);
+            stage = "build";
+            Steps steps = new Steps(line -> seen.add(JSON.valueToTree(line)));
+            Topology topology = steps.build(request.required("steps")).build(config);
+            answer.put("describe", topology.describe().toString());
+            InternalTopologyBuilder internals = field(topology, Topology.class, "internalTopologyBuilder");
+            if (!request.has("inputs")) {
+                // Changelog topics are known only after the processors were built.
+                internals.rewriteTopology(new StreamsConfig(config)).buildTopology();
+                describeTopics(internals);
+                return;
+            }
+            try (TopologyTestDriver driver =
+                    new TopologyTestDriver(topology, config, Instant.ofEpochMilli(0))) {
+                describeTopics(internals);
+                drive(driver);
+            }
+        } finally {
+            delete(directory);
+        }
+    }
+
+    private Properties config(Path directory) {
+        Properties config = new Properties();
+        config.put(StreamsConfig.APPLICATION_ID_CONFIG, request.required("app_id").asText());
+        config.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "unused:9092");
+        config.put(StreamsConfig.STATE_DIR_CONFIG, directory.toString());
+        String key = request.path("key").asText("bytes");
+        String value = request.path("value").asText("bytes");
+        config.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Options.serde(key).getClass());
+        config.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Options.serde(value).getClass());
+        for (Map.Entry<String, JsonNode> entry : request.path("config").properties()) {
+            config.put(entry.getKey(), entry.getValue().asText());
+        }
+        return config;
+    }
+
+    // -- the topology ------------------------------------------------------------------------
+
+    private void describeTopics(InternalTopologyBuilder internals)
+            throws ReflectiveOperationException {
+        ObjectNode all = JSON.createObjectNode();
+        for (var entry : internals.subtopologyToTopicsInfo().entrySet()) {
+            Integer number = field(entry.getKey(), Subtopology.class, "nodeGroupId");
+            TopicsInfo topics = entry.getValue();
+            ObjectNode one = all.putObject(number.toString());
+            one.set("sources", JSON.valueToTree(new TreeSet<>(topics.sourceTopics)));
+            one.set("sinks", JSON.valueToTree(new TreeSet<>(topics.sinkTopics)));
+            one.set("repartition", topics(topics.repartitionSourceTopics.values()));
+            one.set("changelog", topics(topics.nonSourceChangelogTopics()));
+            Set<String> reused = topics.sourceTopicChangelogs();
+            one.set("source_changelogs", JSON.valueToTree(new TreeSet<>(reused)));
+        }
+        answer.set("subtopologies", all);
+        List<List<String>> groups = new ArrayList<>();
+        for (Set<String> group : internals.copartitionGroups()) {
+            groups.add(new ArrayList<>(new TreeSet<>(group)));
+        }
+        groups.sort(Comparator.comparing(Object::toString));
+        answer.set("copartitioned", JSON.valueToTree(groups));
+    }
+
+    private ObjectNode topics(Collection<InternalTopicConfig> topics) {
+        ObjectNode all = JSON.createObjectNode();
+        for (InternalTopicConfig topic : topics) {
+            internalTopics.add(topic.name());
+            ObjectNode one = all.putObject(topic.name());
+            if (topic.numberOfPartitions().isPresent()) {
+                one.put("partitions", topic.numberOfPartitions().get());
+            } else {
+                one.putNull("partitions");
+            }
+            one.set("config", JSON.valueToTree(new TreeMap<>(topic.properties(Map.of(), 0L))));
+        }
+        return all;
+    }
+
+    // -- the run -----------------------------------------------------------------------------
+
+    private void drive(TopologyTestDriver driver) throws ReflectiveOperationException {
+        record(driver);
+        stage = "run";
+        int every = request.path("commit_every").asInt(0);
+        LateCommits late = every > 0 ? new LateCommits(driver) : null;
+        int piped = 0;
+        try {
+            for (JsonNode input : request.get("inputs")) {
+                if (input.has("advance_ms")) {
+                    driver.advanceWallClockTime(Duration.ofMillis(input.get("advance_ms").asLong()));
+                } else if (late != null) {
+                    late.pipe(input);
+                    if (++piped % every == 0) late.settle();
+                } else {
+                    pipe(driver, input);
+                }
+            }
+            if (late != null) late.settle();
+            answer.set("stores", stores(driver));
+        } finally {
+            ArrayNode everything = answer.putArray("produced");
+            ArrayNode outputs = answer.putArray("outputs");
+            for (ProducerRecord<byte[], byte[]> sent : produced) {
+                ObjectNode shown = show(sent);
+                everything.add(shown);
+                if (!internalTopics.contains(sent.topic())) outputs.add(shown);
+            }
+            answer.set("seen", seen);
+        }
+    }
+
+    /** The driver empties its producer after each record: keep what passes through. */
+    private void record(TopologyTestDriver driver) throws ReflectiveOperationException {
+        MockProducer<byte[], byte[]> producer = field(driver, TopologyTestDriver.class, "producer");
+        Field sent = MockProducer.class.getDeclaredField("sent");
+        sent.setAccessible(true);
+        sent.set(
+                producer,
+                new ArrayList<ProducerRecord<byte[], byte[]>>() {
+                    @Override
+                    public boolean add(ProducerRecord<byte[], byte[]> record) {
+                        produced.add(record);
+                        return super.add(record);
+                    }
+                });
+    }
+
+    static RecordHeaders headers(JsonNode input) {
+        RecordHeaders headers = new RecordHeaders();
+        for (JsonNode header : input.path("headers")) {
+            headers.add(header.get(0).asText(), bytes(header.get(1)));
+        }
+        return headers;
+    }
+
+    private static void pipe(TopologyTestDriver driver, JsonNode input) {
+        driver.createInputTopic(
+                        input.required("topic").asText(),
+                        new ByteArraySerializer(),
+                        new ByteArraySerializer())
+                .pipeInput(
+                        new TestRecord<>(
+                                bytes(input.required("key")),
+                                bytes(input.required("value")),
+                                headers(input),
+                                input.required("timestamp").asLong()));
+    }
+
+    private static ObjectNode show(ProducerRecord<byte[], byte[]> sent) {
+        ObjectNode shown = JSON.createObjectNode();
+        shown.put("topic", sent.topic());
+        shown.put("partition", sent.partition());
+        shown.put("key", hex(sent.key()));
+        shown.put("value", hex(sent.value()));
+        shown.put("timestamp", sent.timestamp());
+        ArrayNode headers = shown.putArray("headers");
+        for (Header header : sent.headers()) {
+            headers.addArray().add(header.key()).add(hex(header.value()));
+        }
+        return shown;
+    }
+
+    private ObjectNode stores(TopologyTestDriver driver) {
+        ObjectNode all = JSON.createObjectNode();
+        for (Map.Entry<String, StateStore> entry : driver.getAllStateStores().entrySet()) {
+            all.set(entry.getKey(), contents(entry.getValue()));
+        }
+        return all;
+    }
+
+    /** Entries of the innermost store, which holds bytes: an eight-byte timestamp before each value. */
+    @SuppressWarnings("unchecked")
+    private static ArrayNode contents(StateStore store) {
+        boolean isTimestamped = WrappedStateStore.isTimestamped(store);
+        StateStore inner = store;
+        while (inner instanceof WrappedStateStore<?, ?, ?> wrapper) inner = wrapper.wrapped();
+        List<KeyValue<Bytes, byte[]>> entries = new ArrayList<>();
+        try (KeyValueIterator<Bytes, byte[]> all = ((KeyValueStore<Bytes, byte[]>) inner).all()) {
+            all.forEachRemaining(entries::add);
+        }
+        entries.sort((a, b) -> Arrays.compareUnsigned(a.key.get(), b.key.get()));
+        ArrayNode shown = JSON.createArrayNode();
+        for (KeyValue<Bytes, byte[]> entry : entries) {
+            ArrayNode one = shown.addArray().add(hex(entry.key.get()));
+            if (isTimestamped || inner instanceof TimestampedBytesStore) {
+                one.add(hex(Arrays.copyOfRange(entry.value, 8, entry.value.length)));
+                one.add(ByteBuffer.wrap(entry.value).getLong());
+            } else {
+                one.add(hex(entry.value)).addNull();
+            }
+        }
+        return shown;
+    }
+
+    // -- small things ------------------------------------------------------------------------
+
+    private static String hex(byte[] bytes) {
+        return bytes == null ? null : HEX.formatHex(bytes);
+    }
+
+    static byte[] bytes(JsonNode hex) {
+        return hex.isNull() ? null : HEX.parseHex(hex.asText());
+    }
+
+    @SuppressWarnings("unchecked")
+    static <T> T field(Object owner, Class<?> declaring, String name)
+            throws ReflectiveOperationException {
+        Field field = declaring.getDeclaredField(name);
+        field.setAccessible(true);
+        return (T) field.get(owner);
+    }
+
+    private static void delete(Path directory) throws IOException {
+        try (Stream<Path> paths = Files.walk(directory)) {
+            for (Path path : paths.sorted(Comparator.reverseOrder()).toList()) Files.deleteIfExists(path);
+        } catch (UncheckedIOException error) {
+            throw error.getCause();
+        }
+    }
+}

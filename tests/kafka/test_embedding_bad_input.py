@@ -1,0 +1,459 @@
+"""Bad input to a plain program: a named error, a message that helps, exit, nothing lost.
+
+``tests/unit/test_bad_input.py`` lists the tests of every kind of bad input.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from confluent_kafka import (
+    OFFSET_INVALID,
+    ConsumerGroupTopicPartitions,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from tests.support.embedded import EmbeddedProgram
+from tests.support.topologies import REPEAT_VARIABLE
+from tests.support.waiting import wait_for
+from tests.support.worker import Counting
+
+from headwater import errors
+from headwater.ids import TaskId
+from headwater.local.broker import KafkaBroker
+from headwater.state.directory import StateDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+T0 = TaskId(0, 0)
+TOPOLOGIES = "tests.support.topologies"
+SKIP = {"default.deserialization.exception.handler": "log-and-continue"}
+IMPATIENT = {"request.timeout.ms": 4_000, "task.timeout.ms": 10_000}
+
+
+@pytest.fixture
+def counting(bootstrap_servers: str, unique_name: str) -> Counting:
+    return Counting(bootstrap_servers, unique_name, changelog=False)
+
+
+@pytest.fixture
+def program(counting: Counting, tmp_path: Path) -> Iterator[EmbeddedProgram]:
+    with EmbeddedProgram(counting, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def secure() -> Iterator[KafkaBroker]:
+    """A broker that asks who we are."""
+    with KafkaBroker(sasl_users={"app": "right"}, heap_mb=256) as running:
+        yield running
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[KafkaBroker]:
+    """A broker that may be killed."""
+    with KafkaBroker(tmp_path / "kafka", heap_mb=256) as running:
+        yield running
+
+
+def goes_on(program: EmbeddedProgram, counting: Counting) -> None:
+    """Start the program again; check that everything good is counted."""
+    counting.send(100)
+    program.start().runs()
+    all_is_counted(program, counting)
+
+
+def all_is_counted(program: EmbeddedProgram, counting: Counting) -> None:
+    """Wait until everything good is counted: exactly once, or at least once if that was asked."""
+    is_exact = program.config["processing.guarantee"] == "exactly_once_v2"
+
+    def is_so() -> bool:
+        counted = counting.counted()
+        return counted == counting.sent if is_exact else counted >= counting.sent
+
+    wait_for(is_so, what=f"all counts, not {counting.counted()}", timeout_s=120)
+
+
+# -- what is wrong before it starts --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One line of the table: what is written, and what is answered."""
+
+    error: type[errors.HeadwaterError]
+    words: tuple[str, ...]
+    config: dict[str, Any] = field(default_factory=dict)
+    topology: str = f"{TOPOLOGIES}:counts"
+    prepare: Callable[[Counting], object] = lambda counting: None
+    cure: Callable[[Counting], object] = lambda counting: None
+    is_started: bool = True
+
+
+def delete(topic: str, counting: Counting) -> None:
+    admin = AdminClient({"bootstrap.servers": counting.bootstrap_servers})
+    admin.delete_topics([topic])[topic].result(30)
+
+    def is_gone() -> bool:
+        return topic not in admin.list_topics(timeout=10).topics
+
+    wait_for(is_gone, what=f"the end of {topic}")
+
+
+MISTAKES = {
+    "unknown option": Mistake(
+        errors.ConfigError,
+        ("commit.intervall.ms", "commit.interval.ms"),
+        config={"commit.intervall.ms": 1},
+        is_started=False,
+    ),
+    "wrong type of an option": Mistake(
+        errors.ConfigError,
+        ("commit.interval.ms", "'soon'"),
+        config={"commit.interval.ms": "soon"},
+        is_started=False,
+    ),
+    "no broker named": Mistake(
+        errors.ConfigError,
+        ("bootstrap.servers is missing", "config of KafkaStreams"),
+        config={"bootstrap.servers": None},
+        is_started=False,
+    ),
+    "unknown serde": Mistake(
+        errors.ConfigError,
+        ("default.value.serde", "did you mean 'string'"),
+        config={"default.value.serde": "strnig"},
+        is_started=False,
+    ),
+    "no such module": Mistake(
+        errors.ImportPathError,
+        ("no_such_module", "PYTHONPATH"),
+        topology="no_such_module:build",
+        is_started=False,
+    ),
+    "no such function": Mistake(
+        errors.ImportPathError,
+        ("has no 'cuonts'",),
+        topology=f"{TOPOLOGIES}:cuonts",
+        is_started=False,
+    ),
+    "topology that breaks a rule": Mistake(
+        errors.TopologyError, ("lines",), topology=f"{TOPOLOGIES}:doubled", is_started=False
+    ),
+    "unreachable broker": Mistake(
+        errors.KafkaUnavailableError,
+        ("127.0.0.1:1", "check bootstrap.servers"),
+        config={"bootstrap.servers": "127.0.0.1:1", **IMPATIENT},
+    ),
+    "unknown source topic": Mistake(
+        errors.MissingTopicError,
+        ("does not exist", "create it"),
+        prepare=lambda counting: delete(counting.topic, counting),
+        cure=lambda counting: counting.create(counting.topic, counting.partitions),
+    ),
+    "changelog of another width": Mistake(
+        errors.PartitionMismatchError,
+        ("-counts-changelog has 3 partitions", "needs 2", "kafka-streams-application-reset"),
+        prepare=lambda counting: counting.create(counting.changelog, 3),
+        cure=lambda counting: delete(counting.changelog, counting),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_what_is_wrong_from_the_beginning_ends_the_program_before_anything_is_written(
+    program: EmbeddedProgram, counting: Counting, what: str
+) -> None:
+    mistake = MISTAKES[what]
+    right = program.topology, dict(program.config)
+    program.topology = mistake.topology
+    program.config |= mistake.config
+    mistake.prepare(counting)
+
+    program.start().ends_with(mistake.error, *mistake.words, started=mistake.is_started)
+
+    assert counting.counted() == {}
+    program.topology, program.config = right
+    mistake.cure(counting)
+    goes_on(program, counting)
+
+
+# -- records -------------------------------------------------------------------------------------
+
+
+RECORDS = [
+    pytest.param(
+        b"\xff", b"x", 1, errors.DeserializationError,
+        ["-0 offset 50", "the key cannot be decoded", "deserialization.exception.handler"],
+        SKIP, id="undecodable key",
+    ),
+    pytest.param(
+        b"key-0", b"\xff", 1, errors.DeserializationError,
+        ["-0 offset 50", "the value cannot be decoded", "deserialization.exception.handler"],
+        SKIP, id="undecodable value",
+    ),
+    pytest.param(
+        b"key-0", b"x", -1, errors.InvalidTimestampError,
+        ["-0 offset 50", "(-1)", "default.timestamp.extractor"],
+        {"default.timestamp.extractor": "log-and-skip-on-invalid"}, id="negative timestamp",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "value", "timestamp", "error", "words", "cure"), RECORDS)
+def test_a_bad_record_ends_the_program_at_its_offset_and_the_cure_it_names_skips_just_that_one(
+    program: EmbeddedProgram,
+    counting: Counting,
+    key: bytes,
+    value: bytes,
+    timestamp: int,
+    error: type[errors.HeadwaterError],
+    words: list[str],
+    cure: dict[str, Any],
+) -> None:
+    counting.send(100)
+    producer = Producer({"bootstrap.servers": counting.bootstrap_servers})
+    producer.produce(counting.topic, value, key, partition=0, timestamp=timestamp)
+    assert producer.flush(30) == 0
+    counting.send(100)
+
+    program.start().ends_with(error, *words)
+
+    assert counting.committed()[0] <= 50
+    program.config |= cure
+    goes_on(program, counting)
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_a_record_larger_than_the_broker_takes_ends_the_program_and_is_read_again_later(
+    counting: Counting, tmp_path: Path, guarantee: str
+) -> None:
+    output = f"{counting.topic}-copies"
+    counting.create(output, 2, **{"max.message.bytes": "2000"})
+    producer = Producer({"bootstrap.servers": counting.bootstrap_servers})
+    for key, size in ((b"small", 10), (b"big", 1_000)):
+        producer.produce(counting.topic, b"x" * size, key, partition=0)
+    assert producer.flush(30) == 0
+    with EmbeddedProgram(
+        counting,
+        tmp_path,
+        topology=f"{TOPOLOGIES}:repeats",
+        **{"processing.guarantee": guarantee},
+    ) as program:
+        program.start(**{REPEAT_VARIABLE: "3"})
+        program.ends_with(errors.RecordTooLargeError, output, "max.message.bytes")
+
+        assert counting.committed().get(0, 0) <= 1
+        program.start(**{REPEAT_VARIABLE: "1"}).runs()
+        wait_for(
+            lambda: {key for key, _ in counting.read(output)} == {b"small", b"big"},
+            what="both records",
+        )
+
+
+# -- state ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["fail point", "file size limit"])
+def test_a_full_disk_ends_the_program_and_costs_nothing_but_the_time_to_make_room(
+    program: EmbeddedProgram, counting: Counting, how: str
+) -> None:
+    counting.send(1_000)
+    if how == "fail point":
+        program.start(HEADWATER_FAILPOINTS="rocks.write=disk_full@3")
+    else:
+        program.start().runs()
+        [thread] = [
+            child
+            for child in psutil.Process(program.pid).children()
+            if any("StreamThread-0" in part for part in child.cmdline())
+        ]
+        resource.prlimit(thread.pid, resource.RLIMIT_FSIZE, (65_536, resource.RLIM_INFINITY))
+    counting.send(20_000, keys=10_000)
+
+    program.ends_with(errors.DiskFullError, str(program.state_dir), "free space")
+
+    goes_on(program, counting)
+
+
+def test_a_store_that_another_process_has_open_is_waited_for_a_while_and_its_holder_named(
+    program: EmbeddedProgram, counting: Counting
+) -> None:
+    counting.send(100)
+    directory = StateDirectory(program.state_dir, counting.application_id)
+    store = directory.store(T0, "counts")
+    store.acquire(holder="a test")
+
+    program.start().ends_with(
+        errors.StoreLockedError, f"in use by a test (process {os.getpid()})", "state_dir"
+    )
+
+    store.release()
+    goes_on(program, counting)
+
+
+def test_a_state_directory_that_cannot_be_used_ends_the_program(
+    program: EmbeddedProgram, counting: Counting, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    right = program.config["state.dir"]
+    program.config["state.dir"] = str(tmp_path / "file")
+
+    program.start().ends_with(errors.StateError, str(tmp_path / "file"))
+
+    program.config["state.dir"] = right
+    goes_on(program, counting)
+
+
+# -- Kafka ---------------------------------------------------------------------------------------
+
+
+REFUSALS = [
+    pytest.param({"sasl.password": "wrong"}, ["sasl.*"], id="wrong password"),
+    pytest.param({"ssl.ca.location": ""}, ["ssl.*"], id="certificate that is not trusted"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), REFUSALS)
+def test_a_broker_that_refuses_us_ends_the_program(
+    secure: KafkaBroker, unique_name: str, tmp_path: Path, changes: dict[str, str], words: list[str]
+) -> None:
+    counting = Counting(secure.bootstrap_servers, unique_name, changelog=False)
+    right: dict[str, Any] = secure.secure_client_config("app")
+    given = {name: value for name, value in (right | changes).items() if value}
+    with EmbeddedProgram(counting, tmp_path) as program:
+        rest = dict(program.config)
+        program.config |= given
+
+        program.start().ends_with(errors.KafkaAuthError, *words)
+
+        program.config = rest | right
+        goes_on(program, counting)
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "changes"),
+    [
+        ("exactly_once_v2", {}),
+        ("at_least_once", {}),
+        # The sign of life is overdue long before the broker is given up.
+        ("at_least_once", {"session.timeout.ms": 6_000}),
+    ],
+    ids=["exactly once", "at least once", "at least once, and taken for dead before"],
+)
+def test_a_broker_killed_in_mid_run_is_given_up_after_the_time_out_and_the_rest_is_made_up_later(
+    mortal: KafkaBroker, unique_name: str, tmp_path: Path, guarantee: str, changes: dict[str, Any]
+) -> None:
+    counting = Counting(mortal.bootstrap_servers, unique_name, changelog=False)
+    config = {**IMPATIENT, "processing.guarantee": guarantee, **changes}
+    with EmbeddedProgram(counting, tmp_path, **config) as program:
+        program.start().runs()
+        counting.send(500)
+        wait_for(counting.all_counted, what="all counts", timeout_s=60)
+        mortal.kill()
+
+        program.ends_with(
+            errors.KafkaUnavailableError, mortal.bootstrap_servers, "check bootstrap.servers"
+        )
+
+        mortal.restart()
+        goes_on(program, counting)
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_a_broker_that_comes_back_in_time_is_made_up_with(
+    mortal: KafkaBroker, unique_name: str, tmp_path: Path, guarantee: str
+) -> None:
+    counting = Counting(mortal.bootstrap_servers, unique_name, changelog=False)
+    # Signs of life are given up during the outage; what comes after it must get through.
+    config = {"request.timeout.ms": 4_000, "delivery.timeout.ms": 4_000, "linger.ms": 5}
+    with EmbeddedProgram(
+        counting, tmp_path, **config, **{"processing.guarantee": guarantee}
+    ) as program:
+        program.start().runs()
+        mortal.kill()
+        wait_for(lambda: "trying again" in program.said, what="a complaint", timeout_s=60)
+        mortal.restart()
+        counting.send(500)
+
+        all_is_counted(program, counting)
+
+
+def test_a_source_topic_deleted_in_mid_run_ends_the_program_and_keeps_what_was_counted(
+    program: EmbeddedProgram, counting: Counting
+) -> None:
+    counting.send(100)
+    program.start().runs()
+    wait_for(counting.all_counted, what="all counts")
+
+    delete(counting.topic, counting)
+
+    program.ends_with(errors.MissingTopicError, counting.topic, "create")
+    assert counting.all_counted()
+
+
+def test_a_foreign_member_keeps_the_program_from_starting(
+    program: EmbeddedProgram, counting: Counting
+) -> None:
+    counting.send(100)
+    member = counting.join_group()
+
+    program.start().ends_with(errors.GroupInUseError, "a-java-application", "stop that application")
+
+    member.close()
+    goes_on(program, counting)
+
+
+def test_a_foreign_member_that_comes_while_the_program_runs_ends_it(
+    program: EmbeddedProgram, counting: Counting
+) -> None:
+    program.start().runs()
+    counting.send(100)
+    wait_for(counting.all_counted, what="all counts")
+    member = counting.join_group()
+
+    program.ends_with(errors.GroupInUseError, counting.application_id, "stop")
+
+    member.close()
+    goes_on(program, counting)
+
+
+def test_expired_offsets_end_the_program_with_the_choices_and_the_state_is_kept(
+    program: EmbeddedProgram, counting: Counting
+) -> None:
+    with program.start().runs():
+        counting.send(100)
+        wait_for(counting.all_counted, what="all counts")
+    admin = AdminClient({"bootstrap.servers": counting.bootstrap_servers})
+    group = counting.application_id
+    wait_for(lambda: forgotten(admin, group), what="the end of the group")
+    counting.send(100)
+
+    program.start().ends_with(
+        errors.OffsetsExpiredError,
+        counting.changelog,
+        "kafka-streams-application-reset",
+        "kafka-consumer-groups --reset-offsets",
+    )
+
+    assert counting.committed() == {0: OFFSET_INVALID, 1: OFFSET_INVALID}
+    offsets = [TopicPartition(counting.topic, number, 50) for number in (0, 1)]
+    request = [ConsumerGroupTopicPartitions(group, offsets)]
+    admin.alter_consumer_group_offsets(request)[group].result(30)
+    goes_on(program, counting)
+
+
+def forgotten(admin: AdminClient, group: str) -> bool:
+    """Delete a group's offsets, as time does."""
+    admin.delete_consumer_groups([group])[group].result(30)
+    return True

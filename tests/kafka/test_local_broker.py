@@ -1,0 +1,340 @@
+"""What the private Kafka promises."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.support.waiting import wait_for
+
+from headwater.errors import LocalKafkaError
+from headwater.local.broker import KafkaBroker, read_state
+
+pytestmark = pytest.mark.kafka
+
+_OWNER = """
+    import sys
+    from pathlib import Path
+    from headwater.local.broker import KafkaBroker
+    broker = KafkaBroker(Path(sys.argv[1]) if len(sys.argv) > 1 else None).start()
+    print(broker.pid, broker.data_dir, flush=True)
+    sys.stdin.read()
+"""
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def _headwater(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "headwater.cli.main", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | environment,
+        check=False,
+    )
+
+
+def _start_owner(*arguments: str) -> tuple[subprocess.Popen[str], int, Path]:
+    owner = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(_OWNER), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    pid, directory = owner.stdout.readline().split()
+    return owner, int(pid), Path(directory)
+
+
+def _close(owner: subprocess.Popen[str]) -> None:
+    owner.wait(10)
+    owner.stdin.close()
+    owner.stdout.close()
+
+
+def _create_topic(bootstrap_servers: str, name: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin.create_topics([NewTopic(name, 1)])[name].result(20)
+
+
+def _read_committed(bootstrap_servers: str, topic: str, count: int) -> list[bytes]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": topic,
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    try:
+        return [message.value() for message in consumer.consume(count, 20)]
+    finally:
+        consumer.close()
+
+
+def test_a_committed_transaction_is_read_and_an_aborted_one_is_not(
+    bootstrap_servers: str, unique_name: str
+) -> None:
+    _create_topic(bootstrap_servers, unique_name)
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "transactional.id": unique_name})
+    producer.init_transactions(30)
+
+    producer.begin_transaction()
+    producer.produce(unique_name, value=b"aborted")
+    producer.flush(10)
+    producer.abort_transaction(10)
+    producer.begin_transaction()
+    producer.produce(unique_name, value=b"committed")
+    producer.commit_transaction(10)
+
+    assert _read_committed(bootstrap_servers, unique_name, 1) == [b"committed"]
+
+
+def test_a_topic_is_not_created_by_asking_for_it(bootstrap_servers: str, unique_name: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+
+    found = admin.list_topics(unique_name, timeout=10).topics[unique_name]
+
+    assert found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+def test_data_and_address_survive_a_kill_and_a_stop(tmp_path: Path, unique_name: str) -> None:
+    with KafkaBroker(tmp_path / "data") as broker:
+        address = broker.bootstrap_servers
+        _create_topic(address, unique_name)
+        producer = Producer({"bootstrap.servers": address, "log_level": 0})
+        producer.produce(unique_name, value=b"kept")
+        producer.flush(10)
+        del producer
+
+        broker.kill()
+        assert not broker.is_running()
+        broker.restart()
+
+        assert broker.bootstrap_servers == address
+        assert _read_committed(address, unique_name, 1) == [b"kept"]
+    with KafkaBroker(tmp_path / "data") as broker:
+        assert broker.bootstrap_servers == address
+        assert _read_committed(address, unique_name, 1) == [b"kept"]
+
+
+@pytest.mark.parametrize("ends_by", ["stop", "kill"])
+def test_no_partition_loses_its_leader_while_transactions_are_coordinated(
+    tmp_path: Path, unique_name: str, ends_by: str
+) -> None:
+    with KafkaBroker(tmp_path / "data") as broker:
+        _create_topic(broker.bootstrap_servers, unique_name)
+        _commit(broker.bootstrap_servers, unique_name)
+        said = len(broker.log_file.read_text())
+        if ends_by == "kill":
+            broker.kill()
+        broker.restart()
+        _commit(broker.bootstrap_servers, unique_name)
+        assert broker.skipped_markers() == []
+    log = broker.log_file.read_text()
+
+    # It begins once, and ceases only by ending: that is what a lost leader would have shown.
+    assert _coordinating(log[:said]) == ["Elected"]
+    assert [*dict.fromkeys(_coordinating(log[said:]))] == ["Resigned", "Elected"]
+
+
+def _commit(bootstrap_servers: str, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, value=b"v")
+    producer.commit_transaction(30)
+
+
+def _coordinating(log: str) -> list[str]:
+    return re.findall(r"(Elected|Resigned) as the txn coordinator", log)
+
+
+def test_a_killed_owner_leaves_neither_process_nor_temporary_directory() -> None:
+    owner, pid, directory = _start_owner()
+    assert _is_alive(pid)
+
+    owner.kill()
+
+    wait_for(lambda: not _is_alive(pid), timeout_s=2, what="the broker ends with its owner")
+    wait_for(lambda: not directory.exists(), timeout_s=2, what="its data is removed")
+    _close(owner)
+
+
+def test_a_killed_guard_takes_the_broker_along(tmp_path: Path) -> None:
+    owner, pid, _ = _start_owner(str(tmp_path))
+    guard = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+    os.kill(guard, signal.SIGKILL)
+
+    wait_for(lambda: not _is_alive(pid), timeout_s=2, what="the broker ends with its guard")
+    owner.stdin.close()
+    owner.wait(10)
+    owner.stdout.close()
+
+
+def test_two_owners_never_share_a_data_directory(tmp_path: Path) -> None:
+    owner, _, _ = _start_owner(str(tmp_path))
+
+    with pytest.raises(LocalKafkaError, match=f"belongs to process {owner.pid}"):
+        KafkaBroker(tmp_path).start()
+
+    assert read_state(tmp_path)["owner_pid"] == owner.pid
+    owner.kill()
+    _close(owner)
+
+
+def test_the_data_of_a_killed_owner_can_be_taken_over_at_once(tmp_path: Path) -> None:
+    owner, pid, _ = _start_owner(str(tmp_path))
+    owner.kill()
+
+    with KafkaBroker(tmp_path) as broker:
+        assert broker.pid != pid
+        assert not _is_alive(pid)
+    _close(owner)
+
+
+def test_the_secure_listener_takes_the_right_password_and_no_other(tmp_path: Path) -> None:
+    awkward = 'back\\slash "quoted"; = #'
+    with KafkaBroker(sasl_users={"alice": awkward}, advertise="localhost") as broker:
+        right = broker.secure_client_config("alice") | {"log_level": "0"}
+        wrong = right | {"sasl.password": "guessed"}
+
+        assert right["bootstrap.servers"].startswith("localhost:")
+        assert AdminClient(right).list_topics(timeout=20).brokers
+        errors: list[KafkaError] = []
+        refused = AdminClient(wrong | {"error_cb": errors.append})
+        with pytest.raises(KafkaException):
+            refused.list_topics(timeout=3)
+        refused.poll(1)
+        assert KafkaError._AUTHENTICATION in {error.code() for error in errors}
+        untrusting = {k: v for k, v in right.items() if k != "ssl.ca.location"}
+        with pytest.raises(KafkaException):
+            AdminClient(untrusting).list_topics(timeout=3)
+        listed = AdminClient({"bootstrap.servers": broker.advertised_servers}).list_topics(
+            timeout=20
+        )
+        assert [b.host for b in listed.brokers.values()] == ["localhost"]
+        assert (broker.data_dir / "server.properties").stat().st_mode & 0o077 == 0
+
+
+def test_a_wrong_setting_ends_with_the_log_and_gives_the_directory_back(tmp_path: Path) -> None:
+    with pytest.raises(LocalKafkaError, match=r"log\.retention\.ms"):
+        KafkaBroker(tmp_path, overrides={"log.retention.ms": "for ever"}).start()
+
+    with KafkaBroker(tmp_path) as broker:
+        assert broker.is_running()
+
+
+def test_a_taken_port_is_named(bootstrap_servers: str) -> None:
+    port = int(bootstrap_servers.rpartition(":")[2])
+
+    with pytest.raises(LocalKafkaError, match=f"port {port} is in use"):
+        KafkaBroker(port=port).start()
+
+
+def test_the_command_starts_describes_and_stops_a_detached_broker(tmp_path: Path) -> None:
+    place = ("--data", str(tmp_path / "data"))
+
+    assert _headwater("kafka", "status", *place).returncode == 1
+    started = _headwater("kafka", "start", "--detach", "--json", *place)
+    try:
+        address = json.loads(started.stdout)["bootstrap_servers"]
+        assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).brokers
+        assert address in _headwater("kafka", "status", *place).stdout
+        second = _headwater("kafka", "start", "--detach", *place)
+        assert second.returncode == LocalKafkaError.exit_code
+        assert second.stderr.splitlines()[-1].startswith("error: the private Kafka in ")
+    finally:
+        stopped = _headwater("kafka", "stop", *place)
+    assert stopped.stdout == f"stopped the private Kafka in {tmp_path / 'data'}\n"
+    assert _headwater("kafka", "status", *place).returncode == 1
+
+
+def test_the_foreground_command_ends_with_its_standard_input(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "headwater.cli.main",
+        "kafka",
+        "start",
+        "--json",
+        "--until-eof",
+    ]
+    with subprocess.Popen(
+        [*command, "--data", str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as owner:
+        pid = json.loads(owner.stdout.readline())["pid"]
+        assert _is_alive(pid)
+
+        owner.stdin.close()
+
+        assert owner.wait(20) == 0
+        assert not _is_alive(pid)
+
+
+def test_offline_with_an_empty_cache_the_error_says_what_where_and_how(tmp_path: Path) -> None:
+    # A proxy where nobody listens is how a machine without a network looks to the fetcher.
+    nowhere = {
+        "HTTPS_PROXY": "http://127.0.0.1:1",
+        "HTTP_PROXY": "http://127.0.0.1:1",
+        "NO_PROXY": "",
+    }
+
+    ended = _headwater("kafka", "start", "--ephemeral", HEADWATER_CACHE=str(tmp_path), **nowhere)
+
+    assert ended.returncode == LocalKafkaError.exit_code
+    message = ended.stderr.splitlines()[-1]
+    assert message.startswith("error: cannot fetch org.apache.kafka:kafka_2.13:4.3.1")
+    assert "headwater kafka fetch" in message
+    assert str(tmp_path) in message
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_damaged_jar_in_the_cache_is_refused_not_run(tmp_path: Path) -> None:
+    jar = tmp_path / "jars" / "org.eclipse.jdt" / "ecj" / "3.42.0" / "ecj-3.42.0.jar"
+    jar.parent.mkdir(parents=True)
+    jar.write_bytes(b"not the compiler")
+    program = "from headwater.local import jars; jars.class_path('ecj-3.42.0')"
+    nowhere = {
+        "HTTPS_PROXY": "http://127.0.0.1:1",
+        "HEADWATER_CACHE": str(tmp_path),
+        "NO_PROXY": "",
+    }
+
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | nowhere,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "cannot fetch org.eclipse.jdt:ecj:3.42.0" in ended.stderr
+    assert not jar.exists()

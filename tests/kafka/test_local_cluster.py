@@ -1,0 +1,240 @@
+"""The whole path on a real broker: StreamApp, supervisor, control loop, workers, Kafka."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer
+from tests.support.local_cluster import (
+    APP,
+    Load,
+    LocalCluster,
+    create_topics,
+    is_gone,
+    read_counts,
+    streamapp,
+)
+from tests.support.waiting import wait_for
+
+from headwater.errors import ImportPathError, SpecError
+from headwater.model.cluster import generation_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+PARTITIONS = 4
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, topic_prefix: str) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path, topic_prefix) as running:
+        yield running
+
+
+@pytest.fixture
+def load(bootstrap_servers: str, topic_prefix: str) -> Iterator[Load]:
+    create_topics(bootstrap_servers, topic_prefix, partitions=PARTITIONS)
+    feeding = Load(bootstrap_servers, topic_prefix)
+    yield feeding
+    if feeding.is_alive():
+        feeding.stop()
+
+
+def wait_counted(bootstrap_servers: str, prefix: str, load: Load, cluster: LocalCluster) -> None:
+    """Wait until every record is counted; fail if any is counted twice."""
+    counts: dict[str, int] = {}
+
+    def all_counted() -> bool:
+        counts.update(read_counts(bootstrap_servers, prefix))
+        twice = {key: count for key, count in counts.items() if count > load.sent[key]}
+        assert twice == {}, cluster.output
+        return counts == load.sent
+
+    try:
+        wait_for(all_counted, what="all counts", timeout_s=60, every_s=0.5)
+    except AssertionError as error:
+        wrong = {
+            key: (load.sent[key], counts.get(key))
+            for key in load.sent
+            if counts.get(key) != load.sent[key]
+        }
+        raise AssertionError(
+            f"{len(wrong)} wrong, such as {list(wrong.items())[:3]}\n{cluster.output}"
+        ) from error
+
+
+def test_scaling_to_three_and_back_under_load_loses_and_doubles_nothing(
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
+) -> None:
+    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=1))
+    load.start()
+    cluster.wait_running(replicas=1)
+
+    cluster.command("scale", APP, "--replicas", "3")
+    cluster.wait_running(replicas=3)
+    cluster.command("scale", APP, "--replicas", "1")
+    cluster.wait_running(replicas=1)
+
+    load.stop()
+    wait_counted(bootstrap_servers, topic_prefix, load, cluster)
+
+
+def test_killed_workers_and_control_loops_are_replaced_and_every_count_is_right(
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
+) -> None:
+    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=2))
+    load.start()
+    cluster.wait_running(replicas=2)
+    before, generation = cluster.processes(), cluster.supervisor.generation
+
+    os.kill(cluster.supervisor.loop_pid, signal.SIGKILL)
+    wait_for(lambda: generation_of(cluster.status.assignment_epoch) > generation, what="a new loop")
+    cluster.wait_running(replicas=2)
+    adopted = cluster.processes()
+
+    os.kill(before[f"{APP}-w-1"].pid, signal.SIGKILL)
+    wait_for(lambda: cluster.processes()[f"{APP}-w-1"] != before[f"{APP}-w-1"], what="a new worker")
+    cluster.wait_running(replicas=2)
+
+    load.stop()
+    wait_counted(bootstrap_servers, topic_prefix, load, cluster)
+    assert adopted == before
+    assert cluster.processes()[f"{APP}-w-0"] == before[f"{APP}-w-0"]
+
+
+def test_ctrl_c_stops_in_order_and_the_next_start_goes_on_there(
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
+) -> None:
+    document = streamapp(bootstrap_servers, topic_prefix, replicas=2)
+    cluster.up(document)
+    load.start()
+    cluster.wait_running(replicas=2)
+    processes = cluster.descendants()
+
+    cluster.interrupt()
+
+    assert cluster.wait() == 0, cluster.output
+    assert [process for process in processes if not is_gone(process)] == []
+    assert {process.exit_code for process in cluster.processes().values()} == {0}
+    cluster.up(document)
+    cluster.wait_running(replicas=2)
+    load.stop()
+    wait_counted(bootstrap_servers, topic_prefix, load, cluster)
+
+
+def test_nothing_survives_the_supervisor(cluster: LocalCluster, topic_prefix: str) -> None:
+    topics = [{"name": f"{topic_prefix}-{end}", "partitions": 2} for end in ("in", "out")]
+    cluster.up(streamapp(None, topic_prefix, replicas=2, kafka={"topics": topics}))
+    cluster.wait_running(replicas=2)
+    processes = cluster.descendants()
+    assert any("java" in process.name() for process in processes)
+
+    os.kill(cluster.supervisor.pid, signal.SIGKILL)
+
+    wait_for(lambda: all(map(is_gone, processes)), what="the end of all", timeout_s=2.0)
+    assert cluster.wait() != 0
+
+
+def test_a_foreign_member_of_the_group_is_waited_for_and_named(
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
+) -> None:
+    stranger = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": topic_prefix,
+            "client.id": "a-java-application",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    stranger.subscribe([f"{topic_prefix}-in"])
+    wait_for(lambda: (stranger.poll(0.1), stranger.assignment())[1], what="the stranger's tasks")
+
+    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=1))
+    load.feed(f"key-{number}" for number in range(100))
+    load.flush()
+
+    def is_named() -> bool:
+        stranger.poll(0.1)
+        failure = cluster.status.failure
+        return failure is not None and "a-java-application" in failure.message
+
+    wait_for(is_named, what="the stranger's name", timeout_s=60)
+    assert not any(cluster.tasks().values())
+    wait_for(lambda: "GroupInUseError" in cluster.output, what="the reason on the screen")
+    stranger.close()
+    cluster.wait_running(replicas=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        pytest.param({"replcas": 2}, SpecError.exit_code, "replicas", id="a wrong field"),
+        pytest.param(
+            {"topology": {"module": "tests.support.no_such_module:build"}},
+            ImportPathError.exit_code,
+            "no_such_module",
+            id="a wrong import path",
+        ),
+    ],
+)
+def test_a_users_mistake_ends_up_with_a_message_and_no_traceback(
+    cluster: LocalCluster,
+    bootstrap_servers: str,
+    topic_prefix: str,
+    change: dict[str, object],
+    code: int,
+    said: str,
+) -> None:
+    cluster.up(streamapp(bootstrap_servers, topic_prefix, **change))
+
+    assert cluster.wait(60) == code, cluster.output
+    assert said in cluster.output
+    assert "Traceback" not in cluster.output
+
+
+def test_a_mistake_in_an_application_that_joins_a_running_cluster_is_told_to_who_joins(
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
+) -> None:
+    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=1))
+    cluster.wait_running(replicas=1)
+    other = streamapp(
+        bootstrap_servers,
+        topic_prefix,
+        applicationId=f"{topic_prefix}-other",
+        topology={"module": "tests.support.no_such_module:build"},
+    )
+    other["metadata"] = {"name": "other"}
+
+    joined = cluster.join(other)
+
+    assert joined.returncode == ImportPathError.exit_code, (joined.stdout, joined.stderr)
+    assert "no_such_module" in joined.stderr
+    assert "Traceback" not in joined.stderr
+    assert cluster.status.state == "RUNNING"
+
+
+def test_an_application_from_text_counts_from_the_beginning_once_it_is_reset(
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
+) -> None:
+    text = "from tests.support.counting import build\n"
+    document = streamapp(bootstrap_servers, topic_prefix, replicas=1, topology={"inline": text})
+    load.feed(f"key-{number}" for number in range(500))
+    load.flush()
+    cluster.up(document)
+    cluster.wait_running(replicas=1)
+    wait_counted(bootstrap_servers, topic_prefix, load, cluster)
+
+    cluster.command("reset", APP, "--yes")
+
+    wait_for(lambda: "the reset is done" in cluster.output, what="the word of the reset")
+    cluster.interrupt()
+    assert cluster.wait() == 0
+    cluster.up(document)
+    cluster.wait_running(replicas=1)
+    wait_counted(bootstrap_servers, topic_prefix, load, cluster)

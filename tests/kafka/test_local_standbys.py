@@ -1,0 +1,146 @@
+"""Standby tasks on a real broker: whoever stands by goes on at once and reads the tail only."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from tests.kafka.test_local_cluster import PARTITIONS, wait_counted
+from tests.support.local_cluster import APP, Load, LocalCluster, create_topics, streamapp
+from tests.support.waiting import wait_for
+
+from headwater_operator.local.numbers import fetch
+from headwater_operator.local.observe import read_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from headwater.model.cluster import StreamWorker
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+HISTORY = 40_000
+"""So many changelog records there are before anything is killed."""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, topic_prefix: str) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path, topic_prefix) as running:
+        yield running
+
+
+@pytest.fixture
+def load(bootstrap_servers: str, topic_prefix: str) -> Iterator[Load]:
+    create_topics(bootstrap_servers, topic_prefix, partitions=PARTITIONS)
+    feeding = Load(bootstrap_servers, topic_prefix, records_per_s=2_000)
+    yield feeding
+    if feeding.is_alive():
+        feeding.stop()
+
+
+def worker_of(cluster: LocalCluster, name: str) -> StreamWorker:
+    worker = read_worker(cluster.cluster.app(APP).worker(name))
+    assert worker is not None
+    return worker
+
+
+def wait_covered(cluster: LocalCluster) -> None:
+    """Wait until every task runs, evenly, and every standby has caught up."""
+
+    def is_covered() -> bool:
+        counts = cluster.status.tasks
+        tasks = [len(held) for held in cluster.tasks().values()]
+        is_level = tasks == [PARTITIONS // 2] * 2 and counts.warmup == 0
+        return is_level and counts.running == counts.caught_up == counts.standby == PARTITIONS
+
+    try:
+        wait_for(is_covered, what="every standby to catch up", timeout_s=120)
+    except AssertionError as error:
+        said = f"{cluster.status}\n{cluster.output}\n{cluster.worker_logs()}"
+        raise AssertionError(f"{error}\n{said}") from error
+
+
+def changelog_records(bootstrap_servers: str, prefix: str) -> int:
+    """How many records the changelogs of the application have been given."""
+    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": f"{prefix}-looks"})
+    try:
+        topics = consumer.list_topics(timeout=30).topics
+        (name,) = (
+            name for name in topics if name.startswith(prefix) and name.endswith("-changelog")
+        )
+        ends = (
+            consumer.get_watermark_offsets(TopicPartition(name, number), timeout=30)
+            for number in topics[name].partitions
+        )
+        return sum(end for _, end in ends)
+    finally:
+        consumer.close()
+
+
+def test_killed_workers_are_replaced_by_their_standbys_which_read_the_tail_only(
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
+) -> None:
+    wanted = {"standbyReplicas": 1, "acceptableRecoveryLag": 5_000}
+    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=2, assignment=wanted))
+    load.start()
+    wait_covered(cluster)
+    wait_for(
+        lambda: changelog_records(bootstrap_servers, topic_prefix) > HISTORY,
+        what="a history",
+        timeout_s=120,
+        every_s=1.0,
+    )
+
+    for lost, heir in ((f"{APP}-w-1", f"{APP}-w-0"), (f"{APP}-w-0", f"{APP}-w-1")):
+        wait_covered(cluster)
+        tasks = set(worker_of(cluster, lost).spec.active)
+        endpoint = worker_of(cluster, heir).status.endpoint
+        restored = fetch(endpoint).restored
+        history = changelog_records(bootstrap_servers, topic_prefix)
+        os.kill(cluster.processes()[lost].pid, signal.SIGKILL)
+
+        wait_for(
+            lambda heir=heir, tasks=tasks: tasks <= set(worker_of(cluster, heir).spec.active),
+            what=f"{heir} to be given the tasks of {lost}",
+            timeout_s=30,
+        )
+        why = {
+            task: placement.reason
+            for placement in worker_of(cluster, heir).spec.why
+            for task in placement.tasks
+        }
+        assert {why[task] for task in tasks} == {"its copy here had caught up"}
+        wait_covered(cluster)
+        assert worker_of(cluster, heir).status.endpoint == endpoint
+        # A copy that did not count would cost half of the history.
+        assert fetch(endpoint).restored - restored < history / 8
+
+    load.stop()
+    wait_counted(bootstrap_servers, topic_prefix, load, cluster)
+
+
+def test_what_stands_by_is_shown(
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
+) -> None:
+    wanted = {"standbyReplicas": 1}
+    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=2, assignment=wanted))
+    load.feed(f"key-{number}" for number in range(1_000))
+    load.flush()
+
+    wait_covered(cluster)
+
+    table = cluster.command("get", APP)
+    document = json.loads(cluster.command("get", APP, "--json"))
+    assert table.count("Standby") == PARTITIONS
+    assert table.count("caught up") == PARTITIONS
+    assert document["status"]["tasks"]["caughtUp"] == PARTITIONS
+    wait_for(
+        lambda: f"{PARTITIONS}/{PARTITIONS} standbys caught up" in cluster.output,
+        what="the view to tell",
+        timeout_s=30,
+    )

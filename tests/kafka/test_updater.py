@@ -1,0 +1,235 @@
+"""The StateUpdater on a real broker: it restores to the very end, and reads nothing twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+from tests.support.updater import T0, T1, Changelog, Updater, settings_of, stored
+from tests.support.waiting import wait_for
+
+from headwater.config import StreamsConfig
+from headwater.native.messages import (
+    Cancelled,
+    CancelRestore,
+    Failed,
+    Restore,
+    Restored,
+    Stop,
+    Stopped,
+)
+from headwater.state.directory import StateDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.native.messages import ChildSettings
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def changelog(bootstrap_servers: str, unique_name: str) -> Changelog:
+    return Changelog(bootstrap_servers, unique_name)
+
+
+@pytest.fixture
+def settings(bootstrap_servers: str, unique_name: str, tmp_path: Path) -> ChildSettings:
+    return settings_of(bootstrap_servers, unique_name, tmp_path)
+
+
+@pytest.fixture
+def updater(settings: ChildSettings) -> Iterator[Updater]:
+    started = Updater(settings)
+    yield started
+    started.close()
+
+
+def test_a_task_is_restored_and_its_store_closed(
+    changelog: Changelog, settings: ChildSettings, updater: Updater
+) -> None:
+    changelog.write({"a": 1, "b": 2})
+    changelog.write({"a": 3})
+
+    restored = updater.restores(T0)[T0]
+
+    assert restored.records == 3
+    assert restored.from_scratch == ("counts: the store has no position",)
+    assert stored(settings) == {"a": 3, "b": 2}
+
+
+def test_a_second_restore_reads_only_the_tail(
+    changelog: Changelog, settings: ChildSettings, updater: Updater
+) -> None:
+    changelog.write({f"key-{n}": n for n in range(1_000)})
+    updater.restores(T0)
+    changelog.write({"a": 1, "b": 2})
+
+    restored = updater.restores(T0)[T0]
+
+    assert restored.records == 2
+    assert restored.from_scratch == ()
+    assert len(stored(settings)) == 1_002
+
+
+def test_a_store_at_the_end_of_its_changelog_reads_nothing(
+    changelog: Changelog, updater: Updater
+) -> None:
+    changelog.write_transaction({"a": 1})
+    updater.restores(T0)
+
+    assert updater.restores(T0)[T0].records == 0
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_a_restore_ends_behind_markers_and_aborted_records(
+    changelog: Changelog, settings: ChildSettings, updater: Updater, end: str
+) -> None:
+    changelog.write_transaction({"a": 1})
+    changelog.write_transaction({"a": 2, "b": 2}, end=end)
+
+    restored = updater.restores(T0)[T0]
+
+    assert restored.records == (3 if end == "commit" else 1)
+    assert stored(settings) == ({"a": 2, "b": 2} if end == "commit" else {"a": 1})
+    assert updater.restores(T0)[T0].records == 0
+
+
+def test_a_restore_waits_for_an_open_transaction_at_the_tail(
+    changelog: Changelog, settings: ChildSettings, updater: Updater
+) -> None:
+    changelog.write({"a": 1})
+    producer = changelog.write_transaction({"a": 2}, end="open")
+    updater.send(Restore(task=T0, epoch=1))
+    wait_for(
+        lambda: StateDirectory(Path(settings.state_dir), settings.application_id).stored(),
+        what="opening",
+    )
+    assert not [message for message in updater.said if isinstance(message, Restored)]
+
+    producer.commit_transaction(30)
+
+    assert updater.wait_for(Restored).records == 2
+    assert stored(settings) == {"a": 2}
+
+
+def test_deletions_are_applied(
+    bootstrap_servers: str, changelog: Changelog, settings: ChildSettings, updater: Updater
+) -> None:
+    changelog.write({"a": 1, "b": 2})
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    producer.produce(changelog.topic, None, b"a", partition=0)
+    producer.flush(30)
+
+    updater.restores(T0)
+
+    assert stored(settings) == {"b": 2}
+
+
+def test_several_tasks_are_restored_at_once(
+    changelog: Changelog, settings: ChildSettings, updater: Updater
+) -> None:
+    changelog.write({"a": 1}, partition=0)
+    changelog.write({"b": 2}, partition=1)
+
+    restored = updater.restores(T0, T1)
+
+    assert {task: message.records for task, message in restored.items()} == {T0: 1, T1: 1}
+    assert stored(settings, T1) == {"b": 2}
+
+
+def test_an_empty_changelog_is_restored_at_once(changelog: Changelog, updater: Updater) -> None:
+    assert updater.restores(T0)[T0] == Restored(task=T0, records=0)
+
+
+def test_a_changelog_that_was_made_anew_rebuilds_the_store(
+    changelog: Changelog, settings: ChildSettings, updater: Updater
+) -> None:
+    changelog.write({"old": 1, "gone": 1})
+    updater.restores(T0)
+    changelog.recreate()
+    changelog.write({"new": 1, "newer": 2, "newest": 3})
+
+    restored = updater.restores(T0)[T0]
+
+    assert restored.from_scratch == ("counts: the changelog topic was deleted and created again",)
+    assert stored(settings) == {"new": 1, "newer": 2, "newest": 3}
+
+
+def test_a_missing_changelog_is_named(settings: ChildSettings, updater: Updater) -> None:
+    updater.send(Restore(task=T0, epoch=1))
+
+    failed = updater.wait_for(Failed)
+
+    assert (failed.error, failed.task) == ("MissingTopicError", T0)
+    assert f"{settings.application_id}-counts-changelog does not exist" in failed.message
+
+
+def test_a_store_in_use_fails_its_task_alone(
+    changelog: Changelog, settings: ChildSettings, updater: Updater
+) -> None:
+    changelog.write({"a": 1}, partition=1)
+    directory = StateDirectory(Path(settings.state_dir), settings.application_id)
+    directory.store(T0, "counts").acquire(holder="somebody else")
+
+    updater.send(Restore(task=T0, epoch=1), Restore(task=T1, epoch=1))
+
+    failed, restored = updater.wait_for(Failed), updater.wait_for(Restored)
+    assert (failed.error, failed.task) == ("StoreLockedError", T0)
+    assert "somebody else" in failed.message
+    assert restored.task == T1
+
+
+def test_a_killed_restore_resumes_where_it_was(
+    changelog: Changelog, settings: ChildSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for start in range(0, 30_000, 10_000):
+        changelog.write({f"key-{n}": n for n in range(start, start + 10_000)})
+    monkeypatch.setenv("HEADWATER_FAILPOINTS", "restore.applied=kill@3")
+    killed = Updater(settings)
+    killed.send(Restore(task=T0, epoch=1))
+    assert killed.exit_code() == -9
+    killed.close()
+    monkeypatch.delenv("HEADWATER_FAILPOINTS")
+    resumed = Updater(settings)
+
+    restored = resumed.restores(T0)[T0]
+    resumed.close()
+
+    assert 0 < restored.records < 30_000
+    assert restored.from_scratch == ()
+    assert len(stored(settings)) == 30_000
+
+
+def test_a_cancelled_restore_leaves_the_store_closed_and_resumable(
+    changelog: Changelog, settings: ChildSettings, updater: Updater
+) -> None:
+    changelog.write({"a": 1})
+    changelog.write_transaction({"a": 2}, end="open")
+    updater.send(Restore(task=T0, epoch=1))
+    updater.send(CancelRestore(task=T0))
+
+    assert updater.wait_for(Cancelled).task == T0
+    assert set(stored(settings)) <= {"a"}
+
+
+def test_a_state_updater_stops_when_told(changelog: Changelog, updater: Updater) -> None:
+    changelog.write_transaction({"a": 2}, end="open")
+    updater.send(Restore(task=T0, epoch=1), Stop())
+
+    assert updater.wait_for(Stopped) == Stopped()
+    assert updater.exit_code() == 0
+
+
+def test_a_wrong_configuration_is_told_before_anything_else(settings: ChildSettings) -> None:
+    wrong = Updater(replace(settings, config={**settings.config, "commit.intervall.ms": 5}))
+
+    failed = wrong.wait_for(Failed)
+    wrong.close()
+
+    assert failed.error == "ConfigError"
+    assert "commit.interval.ms" in failed.message
+    assert StreamsConfig.parse(settings.config).exactly_once

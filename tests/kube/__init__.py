@@ -1,0 +1,1 @@
+"""A real Kubernetes API for the tests, and nodes whose pods are processes of this machine."""

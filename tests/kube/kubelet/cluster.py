@@ -1,0 +1,183 @@
+"""Several machines on the private control plane, with disks and images: what tests stand on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import urlsplit
+
+from headwater_operator.kube.api import LEASES, NODES, PODS, KubeApi
+from headwater_operator.kube.errors import ConflictError, KubeApiError
+from tests.kube.kubelet.environment import Image
+from tests.kube.kubelet.node import Node
+from tests.kube.kubelet.storage import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import psutil
+
+    from tests.kube.control_plane import ControlPlane
+    from tests.kube.kubelet.container import Container
+    from tests.kube.kubelet.pod import PodLife
+
+MACHINES: Final = (("kubelet-a1", "a"), ("kubelet-a2", "a"), ("kubelet-b1", "b"))
+PYTHON: Final = "headwater-test/python:1"
+"""The image that fixtures offer."""
+_PROVISION_S: Final = 0.3
+_ROOT: Final = Path(__file__).resolve().parents[3]
+
+
+def python_image(*import_paths: Path) -> Image:
+    """An image with this Python, everything that is installed in it, and the product's own code."""
+    paths = [*import_paths, _ROOT / "worker", _ROOT / "operator", _ROOT]
+    return Image(
+        environment={
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.defpath]),
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            "LANG": "C.UTF-8",
+        }
+    )
+
+
+class Cluster:
+    """All machines; usable as a context manager. No process outlives it, however it ends.
+
+    Args:
+        control_plane: that they belong to.
+        api: as somebody who may do everything.
+        directory: of its own; removed at the end, but for the logs.
+        images: what can be pulled, by name; may be changed at any time.
+        machines: names and zones.
+
+    Attributes:
+        nodes: the machines by name.
+        storage: the disks.
+    """
+
+    def __init__(
+        self,
+        control_plane: ControlPlane,
+        api: KubeApi,
+        directory: Path,
+        images: Mapping[str, Image],
+        machines: Sequence[tuple[str, str]] = MACHINES,
+    ) -> None:
+        self._api = api
+        self._directory = directory
+        self.storage = Storage(api, directory / "disks")
+        server = urlsplit(control_plane.server)
+        told = {
+            "KUBERNETES_SERVICE_HOST": str(server.hostname),
+            "KUBERNETES_SERVICE_PORT": str(server.port),
+        }
+        self.nodes = {
+            name: Node(
+                name,
+                zone,
+                kubeconfig=control_plane.user_kubeconfig(f"system:node:{name}", ["system:nodes"]),
+                directory=directory / "nodes" / name,
+                logs=directory / "logs",
+                images=images,
+                disks=self.storage,
+                told=told,
+            )
+            for name, zone in machines
+        }
+        self._stop = threading.Event()
+        self._provisioner = threading.Thread(target=self._provision, name="disks", daemon=True)
+        self._errors: list[BaseException] = []
+
+    def __enter__(self) -> Self:
+        self.storage.install()
+        for node in self.nodes.values():
+            node.join()
+        self._provisioner.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.nodes.values():
+            node.leave()
+        self._stop.set()
+        self._provisioner.join(30)
+        for name in self.nodes:
+            for pod in self._api.list(PODS, None, fields=f"spec.nodeName={name}"):
+                metadata = pod["metadata"]
+                self._api.delete(PODS, metadata["namespace"], metadata["name"], grace_s=0)
+            self._api.delete(NODES, None, name)
+            self._api.delete(LEASES, "kube-node-lease", name)
+        self.storage.remove()
+        for part in ("nodes", "disks"):
+            shutil.rmtree(self._directory / part, ignore_errors=True)
+        assert self.errors == []
+
+    @property
+    def errors(self) -> list[BaseException]:
+        """What ended a thread that should have gone on."""
+        return self._errors + [error for node in self.nodes.values() for error in node.errors]
+
+    def _provision(self) -> None:
+        try:
+            while not self._stop.wait(_PROVISION_S):
+                try:
+                    self.storage.step()
+                except (ConflictError, KubeApiError):
+                    continue  # the next turn sees
+        except BaseException as error:
+            self._errors.append(error)
+            raise
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    def node_of(self, namespace: str, pod: str) -> Node:
+        """The machine that a pod is on."""
+        return next(node for node in self.nodes.values() if node.pod(namespace, pod) is not None)
+
+    def container(self, namespace: str, pod: str, name: str = "") -> Container:
+        """A container of a pod, the first unless named."""
+        found = self._life(namespace, pod).containers
+        return next(each for each in found if name in ("", each.state.name))
+
+    def _life(self, namespace: str, pod: str) -> PodLife:
+        life = self.node_of(namespace, pod).pod(namespace, pod)
+        assert life is not None
+        return life
+
+    def processes(self, namespace: str, pod: str) -> list[psutil.Process]:
+        """The processes of a pod's first container."""
+        run = self.container(namespace, pod).run
+        return [] if run is None else run.processes()
+
+    def log(self, namespace: str, pod: str) -> str:
+        """What all runs of all pods of this name have printed, in the order of their files."""
+        directory = self._directory / "logs" / namespace / pod
+        files = sorted(directory.glob("*/*.log"), key=lambda path: path.stat().st_ctime)
+        return "".join(path.read_text(errors="replace") for path in files)
+
+    # -- faults ----------------------------------------------------------------------------------
+
+    def kill(self, namespace: str, pod: str) -> None:
+        """Kill the processes of a pod's first container, as running out of memory would."""
+        run = self.container(namespace, pod).run
+        assert run is not None
+        run.kill()
+
+    def freeze(self, namespace: str, pod: str) -> None:
+        """Stop the processes of a pod's first container in their tracks."""
+        run = self.container(namespace, pod).run
+        assert run is not None
+        run.freeze()
+
+    def thaw(self, namespace: str, pod: str) -> None:
+        """Let them go on."""
+        run = self.container(namespace, pod).run
+        assert run is not None
+        run.thaw()
+
+    def manifest(self, namespace: str, pod: str) -> dict[str, Any]:
+        """A pod as stored; empty if there is none."""
+        return self._api.get(PODS, namespace, pod) or {}

@@ -1,0 +1,79 @@
+"""The commands of docs/install.md and docs/security.md, as they stand there and in that order."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.kube.definitions import install
+from tests.kube.programs import find
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+ROOT = Path(__file__).parents[2]
+# The definitions are there, from the tests: as if by a release of another name.
+_ADOPT = ("--take-ownership", "--force-conflicts")
+
+
+def blocks(page: str) -> list[str]:
+    text = (ROOT / "docs" / page).read_text()
+    return re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def programs(directory: Path, kubeconfig: Path) -> None:
+    """`helm` and `kubectl` as somebody has them who works on one cluster."""
+    for name in ("helm", "kubectl"):
+        script = directory / name
+        more = f'[ "$1" = install ] && set -- "$@" {shlex.join(_ADOPT)}\n' if name == "helm" else ""
+        script.write_text(f'#!/bin/sh\n{more}exec {find(name)} --kubeconfig={kubeconfig} "$@"\n')
+        script.chmod(0o755)
+
+
+def run(block: str, directory: Path, *, may_fail: bool = False) -> str:
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block],
+        cwd=ROOT,
+        env={**os.environ, "PATH": f"{directory}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert may_fail or done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_commands_of_the_pages_do_what_is_said(
+    kube_api: ApiClient, crds: None, kubeconfig: Path, tmp_path: Path
+) -> None:
+    programs(tmp_path, kubeconfig)
+    operator, application, upgrade, uninstall = blocks("install.md")
+    [rights] = blocks("security.md")
+    try:
+        explained = run(operator, tmp_path)
+        shown = run(application, tmp_path)
+        upgraded = run(upgrade, tmp_path)
+        answers = [run(line, tmp_path, may_fail=True) for line in rights.splitlines()]
+        wanted = run("kubectl get sapp word-count -n shop -o jsonpath={.spec.replicas}", tmp_path)
+        replicas = (
+            "kubectl get deployment -n headwater-system -o jsonpath={.items[*].spec.replicas}"
+        )
+        operators = run(replicas, tmp_path)
+        run(uninstall, tmp_path)
+        left = run("kubectl api-resources --api-group=headwater.dev --output=name", tmp_path)
+    finally:
+        clean = "kubectl delete namespace shop headwater-system --ignore-not-found --wait=false"
+        run(clean, tmp_path)
+        install(kube_api)
+
+    assert "bootstrapServers" in explained
+    assert "word-count" in shown
+    assert "REVISION: 2" in upgraded
+    assert [answer.strip() for answer in answers] == ["no", "no"]
+    assert (wanted, operators) == ("3", "2")
+    assert left == ""

@@ -1,0 +1,140 @@
+"""Install, upgrade, uninstall: what is there, what runs by it, and what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tests.golden.chart import CHART
+from tests.kube.installed import (
+    RELEASE,
+    forget_apps,
+    namespaces,
+    operator_pod,
+    programs,
+    release,
+    run_app,
+    running_operator,
+    workers,
+)
+from tests.support.waiting import wait_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kubernetes.client import ApiClient
+
+    from tests.kube.fixtures import Command
+
+# Made by the cluster itself, at any time.
+_OTHERS = ("events", "componentstatuses")
+
+
+def everything(kubectl: Command) -> set[str]:
+    """Names of all objects of the cluster."""
+    kinds = kubectl("api-resources", "--verbs=list", "--output=name").split()
+    listed = ",".join(kind for kind in kinds if not kind.startswith(_OTHERS))
+    shown = json.loads(kubectl("get", listed, "--all-namespaces", "--output=json"))
+    return {
+        f"{each['metadata'].get('namespace', '')}/{each['kind']}/{each['metadata']['name']}"
+        for each in shown["items"]
+    }
+
+
+def test_installed_upgraded_and_uninstalled_nothing_is_left(
+    kube_api: ApiClient, crds: None, kubeconfig: Path, tmp_path: Path
+) -> None:
+    with namespaces(kube_api, 1) as [namespace]:
+        helm, kubectl = programs(kubeconfig, namespace)
+        default = f"{namespace}/ServiceAccount/default"
+        wait_for(lambda: default in everything(kubectl), what="the namespace")
+        before = everything(kubectl)
+
+        with release(helm) as notes:
+            # The namespace takes restricted pods only.
+            operator_pod(kube_api, namespace)
+            helm("upgrade", RELEASE, str(CHART), "--reuse-values", "--set=replicas=2,hands=6")
+            after = {name.removeprefix(f"{namespace}/") for name in everything(kubectl) - before}
+            with running_operator(kube_api, namespace, tmp_path) as log:
+                run_app(kube_api, namespace, "counter")
+                is_there = lambda: len(workers(kube_api, namespace, "counter")) == 2  # noqa: E731
+                wait_for(is_there, what=f"workers; see {log}", timeout_s=60)
+                kubectl("delete", "streamapp", "counter", "--timeout=60s")
+
+        assert f"rollout status deployment/{RELEASE}-operator" in notes
+        assert "all namespaces" in notes
+        for kind in ("PodDisruptionBudget", "Deployment", "Service", "ServiceAccount", "Lease"):
+            found = [name for name in after if name.startswith(f"{kind}/{RELEASE}-operator")]
+            assert len(found) == 1, after
+        policy = f"{namespace}-{RELEASE}-operator-workers"
+        assert f"/ValidatingAdmissionPolicy/{policy}" in after
+        with contextlib.suppress(AssertionError):
+            wait_for(lambda: everything(kubectl) <= before, what="the end", timeout_s=60)
+        assert everything(kubectl) - before == set()
+
+
+def test_definitions_are_upgraded_with_the_release_and_outlive_it(
+    kube_api: ApiClient, crds: None, kubeconfig: Path, tmp_path: Path
+) -> None:
+    older = tmp_path / "headwater"
+    shutil.copytree(CHART, older)
+    path = older / "files" / "crds" / "streamapps.headwater.dev.yaml"
+    definition = yaml.safe_load(path.read_text())
+    columns = definition["spec"]["versions"][0]["additionalPrinterColumns"]
+    shown = [column["name"] for column in columns]
+    del columns[-1]
+    path.write_text(yaml.safe_dump(definition))
+
+    with namespaces(kube_api, 1) as [namespace]:
+        helm, kubectl = programs(kubeconfig, namespace)
+
+        def columns_now() -> list[str]:
+            query = "{.spec.versions[0].additionalPrinterColumns[*].name}"
+            crd = "customresourcedefinition/streamapps.headwater.dev"
+            return kubectl("get", crd, f"--output=jsonpath={query}").split()
+
+        # The tests' own definitions stand for those that an earlier release has left.
+        adopt = ("--take-ownership", "--force-conflicts", "--set=crds.install=true")
+        with release(helm, *adopt, chart=older):
+            assert columns_now() == shown[:-1]
+            helm("upgrade", RELEASE, str(CHART))
+            assert columns_now() == shown
+            run_app(kube_api, namespace, "counter")
+        assert columns_now() == shown
+        kept = kubectl("get", "streamapps", "--output=name").split()
+        assert kept == ["streamapp.headwater.dev/counter"]
+
+
+def test_an_operator_gives_its_lease_back_and_the_next_one_takes_over(
+    kube_api: ApiClient, crds: None, kubeconfig: Path, tmp_path: Path
+) -> None:
+    from kubernetes.client import CoordinationV1Api
+
+    def lease() -> Any:
+        api = CoordinationV1Api(kube_api)
+        return api.read_namespaced_lease(f"{RELEASE}-operator", namespace).spec
+
+    def led(directory: Path, app: str) -> tuple[int, str]:
+        """One operator's time, from its start to the end of its leadership."""
+        directory.mkdir()
+        with running_operator(kube_api, namespace, directory) as log:
+            run_app(kube_api, namespace, app)
+            is_there = lambda: len(workers(kube_api, namespace, app)) == 2  # noqa: E731
+            wait_for(is_there, what=f"workers of {app}; see {log}", timeout_s=60)
+        return lease().lease_transitions, log.read_text()
+
+    with namespaces(kube_api, 1) as [namespace]:
+        helm, _ = programs(kubeconfig, namespace)
+        with release(helm, f"--set=watchNamespaces={{{namespace}}}"):
+            first, said_first = led(tmp_path / "first", "one")
+            assert lease().holder_identity in (None, "")
+            second, said_second = led(tmp_path / "second", "two")
+        forget_apps(kube_api, namespace)
+
+    assert second == first + 1
+    assert "leads, generation" in said_first
+    assert "leads, generation" in said_second

@@ -1,0 +1,315 @@
+"""What users do with StreamApps and what becomes of it: a real control plane, played machines."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater_operator.kube.api import (
+    BUDGETS,
+    CLAIMS,
+    CONFIG_MAPS,
+    LEASES,
+    NAMESPACES,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    STREAM_APPS,
+    STREAM_WORKERS,
+)
+from tests.kube.journey import TASKS, streamapp
+from tests.kube.players import NO_SUCH_IMAGE
+
+if TYPE_CHECKING:
+    from headwater_operator.kube.client import KubeClient
+    from tests.kube.fixtures import Command
+    from tests.kube.journey import Journey
+
+pytestmark = pytest.mark.usefixtures("installation")
+
+SECOND, THIRD = "headwater-test/worker:2", "headwater-test/worker:3"
+OURS = (PODS, STREAM_WORKERS, LEASES, BUDGETS, ROLES, ROLE_BINDINGS)
+
+
+def test_an_applied_streamapp_becomes_ready_and_says_how_it_is(
+    user: Journey, kubectl: Command
+) -> None:
+    user.apply(streamapp())
+
+    kubectl("wait", "--for=condition=Ready", "sapp/wc", "--timeout=100s")
+
+    user.until(user.is_settled, "all workers to run")
+    assert user.tasks() == TASKS
+    assert user.names(PODS) == ["wc-w-0", "wc-w-1"]
+    assert user.names(CLAIMS) == ["wc-w-0-state", "wc-w-1-state"]
+    assert "RUNNING" in kubectl("get", "sapp", "wc", "--output=wide")
+    described = kubectl("describe", "sw", "wc-w-0")
+    assert "Why:" in described
+    assert "Reason:" in described
+    before = user.status()
+    user.apply(streamapp())
+    kubectl("diff", "--server-side", "--filename=-", stdin=json.dumps(streamapp()))
+    assert user.status() == before
+
+
+def test_workers_are_spread_and_know_their_zones(user: Journey) -> None:
+    user.begin(
+        replicas=3,
+        assignment={"standbyReplicas": 1, "topologyKeys": ["headwater.test/rack"]},
+    )
+
+    user.until(lambda: user.condition("StandbysReady")[0] == "True", "standbys to catch up")
+
+    nodes = {each["spec"]["nodeName"] for each in user.api.list(PODS, user.namespace)}
+    assert nodes == set(user.stage.nodes)
+    for worker in user.api.list(STREAM_WORKERS, user.namespace):
+        spec = worker["spec"]
+        assert not set(spec.get("active", [])) & set(spec.get("standby", []))
+
+
+def test_scaling_up_and_down_keeps_volumes_and_takes_them_again(user: Journey) -> None:
+    user.begin()
+    user.scale(3)
+    user.until(user.is_settled, "the third worker")
+    volumes = {name: user.uid(CLAIMS, name) for name in user.names(CLAIMS)}
+    assert len(volumes) == 3
+
+    user.scale(1)
+    user.until(lambda: user.is_settled() and len(user.names(PODS)) == 1, "two workers to go")
+
+    assert user.tasks() == TASKS
+    assert {name: user.uid(CLAIMS, name) for name in user.names(CLAIMS)} == volumes
+    user.scale(3)
+    user.until(user.is_settled, "them to come back")
+    assert {name: user.uid(CLAIMS, name) for name in user.names(CLAIMS)} == volumes
+    assert user.tasks() == TASKS
+
+
+def test_a_worker_that_is_named_goes_and_another_one_takes_its_place(user: Journey) -> None:
+    user.begin()
+
+    user.patch("/spec/scaleDown", {"workersToRemove": ["wc-w-0"]})
+
+    def is_replaced() -> bool:
+        return user.is_settled() and user.names(PODS) == ["wc-w-1", "wc-w-2"]
+
+    user.until(lambda: is_replaced() and user.tasks() == TASKS, "it to be replaced")
+    assert user.held()["wc-w-0"] == []
+
+
+def test_a_new_image_is_rolled_out_and_one_that_does_not_exist_halts(user: Journey) -> None:
+    user.begin(assignment={"moveDelay": "1s"})
+
+    def images() -> list[str]:
+        pods = user.api.list(PODS, user.namespace)
+        return sorted(pod["spec"]["containers"][0]["image"] for pod in pods)
+
+    def is_rolled_out(image: str) -> bool:
+        is_new = user.status()["updatedReplicas"] == 2 and images() == [image, image]
+        return is_new and user.is_settled() and user.tasks() == TASKS
+
+    user.patch("/spec/image", SECOND)
+    user.until(lambda: is_rolled_out(SECOND), "the new image to run everywhere")
+    good = user.status()["revision"]
+
+    user.patch("/spec/image", NO_SUCH_IMAGE)
+    user.until_degraded("ImagePullFailed")
+    user.until(lambda: user.status()["tasks"]["running"] == 4, "one worker to run everything")
+    user.until(lambda: user.condition("Progressing")[1] == "RolloutHalted", "it to halt")
+
+    assert images() == [NO_SUCH_IMAGE, SECOND]
+    assert user.status()["revision"]["current"] == good["current"]
+    assert user.condition("Ready")[:2] == ("True", "ImagePullFailed")
+    user.patch("/spec/image", THIRD)
+    user.until(lambda: is_rolled_out(THIRD), "the corrected image to run everywhere")
+    assert sum(reason == "NewRevision" for reason, _ in user.events()) == 5
+
+
+def test_a_suspended_streamapp_stops_and_goes_on_where_it_stopped(user: Journey) -> None:
+    user.begin()
+
+    user.patch("/spec/suspend", True)
+    user.until(lambda: user.status()["state"] == "NOT_RUNNING", "everything to stop")
+
+    assert user.condition("Ready")[:2] == ("False", "Suspended")
+    assert user.names(PODS) == []
+    assert len(user.names(CLAIMS)) == 2
+    user.patch("/spec/suspend", False)
+    user.until(user.is_settled, "it to go on")
+    assert user.tasks() == TASKS
+
+
+@pytest.mark.parametrize("options", [(), ("--grace-period=0", "--force")], ids=["grace", "force"])
+def test_a_deleted_pod_is_replaced(
+    options: tuple[str, ...], user: Journey, kubectl: Command
+) -> None:
+    user.begin()
+    before = user.uid(PODS, "wc-w-1")
+
+    kubectl("delete", "pod", "wc-w-1", *options)
+
+    user.until(lambda: user.uid(PODS, "wc-w-1") not in ("", before), "another pod")
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "its tasks to run")
+    assert "wc-wc-w-1-0" in user.workers.of("wc").fenced
+
+
+def test_a_container_that_ends_is_replaced_without_waiting_for_its_lease(user: Journey) -> None:
+    user.begin()
+    for worker in user.workers.workers.values():
+        worker.lease_s = 36_000
+    user.until(lambda: user.lease_s("wc-w-0") == user.lease_s("wc-w-1") == 36_000, "long Leases")
+    before = user.uid(PODS, "wc-w-0")
+
+    user.stage.end(user.namespace, "wc-w-0", 137)
+
+    user.until(lambda: user.uid(PODS, "wc-w-0") not in ("", before), "another pod")
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "its tasks to run")
+    assert any("it had ended: killed by SIGKILL" in said for _, said in user.events())
+
+
+def test_a_silent_worker_is_fenced_before_its_tasks_move(user: Journey) -> None:
+    user.begin()
+    silent = user.workers["wc-w-0"]
+    silent.lease_s = 4
+    user.until(lambda: user.lease_s("wc-w-0") == 4, "a short Lease")
+    taken = set(user.held()["wc-w-0"])
+    pod = user.uid(PODS, "wc-w-0")
+
+    silent.frozen = True
+    user.until(lambda: taken <= set(user.held()["wc-w-1"]), "its tasks to move")
+
+    assert user.held()["wc-w-0"] == []
+    assert "wc-wc-w-0-0" in user.workers.of("wc").fenced
+    # It may be a network that is cut: what cannot write any more may stay.
+    assert user.uid(PODS, "wc-w-0") == pod
+    silent.frozen = False
+    user.until(lambda: user.is_settled() and user.held()["wc-w-0"], "it to take tasks again")
+
+
+def test_a_drain_of_nodes_takes_one_worker_at_a_time(user: Journey, kubectl: Command) -> None:
+    user.begin()
+
+    def allowed() -> int:
+        # The controllers hear of new kinds twice a minute, and look at the budget when it changes.
+        kubectl("annotate", "pdb/wc", f"looked-at={time.monotonic()}", "--overwrite")
+        found = user.api.get(BUDGETS, user.namespace, "wc")
+        return int(((found or {}).get("status") or {}).get("disruptionsAllowed", 0))
+
+    user.until(lambda: allowed() == 1, "the budget to count the workers")
+    before = user.uid(PODS, "wc-w-1")
+
+    assert user.evict("wc-w-0")
+    assert not user.evict("wc-w-1")
+
+    assert user.uid(PODS, "wc-w-1") == before
+    user.until(lambda: user.is_settled() and allowed() == 1, "the first one to be back")
+    assert user.evict("wc-w-1")
+
+
+@pytest.mark.parametrize("kept", ["Retain", "Delete"])
+def test_a_deleted_streamapp_leaves_nothing_but_what_it_says(
+    kept: str, user: Journey, kubectl: Command
+) -> None:
+    user.begin(state={"retention": {"whenDeleted": kept}})
+    user.scale(1)
+    user.until(lambda: user.is_settled() and len(user.names(PODS)) == 1, "one worker to go")
+
+    kubectl("delete", "sapp", "wc", "--timeout=100s")
+
+    expected = ["wc-w-0-state", "wc-w-1-state"] if kept == "Retain" else []
+    user.until(lambda: user.names(CLAIMS) == expected, "claims to go as it says")
+    user.until(lambda: all(user.names(kind) == [] for kind in OURS), "everything else to go")
+    assert [name for name in user.names(SERVICE_ACCOUNTS) if name != "default"] == []
+    assert [name for name in user.names(CONFIG_MAPS) if name != "kube-root-ca.crt"] == []
+
+
+def test_a_namespace_deleted_in_the_middle_of_a_scale_up_goes_away(
+    user: Journey, kubectl: Command, admin: KubeClient
+) -> None:
+    user.begin()
+    user.scale(4)
+    user.until(lambda: len(user.names(STREAM_WORKERS)) > 2, "a new worker")
+
+    kubectl("delete", "namespace", user.namespace, "--wait=false")
+
+    user.until(lambda: admin.get(NAMESPACES, None, user.namespace) is None, "it to be gone")
+
+
+def test_a_streamworker_edited_by_hand_is_fenced_and_written_anew(user: Journey) -> None:
+    user.begin()
+
+    operation = {"op": "add", "path": "/spec/active", "value": TASKS}
+    user.api.patch(STREAM_WORKERS, user.namespace, "wc-w-0", [operation])
+
+    user.until(lambda: "wc-wc-w-0-0" in user.workers.of("wc").fenced, "it to be fenced")
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "what was there before")
+    assert any(reason == "TamperedWorker" for reason, _ in user.events())
+
+
+def test_no_workers_and_more_workers_than_tasks_are_both_a_state_of_rest(user: Journey) -> None:
+    user.begin(replicas=6)
+    assert user.condition("ScalingLimited")[:2] == ("True", "FewerTasksThanWorkers")
+
+    user.scale(0)
+
+    user.until(lambda: user.condition("Ready")[:2] == ("False", "NoReplicas"), "all to stop")
+    assert user.names(PODS) == []
+    assert len(user.names(CLAIMS)) == 6
+
+
+def test_of_two_streamapps_with_one_application_id_the_older_runs(user: Journey) -> None:
+    user.begin()
+    user.apply(streamapp("copy", applicationId="wc"))
+
+    user.until(
+        lambda: user.condition("SpecValid", "copy")[1] == "ApplicationIdInUse", "a condition"
+    )
+
+    assert f"{user.namespace}/wc" in user.condition("Ready", "copy")[2]
+    assert user.names(PODS) == ["wc-w-0", "wc-w-1"]
+    user.kubectl("delete", "sapp", "wc", "--timeout=100s")
+    user.until(lambda: user.is_settled("copy"), "the other one to run")
+
+
+TROUBLE = {
+    "image": ({"image": NO_SUCH_IMAGE}, "ImagePullFailed", "correct spec.image"),
+    "volume": (
+        {"state": {"storageClassName": "no-such-class"}},
+        "VolumeNotProvisioned",
+        'storageclass.storage.k8s.io "no-such-class" not found; create the storage class',
+    ),
+    "node": (
+        {"podTemplate": {"nodeSelector": {"disk": "none-such"}}},
+        "Unschedulable",
+        "add nodes, or ask for less",
+    ),
+    "secret": (
+        {
+            "kafka": {
+                "authentication": {"type": "SCRAM-SHA-512", "secretRef": {"name": "no-such-secret"}}
+            }
+        },
+        "VolumeUnavailable",
+        'secret "no-such-secret" not found; create the Secret',
+    ),
+}
+
+
+def test_what_keeps_workers_from_starting_is_named_with_the_next_step(user: Journey) -> None:
+    for name, (spec, _, _) in TROUBLE.items():
+        user.apply(streamapp(name, replicas=1, **spec))
+    user.begin()
+
+    for name, (_, reason, said) in TROUBLE.items():
+        user.until_degraded(reason, name)
+        state, why, message = user.condition("Ready", name)
+        assert (state, why) == ("False", reason)
+        assert said in message
+        assert f"{name}-w-0" in message
+
+    assert user.is_settled()
+    assert user.names(STREAM_APPS) == sorted(["wc", *TROUBLE])

@@ -1,0 +1,214 @@
+"""Several operators, killed and frozen ones, an API server that goes away: nothing is lost."""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.model.cluster import generation_of
+from headwater_operator.act.gate import STEPS
+from headwater_operator.handlers.process import EXIT_LOST
+from headwater_operator.kube.api import (
+    CLAIMS,
+    CONFIG_MAPS,
+    LEASES,
+    PODS,
+    STREAM_APPS,
+    STREAM_WORKERS,
+)
+from headwater_operator.manifests.names import Owner, metadata
+from tests.conftest import how_many, seed_base
+from tests.kube.journey import TASKS, streamapp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.kube.control_plane import ControlPlane
+    from tests.kube.journey import Installation, Journey, OperatorProcess
+
+KILLED = 9
+AT_LEAST = 5
+"""At so many writes, chosen by the seed, an operator is killed, however small the share."""
+
+
+def generations(user: Journey) -> set[int]:
+    found = user.api.list(STREAM_WORKERS, user.namespace)
+    return {generation_of(int(each["spec"]["epoch"])) for each in found}
+
+
+def test_of_two_operators_one_leads_and_the_other_takes_over_when_it_is_killed(
+    own_installation: Installation, user: Journey
+) -> None:
+    operators = {name: own_installation.process(name) for name in ("one", "two")}
+    user.begin()
+    leader = own_installation.leader()
+    (other,) = operators.keys() - {leader}
+    assert "leads" in operators[leader].log
+    assert "leads" not in operators[other].log
+    assert "wc" not in operators[other].log
+    first = own_installation.generation()
+
+    operators[leader].kill()
+    user.scale(3)
+
+    user.until(lambda: own_installation.leader() == other, "the other one to lead")
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "the third worker")
+    assert own_installation.generation() > first
+    assert generations(user) == {own_installation.generation()}
+    operators[other].stop()
+    assert operators[other].exit_status == 0
+    assert own_installation.leader() == ""
+
+
+def test_a_leader_that_was_frozen_past_its_lease_ends_without_a_word(
+    own_installation: Installation, user: Journey
+) -> None:
+    old = own_installation.process("old")
+    user.begin()
+    old.freeze()
+    # Something is to do when it wakes up.
+    user.scale(3)
+    new = own_installation.process("new")
+    user.until(lambda: own_installation.leader() == "new", "the other one to lead")
+    user.until(user.is_settled, "the third worker")
+    before = {each["metadata"]["uid"] for each in user.api.list(PODS, user.namespace)}
+    said = len(old.log.splitlines())
+
+    old.thaw()
+
+    user.until(lambda: old.exit_status is not None, "the old one to end")
+    assert old.exit_status == EXIT_LOST
+    assert not [line for line in old.log.splitlines()[said:] if "act.events" in line]
+    assert generations(user) == {own_installation.generation()}
+    assert {each["metadata"]["uid"] for each in user.api.list(PODS, user.namespace)} == before
+    assert new.exit_status is None
+
+
+def test_an_operator_goes_on_when_the_api_server_comes_back(
+    own_installation: Installation, user: Journey, control_plane: ControlPlane
+) -> None:
+    # As long as its Lease lasts; a restart may take longer on a busy machine.
+    own_installation.lease_s = 60
+    operator = own_installation.process("only")
+    user.begin()
+    workers = user.workers.of("wc")
+    pods = {each["metadata"]["uid"] for each in user.api.list(PODS, user.namespace)}
+
+    control_plane.compact()
+    control_plane.restart_api_server()
+
+    user.scale(3)
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "the third worker")
+    assert operator.exit_status is None
+    # Nobody could renew a Lease for a while, and nobody was taken for dead.
+    assert workers.fenced == []
+    assert pods < {each["metadata"]["uid"] for each in user.api.list(PODS, user.namespace)}
+
+
+class Immortal:
+    """An operator that is started again whenever it was killed, until the test ends.
+
+    Each of ``steps`` kills one process, right before its first such write.
+    """
+
+    def __init__(self, installation: Installation, directory: Path, steps: list[str]) -> None:
+        self._installation = installation
+        self._marks = directory / "killed"
+        self._marks.mkdir()
+        self._failpoints = ";".join(f"operator.{step}=kill!{self._marks / step}" for step in steps)
+        self._stop = threading.Event()
+        self.statuses: list[int] = []
+        self.process: OperatorProcess = self._start()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _start(self) -> OperatorProcess:
+        # In the same place, as a container that is started again: its Lease is its own.
+        return self._installation.process("only", self._failpoints)
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.1):
+            status = self.process.exit_status
+            if status is not None:
+                self.statuses.append(status)
+                self.process = self._start()
+
+    def killed(self) -> set[str]:
+        """The steps that were come to."""
+        return {path.name for path in self._marks.iterdir()}
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.process.kill()
+
+
+@pytest.mark.timeout(1200)
+def test_an_operator_that_is_killed_before_its_writes_is_followed_by_one_that_goes_on(
+    own_installation: Installation,
+    user: Journey,
+    tmp_path: Path,
+    pytestconfig: pytest.Config,
+) -> None:
+    share: float = pytestconfig.getoption("--share")
+    chance = random.Random(seed_base(pytestconfig))
+    count = max(AT_LEAST, how_many(len(STEPS), None, share))
+    steps = sorted(chance.sample(STEPS, count))
+    print("seed", seed_base(pytestconfig), "kills before", *steps)
+    # Each one that is killed has a successor that has to start, on a machine that may be busy.
+    user.patience_s += 30 * count
+    immortal = Immortal(own_installation, tmp_path, steps)
+
+    whole_life(user)
+
+    user.until(lambda: immortal.killed() == set(steps), f"all of {steps} to be come to")
+    immortal.stop()
+    assert immortal.statuses == [KILLED] * len(steps)
+    user.until(lambda: len(user.names(CLAIMS)) == 1, "the claims that were not to be kept to go")
+    for resource in (PODS, STREAM_WORKERS, LEASES):
+        left = [name for name in user.names(resource) if name != "headwater-operator"]
+        assert left == [], resource.plural
+    user.until(lambda: user.names(CONFIG_MAPS) == ["kube-root-ca.crt"], "ConfigMaps to go")
+
+
+def whole_life(user: Journey) -> None:
+    """Everything that is ever written, at least once."""
+    policy = {"whenScaled": "Delete", "whenDeleted": "Delete"}
+    user.apply(streamapp(replicas=3, state={"retention": policy}))
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "the workers to run")
+    pod = user.uid(PODS, "wc-w-1")
+    user.stage.end(user.namespace, "wc-w-1")
+    user.until(lambda: user.uid(PODS, "wc-w-1") not in ("", pod), "another process")
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "its tasks to run")
+    stray_pod(user)
+    user.api.delete(LEASES, user.namespace, "wc-w-0")
+    user.scale(1)
+    left = (CLAIMS, PODS, STREAM_WORKERS)
+    user.until(lambda: all(len(user.names(kind)) == 1 for kind in left), "two workers to go")
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "one to run everything")
+    user.patch("/spec/state", {"retention": {"whenDeleted": "Retain"}})
+    user.patch("/spec/suspend", True)
+    user.until(lambda: not user.names(PODS), "it to be suspended")
+    user.patch("/spec/config", {"commit.interval.ms": 200})
+    user.patch("/spec/suspend", False)
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "it to go on")
+    user.until(lambda: len(user.names(CONFIG_MAPS)) == 2, "the old revision to be forgotten")
+    user.until(lambda: not is_owned(user), "the claim to stay on its own")
+    user.kubectl("delete", "sapp", "wc", "--wait=false")
+    user.until(lambda: not user.names(STREAM_APPS), "the StreamApp to go")
+
+
+def is_owned(user: Journey) -> bool:
+    (claim,) = user.api.list(CLAIMS, user.namespace)
+    return bool(claim["metadata"].get("ownerReferences"))
+
+
+def stray_pod(user: Journey) -> None:
+    """What an operator leaves behind that was frozen while another one deleted the worker."""
+    owner = Owner(name="wc", namespace=user.namespace, uid="somebody")
+    made = metadata(owner, "wc-w-9", worker="wc-w-9", is_owned=False)
+    spec = {"containers": [{"name": "worker", "image": "headwater-test/worker:1"}]}
+    user.api.create(PODS, {"metadata": made, "spec": spec})

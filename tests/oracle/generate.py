@@ -1,0 +1,515 @@
+"""Random requests to the oracle: topologies of the DSL's first set, and records for them.
+
+Everything derives from one ``random.Random``. The generator follows types and inherited serdes
+through the operations, so that every byte boundary has a serde that fits, given or inherited.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tests.oracle import functions
+
+if TYPE_CHECKING:
+    from random import Random
+
+TYPES = ("string", "integer", "long", "double", "bytes")
+WORDS = ("a", "b", "ab", "cat", "horse", "m", "mouse", "zebra", "bird bird", "the cat", "")
+STEPS_MIN, STEPS_MAX = 2, 20
+
+
+@dataclass(frozen=True)
+class Handle:
+    """A stream, table or group under construction, as far as types and serdes go."""
+
+    step: str
+    kind: str
+    key: str
+    value: str
+    key_serde: str | None = None
+    value_serde: str | None = None
+    rekeyed: bool = False
+
+
+@dataclass
+class Generator:
+    """One request in the making."""
+
+    random: Random
+    key_default: str = "string"
+    value_default: str = "string"
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    handles: list[Handle] = field(default_factory=list)
+    topics: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    names: int = 0
+
+    def request(self, *, records: int) -> dict[str, Any]:
+        """Return a request with about ``records`` records."""
+        self.key_default, self.value_default = self._type(), self._type()
+        self._source()
+        for _ in range(self.random.randint(STEPS_MIN, STEPS_MAX)):
+            self._grow()
+        self._finish()
+        request: dict[str, Any] = {
+            "app_id": "app",
+            "config": self._config(),
+            "key": self.key_default,
+            "value": self.value_default,
+            "steps": self.steps,
+            "inputs": self._inputs(records),
+        }
+        return request
+
+    # ---- choosing ----------------------------------------------------------------------------
+
+    def _config(self) -> dict[str, str]:
+        return self.random.choice([{}, {"statestore.cache.max.bytes": "0"}])
+
+    def _type(self) -> str:
+        return self.random.choices(TYPES, weights=(10, 2, 3, 1, 1))[0]
+
+    def _chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    def _fresh(self, prefix: str) -> str:
+        self.names += 1
+        return f"{prefix}{self.names}x"
+
+    def _named(self, probability: float = 0.25) -> dict[str, Any]:
+        return {"name": self._fresh("node-")} if self._chance(probability) else {}
+
+    def _step(self, op: str, **fields: Any) -> str:
+        step = {"id": f"s{len(self.steps)}", "op": op, **fields}
+        self.steps.append(step)
+        return step["id"]
+
+    def _serdes(
+        self, handle: Handle, *, inherited: bool, key: str | None = None, value: str | None = None
+    ) -> dict[str, Any]:
+        """Serdes that must be given, or may; ``key`` and ``value`` are the types written."""
+        key, value = key or handle.key, value or handle.value
+        key_serde = (handle.key_serde if inherited else None) or self.key_default
+        value_serde = (handle.value_serde if inherited else None) or self.value_default
+        given = {}
+        if key_serde != key or self._chance(0.3):
+            given["key"] = key
+        if value_serde != value or self._chance(0.3):
+            given["value"] = value
+        return given
+
+    # ---- growing -----------------------------------------------------------------------------
+
+    def _grow(self) -> None:
+        if self._chance(0.12):
+            self._source()
+            return
+        handle = self.random.choice(self.handles[-6:])
+        operations = {
+            "stream": (
+                self._filter, self._map_values, self._map, self._flat_map, self._flat_map_values,
+                self._select_key, self._peek, self._merge, self._split, self._repartition,
+                self._group_by_key, self._group_by_key, self._group_by, self._group_by,
+                self._to_table, self._to, self._end, self._through_a_topic,
+            ),
+            "table": (
+                self._filter, self._map_values, self._to_stream, self._to_stream,
+                self._group_table, self._group_table,
+            ),
+            "grouped stream": (self._aggregate_stream,),
+            "grouped table": (self._aggregate_table,),
+        }  # fmt: skip
+        self.random.choice(operations[handle.kind])(handle)
+
+    def _source(self) -> None:
+        again = [name for name, (kind, _, _) in self.topics.items() if kind == "stream"]
+        if again and self._chance(0.25):
+            self._read_stream(self.random.choice(again), again=True)
+            return
+        name = f"in-{len(self.topics)}"
+        kind = "table" if self._chance(0.35) else "stream"
+        self.topics[name] = (kind, self._type(), self._type())
+        if kind == "table":
+            self._read_table(name)
+        else:
+            self._read_stream(name, again=False)
+
+    def _read_stream(self, name: str, *, again: bool) -> None:
+        _, key, value = self.topics[name]
+        names = [name]
+        if not again and self._chance(0.15):
+            other = f"in-{len(self.topics)}"
+            self.topics[other] = ("with others", key, value)
+            self.topics[name] = ("with others", key, value)
+            names.append(other)
+        handle = Handle("", "stream", key, value)
+        consumed = self._serdes(handle, inherited=False) | self._named(0.2)
+        options = {"consumed": consumed} if consumed or self._chance(0.2) else {}
+        step = self._step("stream", topics=names, **options)
+        self._add(handle, step, consumed.get("key"), consumed.get("value"))
+
+    def _read_table(self, name: str) -> None:
+        _, key, value = self.topics[name]
+        handle = Handle("", "table", key, value)
+        serdes = self._serdes(handle, inherited=False)
+        fields: dict[str, Any] = {}
+        if self._chance(0.5):
+            fields["materialized"] = serdes | self._store_options(0.6)
+        if "materialized" not in fields or self._chance(0.5):
+            fields["consumed"] = serdes | self._named(0.3)
+        step = self._step("table", topic=name, **fields)
+        self._add(handle, step, serdes.get("key"), serdes.get("value"))
+
+    def _store_options(self, named: float) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        if self._chance(named):
+            options["store"] = self._fresh("store-")
+        if self._chance(0.2):
+            options["caching"] = self._chance(0.5)
+        if self._chance(0.1):
+            options["logging"] = self._chance(0.5)
+        if self._chance(0.3):
+            options["persistent"] = self._chance(0.5)
+        return options
+
+    def _add(
+        self, handle: Handle, step: str, key_serde: str | None, value_serde: str | None
+    ) -> Handle:
+        added = replace(handle, step=step, key_serde=key_serde, value_serde=value_serde)
+        self.handles.append(added)
+        return added
+
+    # ---- streams -----------------------------------------------------------------------------
+
+    def _filter(self, handle: Handle) -> None:
+        op = self.random.choice(["filter", "filter_not"])
+        fn = self.random.choice(list(functions.PREDICATES))
+        fields = self._named()
+        serdes: dict[str, Any] = {}
+        if handle.kind == "table" and self._chance(0.5):
+            serdes, fields["materialized"] = self._derived(handle, handle.value)
+        step = self._step(op, on=handle.step, fn=fn, **fields)
+        self._add(
+            handle,
+            step,
+            serdes.get("key") or handle.key_serde,
+            serdes.get("value") or handle.value_serde,
+        )
+
+    def _derived(self, handle: Handle, value: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A Materialized of a filtered or mapped table; its store inherits no serde."""
+        serdes = self._serdes(handle, inherited=False, value=value)
+        return serdes, serdes | self._store_options(0.7)
+
+    def _map_values(self, handle: Handle) -> None:
+        fn = self.random.choice(list(functions.VALUE_MAPPER_TYPES))
+        value = _result(functions.VALUE_MAPPER_TYPES[fn], handle)
+        fields = self._named()
+        serdes: dict[str, Any] = {}
+        if handle.kind == "table" and self._chance(0.5):
+            serdes, fields["materialized"] = self._derived(handle, value)
+        step = self._step("map_values", on=handle.step, fn=fn, **fields)
+        self._add(
+            replace(handle, value=value),
+            step,
+            serdes.get("key") or handle.key_serde,
+            serdes.get("value"),
+        )
+
+    def _map(self, handle: Handle) -> None:
+        self._pairs("map", handle, functions.PAIR_MAPPER_TYPES)
+
+    def _flat_map(self, handle: Handle) -> None:
+        self._pairs("flat_map", handle, functions.FLAT_PAIR_MAPPER_TYPES)
+
+    def _pairs(self, op: str, handle: Handle, types: dict[str, tuple[str, str]]) -> None:
+        fn = self.random.choice(list(types))
+        key, value = (_result(kind, handle) for kind in types[fn])
+        step = self._step(op, on=handle.step, fn=fn, **self._named())
+        self._add(replace(handle, key=key, value=value, rekeyed=True), step, None, None)
+
+    def _flat_map_values(self, handle: Handle) -> None:
+        fn = self.random.choice(list(functions.FLAT_VALUE_MAPPER_TYPES))
+        value = _result(functions.FLAT_VALUE_MAPPER_TYPES[fn], handle)
+        step = self._step("flat_map_values", on=handle.step, fn=fn, **self._named())
+        self._add(replace(handle, value=value), step, handle.key_serde, None)
+
+    def _select_key(self, handle: Handle) -> None:
+        fn = self.random.choice(list(functions.KEY_MAPPERS))
+        key = _result(functions.KEY_MAPPER_TYPES[fn], handle)
+        step = self._step("select_key", on=handle.step, fn=fn, **self._named())
+        self._add(replace(handle, key=key, rekeyed=True), step, None, handle.value_serde)
+
+    def _peek(self, handle: Handle) -> None:
+        step = self._step("peek", on=handle.step, **self._named())
+        self._add(handle, step, handle.key_serde, handle.value_serde)
+
+    def _end(self, handle: Handle) -> None:
+        printable = "bytes" not in (handle.key, handle.value) and "double" not in (
+            handle.key,
+            handle.value,
+        )
+        if printable and self._chance(0.5):
+            label = {"label": "seen"} if self._chance(0.5) else {}
+            self._step("print", on=handle.step, **label, **self._named())
+        else:
+            self._step("for_each", on=handle.step, **self._named())
+
+    def _merge(self, handle: Handle) -> None:
+        others = [
+            other
+            for other in self.handles
+            if (other.kind, other.key, other.value) == ("stream", handle.key, handle.value)
+        ]
+        other = self.random.choice(others)
+        step = self._step("merge", on=handle.step, **{"with": other.step}, **self._named())
+        self._add(replace(handle, rekeyed=handle.rekeyed or other.rekeyed), step, None, None)
+
+    def _split(self, handle: Handle) -> None:
+        fields: dict[str, Any] = self._named()
+        fields["branches"] = [
+            {"fn": self.random.choice(list(functions.PREDICATES)), **self._branched()}
+            for _ in range(self.random.randint(1, 5))
+        ]
+        if self._chance(0.5):
+            fields["default"] = self._branched()
+        step = self._step("split", on=handle.step, **fields)
+        ids = [f"{step}/{number}" for number in range(len(fields["branches"]))]
+        ids += [f"{step}/default"] if "default" in fields else []
+        for branch in ids:
+            self._add(handle, branch, handle.key_serde, handle.value_serde)
+
+    def _branched(self) -> dict[str, Any]:
+        return {"branched": {"name": self._fresh("-b")}} if self._chance(0.3) else {}
+
+    def _repartition(self, handle: Handle) -> None:
+        # Java writes keys with the default serde if none is given, whatever the stream's is.
+        given = self._serdes(replace(handle, key_serde=None), inherited=True)
+        given |= {"name": self._fresh("through-")} if self._chance(0.4) else {}
+        given |= {"partitions": self.random.randint(1, 9)} if self._chance(0.2) else {}
+        options = {"repartitioned": given} if given or self._chance(0.2) else {}
+        step = self._step("repartition", on=handle.step, **options)
+        self._add(
+            replace(handle, rekeyed=False),
+            step,
+            given.get("key") or handle.key_serde,
+            given.get("value") or handle.value_serde,
+        )
+
+    def _to(self, handle: Handle) -> None:
+        given = self._serdes(handle, inherited=True) | self._named(0.3)
+        options = {"produced": given} if given or self._chance(0.2) else {}
+        target = (
+            {"extractor": self.random.choice(("even_odd", "place"))}
+            if handle.value != "double" and self._chance(0.1)
+            else {"topic": f"out-{self.random.randint(0, 3)}"}
+        )
+        self._step("to", on=handle.step, **target, **options)
+
+    def _through_a_topic(self, handle: Handle) -> None:
+        """Write to a topic that nobody else writes and read it again: a sub-topology of its own."""
+        topic = self._fresh("mid-")
+        given = self._serdes(handle, inherited=True)
+        self._step("to", on=handle.step, topic=topic, **({"produced": given} if given else {}))
+        consumed = self._serdes(handle, inherited=False)
+        step = self._step("stream", topics=[topic], **({"consumed": consumed} if consumed else {}))
+        stream = replace(handle, rekeyed=False)
+        self._add(stream, step, consumed.get("key"), consumed.get("value"))
+
+    def _to_table(self, handle: Handle) -> None:
+        # Without a Materialized the store has the stream's serdes; with one it inherits none.
+        given: dict[str, Any] = {}
+        options: dict[str, Any] = {}
+        if self._serdes(handle, inherited=True) or self._chance(0.4):
+            given = self._serdes(handle, inherited=False) | self._store_options(0.5)
+            options["materialized"] = given
+        step = self._step("to_table", on=handle.step, **self._named(), **options)
+        self._add(
+            replace(handle, kind="table", rekeyed=False),
+            step,
+            given.get("key") or handle.key_serde,
+            given.get("value") or handle.value_serde,
+        )
+
+    def _group_by_key(self, handle: Handle) -> None:
+        fits = (handle.key_serde or self.key_default) == handle.key and (
+            handle.value_serde or self.value_default
+        ) == handle.value
+        if fits and self._chance(0.5):
+            step = self._step("group_by_key", on=handle.step)
+            group = replace(handle, kind="grouped stream")
+            self._aggregations(self._add(group, step, handle.key_serde, handle.value_serde))
+            return
+        given = self._serdes(handle, inherited=False) | self._group_name()
+        step = self._step("group_by_key", on=handle.step, grouped=given)
+        group = replace(handle, kind="grouped stream")
+        self._aggregations(self._add(group, step, given.get("key"), given.get("value")))
+
+    def _group_by(self, handle: Handle) -> None:
+        fn = self.random.choice(list(functions.KEY_MAPPERS))
+        key = _result(functions.KEY_MAPPER_TYPES[fn], handle)
+        group = replace(handle, kind="grouped stream", key=key, rekeyed=True)
+        fits = key == self.key_default and (
+            (handle.value_serde or self.value_default) == handle.value
+        )
+        if fits and self._chance(0.5):
+            step = self._step("group_by", on=handle.step, fn=fn)
+            self._aggregations(self._add(group, step, None, handle.value_serde))
+            return
+        given = self._serdes(group, inherited=False) | self._group_name()
+        step = self._step("group_by", on=handle.step, fn=fn, grouped=given)
+        self._aggregations(self._add(group, step, given.get("key"), given.get("value")))
+
+    def _group_name(self) -> dict[str, Any]:
+        return {"name": self._fresh("group-")} if self._chance(0.4) else {}
+
+    def _group_table(self, handle: Handle) -> None:
+        fn = self.random.choice(list(functions.PAIR_MAPPERS))
+        key, value = (_result(kind, handle) for kind in functions.PAIR_MAPPER_TYPES[fn])
+        group = replace(handle, kind="grouped table", key=key, value=value)
+        given = self._serdes(group, inherited=False) | self._group_name()
+        options = {"grouped": given} if given or self._chance(0.2) else {}
+        step = self._step("group_by", on=handle.step, fn=fn, **options)
+        self._aggregations(self._add(group, step, given.get("key"), given.get("value")))
+
+    # ---- aggregations ------------------------------------------------------------------------
+
+    def _aggregations(self, group: Handle) -> None:
+        aggregate = (
+            self._aggregate_stream if group.kind == "grouped stream" else self._aggregate_table
+        )
+        for _ in range(self.random.choices((1, 2, 3), weights=(6, 2, 1))[0]):
+            aggregate(group)
+
+    def _aggregate_stream(self, group: Handle) -> None:
+        self.random.choice((self._count, self._count, self._reduce, self._aggregate))(group)
+
+    _aggregate_table = _aggregate_stream
+
+    def _count(self, group: Handle) -> None:
+        key = self._key_serde(group)
+        options = key | self._store_options(0.5) if key or self._chance(0.5) else {}
+        fields = {"materialized": options} if options or self._chance(0.1) else {}
+        step = self._step("count", on=group.step, **self._named(), **fields)
+        self._table(group, "long", step, options.get("key"), "long")
+
+    def _key_serde(self, group: Handle) -> dict[str, Any]:
+        fits = (group.key_serde or self.key_default) == group.key
+        return {} if fits and self._chance(0.7) else {"key": group.key}
+
+    def _reduce(self, group: Handle) -> None:
+        names = [name for name, takes in functions.REDUCER_TAKES.items() if group.value in takes]
+        fn = self.random.choice(names)
+        fields: dict[str, Any] = {"fn": fn}
+        if group.kind == "grouped table":
+            fields["subtract"] = self.random.choice(names)
+        given = self._serdes(group, inherited=True)
+        if given or self._chance(0.5):
+            given |= self._store_options(0.6)
+            fields["materialized"] = given
+            fields |= self._named()
+        step = self._step("reduce", on=group.step, **fields)
+        self._table(
+            group, group.value, step, given.get("key"), given.get("value") or group.value_serde
+        )
+
+    def _aggregate(self, group: Handle) -> None:
+        fn = self.random.choice(list(functions.AGGREGATORS))
+        value = functions.AGGREGATOR_TYPES[fn]
+        fields: dict[str, Any] = {
+            "init": self.random.choice(functions.INITIALIZERS_FOR[value]),
+            "fn": fn,
+        }
+        if group.kind == "grouped table":
+            same = [name for name, kind in functions.AGGREGATOR_TYPES.items() if kind == value]
+            fields["subtract"] = self.random.choice(same)
+        given = self._key_serde(group)
+        if value != self.value_default or self._chance(0.3):
+            given["value"] = value
+        if given or self._chance(0.5):
+            given |= self._store_options(0.6)
+            fields["materialized"] = given
+            fields |= self._named()
+        step = self._step("aggregate", on=group.step, **fields)
+        self._table(group, value, step, given.get("key"), given.get("value"))
+
+    def _table(
+        self, group: Handle, value: str, step: str, key_serde: str | None, value_serde: str | None
+    ) -> None:
+        table = replace(group, kind="table", value=value, rekeyed=False)
+        self._add(table, step, key_serde or group.key_serde, value_serde)
+
+    # ---- tables ------------------------------------------------------------------------------
+
+    def _to_stream(self, handle: Handle) -> None:
+        fields = self._named()
+        key, rekeyed = handle.key, False
+        if self._chance(0.25):
+            fields["fn"] = self.random.choice(list(functions.KEY_MAPPERS))
+            key, rekeyed = _result(functions.KEY_MAPPER_TYPES[fields["fn"]], handle), True
+        step = self._step("to_stream", on=handle.step, **fields)
+        stream = replace(handle, kind="stream", key=key, rekeyed=rekeyed)
+        self._add(stream, step, None if rekeyed else handle.key_serde, handle.value_serde)
+
+    def _finish(self) -> None:
+        """Let some results come out, so that there is something to compare."""
+        tables = [handle for handle in self.handles if handle.kind == "table"]
+        for table in self.random.sample(tables, min(2, len(tables))):
+            self._to_stream(table)
+        streams = [handle for handle in self.handles if handle.kind == "stream"]
+        for stream in self.random.sample(streams, min(3, len(streams))):
+            self._to(stream)
+
+    # ---- records -----------------------------------------------------------------------------
+
+    def _inputs(self, records: int) -> list[dict[str, Any]]:
+        time = self.random.randint(0, 1000)
+        inputs = []
+        for _ in range(records):
+            topic, (_, key, value) = self.random.choice(list(self.topics.items()))
+            time = max(0, time + self.random.randint(-20, 40))
+            inputs.append(
+                {
+                    "topic": topic,
+                    "key": None if self._chance(0.08) else self._bytes(key),
+                    "value": None if self._chance(0.15) else self._bytes(value),
+                    "timestamp": time,
+                    **self._headers(),
+                }
+            )
+        return inputs
+
+    def _headers(self) -> dict[str, Any]:
+        if self._chance(0.8):
+            return {}
+        values = (None, "", "00", "6869")
+        return {
+            "headers": [
+                [name, self.random.choice(values)]
+                for name in ("h", "i", "h")[: self.random.randint(1, 3)]
+            ]
+        }
+
+    def _bytes(self, kind: str) -> str:
+        match kind:
+            case "string":
+                data = self.random.choice(WORDS).encode()
+            case "integer":
+                data = struct.pack(">i", self.random.randint(-3, 6))
+            case "long":
+                data = struct.pack(">q", self.random.randint(-3, 6))
+            case "double":
+                data = struct.pack(">d", float(self.random.randint(-3, 6)))
+            case _:
+                data = self.random.choice((b"", b"\x00", b"ab", b"\xff\x01"))
+        return data.hex()
+
+
+def _result(kind: str, handle: Handle) -> str:
+    return {"k": handle.key, "v": handle.value}.get(kind, kind)
+
+
+def generate(random: Random, *, records: int = 0) -> dict[str, Any]:
+    """Return a random request with ``records`` input records."""
+    return Generator(random).request(records=records)

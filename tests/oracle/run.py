@@ -1,0 +1,114 @@
+"""A request carried out here, answered as the Java oracle answers it (``FORMAT.md``)."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import TYPE_CHECKING, Any
+
+from headwater import Serdes
+from headwater.testing import TopologyTestDriver
+from tests.oracle.translate import Drawing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater import Topology
+    from headwater.testing.collector import ProducedRecord
+
+
+class LateCommits(TopologyTestDriver):
+    """A driver that commits only when it is told to."""
+
+    def settle(self) -> None:
+        """Commit, process what the flush sent to internal topics, until nothing is left."""
+        while True:
+            self._commit()
+            if not self._drain():
+                return
+
+    def _complete(self) -> None:
+        self._drain()
+
+    def _drain(self) -> bool:
+        worked = False
+        self._capture()
+        while self._task.is_ready(self._clock.now_ms()):
+            self._task.process(1, self._clock.now_ms())
+            self._task.punctuate_stream_time()
+            self._capture()
+            worked = True
+        return worked
+
+
+def run(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``describe``, ``outputs``, ``produced``, ``stores`` and ``seen``."""
+    drawing = Drawing(request)
+    topology = drawing.topology()
+    config = {
+        "application.id": request["app_id"],
+        "default.key.serde": request.get("key", "bytes"),
+        "default.value.serde": request.get("value", "bytes"),
+        **request.get("config", {}),
+    }
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        every = request.get("commit_every", 0)
+        driver = LateCommits(topology, config) if every else TopologyTestDriver(topology, config)
+        for number, record in enumerate(request["inputs"], 1):
+            if "advance_ms" in record:
+                driver.advance_wall_clock_time(record["advance_ms"])
+                continue
+            headers = [(name, _bytes(value)) for name, value in record.get("headers", [])]
+            driver.pipe_raw(
+                record["topic"],
+                _bytes(record["key"]),
+                _bytes(record["value"]),
+                record["timestamp"],
+                headers or None,
+            )
+            if isinstance(driver, LateCommits) and number % every == 0:
+                driver.settle()
+        if isinstance(driver, LateCommits):
+            driver.settle()
+        stores = {name: _contents(driver, topology, name) for name in driver.get_all_state_stores()}
+        driver.close()
+    produced = [_shown(record) for record in driver.history]
+    internal = {f"{request['app_id']}-{name}" for name in topology.repartition_topics}
+    internal |= {f"{request['app_id']}-{name}-changelog" for name in topology.stores}
+    return {
+        "describe": topology.describe(),
+        "produced": produced,
+        "outputs": [record for record in produced if record["topic"] not in internal],
+        "stores": stores,
+        "seen": drawing.seen,
+        "printed": printed.getvalue().splitlines(),
+    }
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text)
+
+
+def _hex(data: bytes | None) -> str | None:
+    return None if data is None else data.hex()
+
+
+def _shown(record: ProducedRecord) -> dict[str, Any]:
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "key": _hex(record.key),
+        "value": _hex(record.value),
+        "timestamp": record.timestamp,
+        "headers": [[name, _hex(value)] for name, value in record.headers or ()],
+    }
+
+
+def _contents(driver: TopologyTestDriver, topology: Topology, name: str) -> list[list[Any]]:
+    spec = topology.stores[name]
+    config = driver.config
+    key_serde = spec.key_serde or Serdes.by_name(str(config.default_key_serde))
+    value_serde = spec.value_serde or Serdes.by_name(str(config.default_value_serde))
+    key, value = key_serde.serializer(name), value_serde.serializer(name)
+    entries = driver._stores[name].range(None, None)
+    return sorted([key(k).hex(), value(v).hex(), timestamp] for k, v, timestamp in entries)

@@ -1,0 +1,146 @@
+"""Topologies as Java sees them: names, nodes, sub-topologies, internal topics, refusals."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headwater.errors import TopologyError
+from headwater.model.partitions import plan
+from tests.golden.test_describe import CASES, DIRECTORY, load_request
+from tests.oracle.generate import generate
+from tests.oracle.translate import Drawing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.model.topics import TopologyReport
+    from tests.java.tool import Oracle
+
+pytestmark = pytest.mark.java
+
+
+def _without_addresses(description: str) -> str:
+    """Java prints a lambda with its address in memory."""
+    return re.sub(r"extractor class: .*\)", "extractor class: ?)", description)
+
+
+@pytest.mark.seeded(200)
+def test_a_random_topology_has_java_s_description_and_topics(seed: str, oracle: Oracle) -> None:
+    request = generate(Random(seed))
+
+    topology = Drawing(request).topology()
+    answer = oracle.ask(request)
+
+    assert "error" not in answer, answer["error"]
+    assert _without_addresses(topology.describe()) == _without_addresses(answer["describe"])
+    report = topology.report("app")
+    assert _topics(report) == answer["subtopologies"]
+    assert [sorted(group) for group in report.copartition_groups] == answer["copartitioned"]
+
+
+def _topics(report: TopologyReport) -> dict[str, Any]:
+    external = {topic for group in report.subtopologies for topic in group.source_topics}
+    planned = plan(report, dict.fromkeys(external, 1)).internal_topics
+    configs = {topic.name: dict(topic.configs) for topic in planned}
+
+    def shown(partitions: Mapping[str, int | None]) -> dict[str, Any]:
+        return {
+            name: {"partitions": count, "config": configs[name]}
+            for name, count in partitions.items()
+        }
+
+    return {
+        str(group.id): {
+            "sources": sorted(
+                [*group.source_topics, *(topic.name for topic in group.repartition_sources)]
+            ),
+            "sinks": sorted(group.sink_topics),
+            "repartition": shown(
+                {topic.name: topic.partitions for topic in group.repartition_sources}
+            ),
+            "changelog": shown({topic.name: None for topic in group.changelogs}),
+            "source_changelogs": [],
+        }
+        for group in report.subtopologies
+    }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_recorded_description_is_what_java_says(case: str, oracle: Oracle) -> None:
+    answer = oracle.ask(load_request(case))
+
+    assert answer["describe"] == (DIRECTORY / f"{case}.txt").read_text()
+
+
+def _stream(step: str, *topics: str, **consumed: Any) -> dict[str, Any]:
+    return {"id": step, "op": "stream", "topics": list(topics), "consumed": consumed}
+
+
+REFUSED: dict[str, list[dict[str, Any]]] = {
+    "two nodes of one name": [
+        _stream("a", "in"),
+        {"id": "b", "op": "peek", "on": "a", "name": "twice"},
+        {"id": "c", "op": "peek", "on": "b", "name": "twice"},
+    ],
+    "two stores of one name": [
+        _stream("a", "in"),
+        {"id": "g", "op": "group_by_key", "on": "a"},
+        {"id": "b", "op": "count", "on": "g", "materialized": {"store": "same"}},
+        {"id": "c", "op": "count", "on": "g", "materialized": {"store": "same"}},
+    ],
+    "overlapping sets of topics": [
+        _stream("a", "one", "two"),
+        _stream("b", "one"),
+    ],
+    "two reset policies for one topic": [
+        _stream("a", "in", reset="earliest"),
+        _stream("b", "in", reset="latest"),
+    ],
+    "a stream and a table of one topic": [
+        _stream("a", "in"),
+        {"id": "b", "op": "table", "topic": "in"},
+    ],
+    "two tables of one topic": [
+        {"id": "a", "op": "table", "topic": "in"},
+        {"id": "b", "op": "table", "topic": "in"},
+    ],
+    "two groups of one name": [
+        _stream("a", "in"),
+        {"id": "g", "op": "group_by", "on": "a", "fn": "value_as_key", "grouped": {"name": "same"}},
+        {"id": "b", "op": "count", "on": "g"},
+        {"id": "h", "op": "group_by", "on": "a", "fn": "value_as_key", "grouped": {"name": "same"}},
+        {"id": "c", "op": "count", "on": "h"},
+    ],
+    "a name with a space": [
+        _stream("a", "in"),
+        {"id": "b", "op": "peek", "on": "a", "name": "not a name"},
+    ],
+    "a store name with a slash": [
+        _stream("a", "in"),
+        {"id": "g", "op": "group_by_key", "on": "a"},
+        {"id": "b", "op": "count", "on": "g", "materialized": {"store": "a/b"}},
+    ],
+    "an empty name": [
+        _stream("a", "in"),
+        {"id": "b", "op": "peek", "on": "a", "name": ""},
+    ],
+    "a repartition over no partitions": [
+        _stream("a", "in"),
+        {"id": "b", "op": "repartition", "on": "a", "repartitioned": {"partitions": 0}},
+    ],
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_java_refuses_to_build_we_refuse(case: str, oracle: Oracle) -> None:
+    request = {"app_id": "app", "config": {}, "inputs": [], "steps": REFUSED[case]}
+
+    answer = oracle.ask(request)
+
+    assert answer["error"]["at"] == "build", answer
+    with pytest.raises(TopologyError):
+        Drawing(request).topology()

@@ -1,0 +1,178 @@
+"""The oracle's language (``FORMAT.md``) on the Python side: from a request to a topology."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headwater import (
+    Branched,
+    Consumed,
+    Grouped,
+    Materialized,
+    OffsetReset,
+    Produced,
+    Repartitioned,
+    Serdes,
+    StreamsBuilder,
+)
+from tests.oracle import functions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater import Topology
+
+_SERDES = {"key": "key_serde", "value": "value_serde"}
+
+
+@dataclass
+class Drawing:
+    """A request being drawn: handles by step id, and what its side effects saw."""
+
+    request: Mapping[str, Any]
+    keywords: bool = False
+    """Pass options as keywords instead of objects."""
+    builder: StreamsBuilder = field(default_factory=StreamsBuilder)
+    handles: dict[str, Any] = field(default_factory=dict)
+    seen: list[list[Any]] = field(default_factory=list)
+
+    def topology(self) -> Topology:
+        """Draw all steps and build."""
+        for step in self.request["steps"]:
+            self.handles[step["id"]] = self._step(step)
+        return self.builder.build()
+
+    def _step(self, step: Mapping[str, Any]) -> Any:
+        operation = getattr(self, f"_{step['op']}", None)
+        if operation is not None:
+            return operation(step)
+        return self._plain(step)
+
+    def _plain(self, step: Mapping[str, Any]) -> Any:
+        """Operations that take functions from the catalogue and nothing that needs more care."""
+        method = getattr(self.handles[step["on"]], step["op"])
+        given = self._options(step, "grouped", Grouped) or self._options(
+            step, "materialized", Materialized
+        )
+        arguments = [*_functions(step), *given[0]] if given else list(_functions(step))
+        return method(*arguments, **(given[1] if given else {}), **_flags(step), **_name(step))
+
+    def _stream(self, step: Mapping[str, Any]) -> Any:
+        objects, keywords = self._given(step, "consumed", Consumed)
+        return self.builder.stream(step["topics"], *objects, **keywords)
+
+    def _table(self, step: Mapping[str, Any]) -> Any:
+        both = [
+            cls(**_fields(step[name])) if name in step else None
+            for name, cls in (("consumed", Consumed), ("materialized", Materialized))
+        ]
+        if not self.keywords:
+            return self.builder.table(step["topic"], *both)
+        merged = {
+            name: value
+            for option in ("materialized", "consumed")
+            for name, value in _fields(step.get(option, {})).items()
+        }
+        return self.builder.table(step["topic"], **merged)
+
+    def _peek(self, step: Mapping[str, Any]) -> Any:
+        return self.handles[step["on"]].peek(self._note(step), **_name(step))
+
+    def _for_each(self, step: Mapping[str, Any]) -> None:
+        self.handles[step["on"]].for_each(self._note(step), **_name(step))
+
+    def _print(self, step: Mapping[str, Any]) -> None:
+        label = {"label": step["label"]} if "label" in step else {}
+        self.handles[step["on"]].print(**label, **_name(step))
+
+    def _note(self, step: Mapping[str, Any]) -> Any:
+        def note(key: Any, value: Any) -> None:
+            self.seen.append([step["id"], functions.text(key), functions.text(value)])
+
+        return note
+
+    def _merge(self, step: Mapping[str, Any]) -> Any:
+        return self.handles[step["on"]].merge(self.handles[step["with"]], **_name(step))
+
+    def _split(self, step: Mapping[str, Any]) -> Any:
+        branches = self.handles[step["on"]].split(**_name(step))
+        for number, branch in enumerate(step["branches"]):
+            predicate = functions.PREDICATES[branch["fn"]]
+            branches.branch(predicate, self._branched(step, branch, number))
+        if "default" in step:
+            branches.default_branch(self._branched(step, step["default"], "default"))
+        else:
+            branches.no_default_branch()
+        return branches
+
+    def _branched(self, step: Mapping[str, Any], branch: Mapping[str, Any], number: Any) -> Any:
+        def keep(stream: Any) -> Any:
+            self.handles[f"{step['id']}/{number}"] = stream
+            return stream
+
+        return Branched(name=branch.get("branched", {}).get("name"), chain=keep)
+
+    def _repartition(self, step: Mapping[str, Any]) -> Any:
+        objects, keywords = self._given(step, "repartitioned", Repartitioned)
+        return self.handles[step["on"]].repartition(*objects, **keywords)
+
+    def _to(self, step: Mapping[str, Any]) -> None:
+        objects, keywords = self._given(step, "produced", Produced)
+        topic = step.get("topic") or functions.TOPIC_EXTRACTORS[step["extractor"]]
+        self.handles[step["on"]].to(topic, *objects, **keywords)
+
+    def _given(self, step: Mapping[str, Any], option: str, cls: type) -> tuple[list[Any], Any]:
+        return self._options(step, option, cls) or ([], {})
+
+    def _options(
+        self, step: Mapping[str, Any], option: str, cls: type
+    ) -> tuple[list[Any], dict[str, Any]] | None:
+        if option not in step:
+            return None
+        fields = _fields(step[option])
+        if self.keywords and fields:
+            return [], fields
+        return [cls(**fields)], {}
+
+
+def _name(step: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": step["name"]} if "name" in step else {}
+
+
+def _flags(step: Mapping[str, Any]) -> dict[str, Any]:
+    with_key = {**functions.VALUE_MAPPERS_WITH_KEY, **functions.FLAT_VALUE_MAPPERS_WITH_KEY}
+    return {"with_key": True} if step.get("fn") in with_key else {}
+
+
+def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in _SERDES:
+            fields[_SERDES[name]] = Serdes.by_name(value)
+        elif name == "reset":
+            fields["offset_reset"] = OffsetReset(value)
+        else:
+            fields[name] = value
+    return fields
+
+
+_CATALOGUE = {
+    "filter": functions.PREDICATES,
+    "filter_not": functions.PREDICATES,
+    "map_values": functions.VALUE_MAPPERS | functions.VALUE_MAPPERS_WITH_KEY,
+    "map": functions.PAIR_MAPPERS,
+    "flat_map": functions.FLAT_PAIR_MAPPERS,
+    "flat_map_values": functions.FLAT_VALUE_MAPPERS | functions.FLAT_VALUE_MAPPERS_WITH_KEY,
+    "select_key": functions.KEY_MAPPERS,
+    "to_stream": functions.KEY_MAPPERS,
+    "group_by": functions.KEY_MAPPERS | functions.PAIR_MAPPERS,
+    "reduce": functions.REDUCERS,
+    "aggregate": functions.AGGREGATORS,
+}
+
+
+def _functions(step: Mapping[str, Any]) -> list[Any]:
+    initializers = [functions.INITIALIZERS[step["init"]]] if "init" in step else []
+    others = [_CATALOGUE[step["op"]][step[name]] for name in ("fn", "subtract") if name in step]
+    return [*initializers, *others]

@@ -1,0 +1,1 @@
+"""The whole protocol on one thread: model broker, model processes, the real decisions, one seed."""

@@ -1,0 +1,157 @@
+"""Planted faults: one small mistake each, in a subclass of the model, for the laws to catch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from headwater.ids import TopicPartition
+from headwater.native.messages import Initialized
+from headwater.service.decide.values import SlotPhase, ThreadSaid
+from headwater_operator.actions import Reason, WriteWorkerSpec
+from tests.sim.broker import ProducerFencedError
+from tests.sim.loop import Loop
+from tests.sim.thread import RunningTask, Thread, Updater
+from tests.sim.worker import Worker
+from tests.sim.world import CHANGELOG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.ids import TaskId
+    from headwater.service.decide.values import Observation
+    from headwater_operator.decide import Decision, Memory, Observed
+    from tests.sim.world import Store
+
+
+class GrantBeforeFence(Loop):
+    """Takes the tasks from a lost worker, and thinks that this is enough."""
+
+    def decide(self, observed: Observed, memory: Memory, now_ms: int) -> Decision:
+        decision = super().decide(observed, memory, now_ms)
+        actions = tuple(
+            replace(action, spec=replace(action.spec, revoking=(), fencing_epoch=0))
+            if isinstance(action, WriteWorkerSpec) and action.reason is Reason.WORKER_LOST
+            else action
+            for action in decision.actions
+        )
+        return replace(decision, actions=actions)
+
+
+class GoesWithoutReading(Worker):
+    """Tells a thread to go once it has its id, without reading its own StreamWorker."""
+
+    def hear(self, observation: Observation) -> None:
+        super().hear(observation)
+        if isinstance(observation, ThreadSaid) and isinstance(observation.message, Initialized):
+            self.table.slots[observation.slot].phase = SlotPhase.CONFIRMED
+
+
+class InitWithoutReading(Loop):
+    """Its workers do not read their StreamWorker after ``init_transactions``."""
+
+    worker_type = GoesWithoutReading
+
+
+class ForgetsToCommit(Thread):
+    """Gives tasks back while their transaction is open, and commits it later."""
+
+    def revoke(self, tasks: tuple[TaskId, ...], epoch: int) -> Iterator[int]:
+        for task in tasks:
+            self.close(task, epoch)
+            yield 2
+
+
+class ReleasesUncommitted(Worker):
+    thread_type = ForgetsToCommit
+
+
+class SkippedCommit(Loop):
+    """Its StreamThreads release tasks without having committed them."""
+
+    worker_type = ReleasesUncommitted
+
+
+class InitialisesAgain(Thread):
+    """Fenced, it takes its transactional id again and goes on with the tasks it has."""
+
+    def work(self) -> Iterator[int]:
+        while True:
+            try:
+                yield from super().work()
+            except ProducerFencedError:
+                yield from self.start_again()
+            else:
+                return
+
+    def start_again(self) -> Iterator[int]:
+        """What a restart on the old assignment does: the last committed offsets, the own store."""
+        yield 200
+        for running in self.tasks.values():
+            if running.store is not None:
+                running.store.opened_by = None
+        self.adding = [*self.adding, *self.tasks]
+        self.tasks.clear()
+
+
+class StubbornWorker(Worker):
+    thread_type = InitialisesAgain
+
+
+class DuplicateAfterInit(Loop):
+    """Its fenced StreamThreads restart on their old assignment."""
+
+    worker_type = StubbornWorker
+
+
+class StopsEarly(Updater):
+    """Restores up to what was stable when it began, instead of up to the end."""
+
+    def goal(self, task: TaskId) -> int:
+        return self.world.broker.stable_offset(TopicPartition(CHANGELOG, task.partition)) - 2
+
+
+class ImpatientWorker(Worker):
+    updater_type = StopsEarly
+
+
+class RestoreStopsEarly(Loop):
+    """Its StateUpdaters stop before the tail of the changelog."""
+
+    worker_type = ImpatientWorker
+
+
+class PositionFirst(Thread):
+    """Writes the position when the changelog has the entries; the data follow with the commit."""
+
+    def flush_changelog(self, running: RunningTask) -> None:
+        super().flush_changelog(running)
+        if running.store is not None and running.changelog_end is not None:
+            running.store.position = running.changelog_end
+
+
+class HastyWorker(Worker):
+    thread_type = PositionFirst
+
+
+class PositionAhead(Loop):
+    """Its stores hold a position ahead of their data."""
+
+    worker_type = HastyWorker
+
+
+class SkipsTheTail(Updater):
+    """Takes a copy for the whole store when it is promoted."""
+
+    def goal_of_promoted(self, task: TaskId, _: Store) -> int:
+        return 0
+
+
+class HopefulWorker(Worker):
+    updater_type = SkipsTheTail
+
+
+class PromotedWithoutTail(Loop):
+    """Its StateUpdaters hand a copy over as it is, without reading the tail."""
+
+    worker_type = HopefulWorker

@@ -1,0 +1,158 @@
+"""What must hold at every step, and what must hold in the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from headwater.ids import TaskId
+from headwater.model.lifecycle import ClientState
+from tests.sim.chaos import Chaos, Feeder
+from tests.sim.loop import Loop
+from tests.sim.thread import Thread, Updater
+from tests.sim.warm import no_warm_copy_is_given_up
+from tests.sim.world import GROUP, OUT, PARTITIONS, ViolationError, World, inputs_of, replay
+
+if TYPE_CHECKING:
+    from headwater.ids import TopicPartition
+
+SETTLE_MS = 240_000
+"""So long after the last fault everything must run and be processed; a Lease lasts 30 s."""
+
+
+def simulate(
+    seed: str,
+    *,
+    exactly_once: bool,
+    loop_type: type[Loop] = Loop,
+    chaos_type: type[Chaos] = Chaos,
+    chaos_ms: int = 120_000,
+    freezes: bool = True,
+    standbys: int = 0,
+) -> World:
+    """Run one seed from beginning to end.
+
+    Raises:
+        ViolationError: with the seed and the story.
+    """
+    world = World(seed, exactly_once=exactly_once, standbys=standbys)
+    world.judges.append(no_warm_copy_is_given_up)
+    if exactly_once:
+        world.watchers.append(lambda: no_two_can_commit(world))
+    Feeder(world, chaos_ms)
+    chaos_type(world, chaos_ms, loop_type, freezes=freezes)
+    try:
+        world.run_until(chaos_ms + 15_000)
+        settles(world)
+        if exactly_once:
+            counted_exactly_once(world)
+            stores_equal_their_changelogs(world)
+            copies_equal_what_they_have_read(world)
+        else:
+            nothing_is_lost(world, with_counts=not freezes)
+    except (ViolationError, AssertionError) as error:
+        story = "\n".join(world.story)
+        raise ViolationError(f"seed {seed!r}: {error}\n{story}\nseed {seed!r}: {error}") from error
+    return world
+
+
+def no_two_can_commit(world: World) -> None:
+    """At no moment can two processes commit records of the same task."""
+    holders: dict[TaskId, str] = {}
+    for process in world.processes:
+        if not isinstance(process, Thread) or not process.tasks or process.producer.is_fenced:
+            continue
+        for task in process.tasks:
+            if task in holders:
+                raise ViolationError(f"{holders[task]} and {process.name} can both commit {task}")
+            holders[task] = process.name
+
+
+def settles(world: World) -> None:
+    """All tasks run, every standby has caught up, and everything there is has been processed."""
+    end_ms = world.now_ms + SETTLE_MS
+    while not is_settled(world):
+        if world.now_ms > end_ms:
+            raise ViolationError(f"not settled: {world.status}")
+        world.run_until(world.now_ms + 500)
+
+
+def is_settled(world: World) -> bool:
+    """Whether the control loop says that all is well, and no input is left."""
+    tasks = world.status.tasks
+    if world.status.state is not ClientState.RUNNING or tasks.total != 2 * PARTITIONS:
+        return False
+    if tasks.caught_up != tasks.standby or tasks.warmup:
+        return False
+    return all(
+        world.broker.offsets.get((GROUP, partition), 0) >= last_record(world, partition)
+        for subtopology in (0, 1)
+        for partition in (inputs_of(TaskId(subtopology, number)) for number in range(PARTITIONS))
+    )
+
+
+def last_record(world: World, partition: TopicPartition) -> int:
+    """The offset after the last committed record of a partition."""
+    records, _ = world.broker.read_committed(partition, 0)
+    return records[-1].offset + 1 if records else 0
+
+
+def outputs(world: World) -> list[tuple[str, int, int]]:
+    """Every visible output as (word, number of the input, count)."""
+    found = []
+    for _, record in world.broker.every_committed(OUT):
+        number, count = record.value  # type: ignore[misc]  # as Thread.process_record wrote it
+        found.append((str(record.key), int(number), int(count)))
+    return found
+
+
+def counted_exactly_once(world: World) -> None:
+    """Every input is counted once, and the counts of every word go up one by one."""
+    seen = Counter(number for _, number, _ in outputs(world))
+    lost = sorted(set(range(world.inputs)) - set(seen))
+    doubled = sorted(number for number, times in seen.items() if times > 1)
+    if lost or doubled:
+        raise ViolationError(f"lost {lost}, counted more than once {doubled}")
+    last: Counter[str] = Counter()
+    for word, number, count in outputs(world):
+        if count != last[word] + 1:
+            raise ViolationError(f"input {number}: {word} goes from {last[word]} to {count}")
+        last[word] = count
+
+
+def stores_equal_their_changelogs(world: World) -> None:
+    """What the running tasks have on disk is what their changelogs say."""
+    for process in world.processes:
+        if not isinstance(process, Thread) or process.producer.is_fenced:
+            continue
+        for task, running in process.tasks.items():
+            if running.store is None or running.changed:
+                continue
+            if running.store.data != replay(world.broker, task.partition):
+                raise ViolationError(f"{process.name}: the store of {task} is not its changelog")
+
+
+def copies_equal_what_they_have_read(world: World) -> None:
+    """A copy holds what its changelog says up to its position."""
+    for process in world.processes:
+        if not isinstance(process, Updater):
+            continue
+        for task, store in process.following.items():
+            if store.data != replay(world.broker, task.partition, store.position):
+                raise ViolationError(f"{process.name}: the copy of {task} is not its changelog")
+
+
+def nothing_is_lost(world: World, *, with_counts: bool) -> None:
+    """Every input is counted at least once."""
+    lost = sorted(set(range(world.inputs)) - {number for _, number, _ in outputs(world)})
+    if lost:
+        raise ViolationError(f"lost {lost}")
+    if not with_counts:
+        return
+    finals: Counter[str] = Counter()
+    for partition in range(PARTITIONS):
+        finals.update(replay(world.broker, partition))
+    if sum(finals.values()) < world.inputs:
+        raise ViolationError(
+            f"{world.inputs} inputs, but the counts add up to {sum(finals.values())}"
+        )

@@ -1,0 +1,63 @@
+"""A simulation that cannot fail proves nothing: each planted mistake must be found."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sim.chaos import Chaos, Sleepers
+from tests.sim.faults import (
+    DuplicateAfterInit,
+    GrantBeforeFence,
+    InitWithoutReading,
+    PositionAhead,
+    PromotedWithoutTail,
+    RestoreStopsEarly,
+    SkippedCommit,
+)
+from tests.sim.laws import simulate
+from tests.sim.warm import WarmCopyGivenUp
+from tests.sim.world import ViolationError
+
+if TYPE_CHECKING:
+    from tests.sim.loop import Loop
+
+pytestmark = pytest.mark.slow
+
+SEEDS = 60
+
+
+def first_violation(loop_type: type[Loop]) -> str:
+    """The first sentence that a law says about a fault, over many seeds."""
+    for number in range(SEEDS):
+        try:
+            simulate(
+                f"planted-{number}",
+                exactly_once=True,
+                loop_type=loop_type,
+                chaos_type=(Chaos, Sleepers)[number % 2],
+                standbys=number // 2 % 2,
+            )
+        except ViolationError as violation:
+            return f"{number}: {str(violation).splitlines()[0]}"
+    pytest.fail(f"{loop_type.__name__} was not found in {SEEDS} seeds")
+
+
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        (GrantBeforeFence, "can both commit"),
+        (InitWithoutReading, "can both commit|is committed"),
+        (SkippedCommit, "is committed|more than once|but the changelog says"),
+        (DuplicateAfterInit, "can both commit|is committed"),
+        (RestoreStopsEarly, "but the changelog says"),
+        (PositionAhead, "but the changelog says"),
+        (PromotedWithoutTail, "but the changelog says"),
+        (WarmCopyGivenUp, "only warm copy of .* is given up"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_planted_fault_is_found(fault: type[Loop], found: str):
+    assert re.search(found, first_violation(fault))

@@ -1,0 +1,44 @@
+"""The protocol under kills, freezes, cut-off workers, replaced leaders and scaling."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sim.chaos import Sleepers
+from tests.sim.laws import simulate
+
+
+@pytest.mark.seeded(30)
+def test_exactly_once_counts_every_record_once(seed: str):
+    simulate(seed, exactly_once=True)
+
+
+@pytest.mark.seeded(20)
+def test_copies_that_are_promoted_have_read_everything(seed: str):
+    simulate(seed, exactly_once=True, standbys=1)
+
+
+@pytest.mark.seeded(10)
+def test_copies_of_at_least_once_lose_no_record(seed: str):
+    simulate(seed, exactly_once=False, standbys=1)
+
+
+@pytest.mark.seeded(10)
+def test_machines_that_sleep_through_their_replacement_write_nothing(seed: str):
+    simulate(seed, exactly_once=True, chaos_type=Sleepers)
+
+
+@pytest.mark.seeded(10)
+def test_at_least_once_loses_no_record(seed: str):
+    simulate(seed, exactly_once=False)
+
+
+@pytest.mark.seeded(10)
+def test_at_least_once_loses_no_count_when_nothing_freezes(seed: str):
+    simulate(seed, exactly_once=False, freezes=False)
+
+
+def test_a_seed_decides_everything():
+    first, second = (simulate("same", exactly_once=True) for _ in range(2))
+
+    assert list(first.story) == list(second.story)

@@ -1,0 +1,84 @@
+"""Runs every seed and every kill, and keeps the log: ``python -m tests.soak`` (``make soak``)."""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LOG = ROOT / "benchmarks" / "SOAK.md"
+SUITES = [
+    ("simulation and planted faults", ["tests/sim"]),
+    ("models and stores against their contracts", ["tests/contract", "tests/property"]),
+    ("Java oracle", ["tests/oracle"]),
+    ("take-over by Java and back", ["tests/chaos/test_take_over.py"]),
+    ("zombies", ["tests/chaos/test_zombies.py"]),
+    ("kills and broker restarts", ["tests/chaos/test_kills.py"]),
+    ("operators killed before each write", ["tests/kube/test_operators.py"]),
+]
+KEPT = re.compile(
+    r"^\W*(seed |\d\d:\d\d:\d\d killed|restarted|counted again|FAILED|ERROR|E  )|"
+    r"\d+ (passed|failed)|^seed base"
+)
+
+
+def git(*arguments: str) -> str:
+    """What a git command prints."""
+    done = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
+
+
+def run(title: str, paths: list[str]) -> tuple[bool, list[str]]:
+    """Run one suite with all its seeds; show everything, keep the telling lines."""
+    print(f"=== {title}", flush=True)
+    command = [sys.executable, "-u", "-m", "pytest", "-q", "-s", "--share", "1", *paths]
+    kept: list[str] = []
+    started = time.monotonic()
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            if KEPT.search(line) and not line.startswith("%"):  # the client's log of lost brokers
+                kept.append(line.strip()[:300])
+    took = time.monotonic() - started
+    kept.append(f"exit code {process.returncode} after {took:.0f} s")
+    return process.returncode == 0, kept
+
+
+def main() -> int:
+    """Run all suites and write ``benchmarks/SOAK.md``."""
+    results = [(title, *run(title, paths)) for title, paths in SUITES]
+    lines = [
+        "# Soak",
+        "",
+        "Written by `make soak`: every seed of the simulation and of the Java oracle, every kill.",
+        "",
+        (
+            f"Commit {git('rev-parse', 'HEAD')}, Python {platform.python_version()}, "
+            f"{platform.system()} {platform.machine()}."
+        ),
+    ]
+    for title, passed, kept in results:
+        lines += [
+            "",
+            f"## {title}: {'passed' if passed else 'FAILED'}",
+            "",
+            "```text",
+            *kept,
+            "```",
+        ]
+    LOG.write_text("\n".join(lines) + "\n")
+    print(f"log: {LOG.relative_to(ROOT)}")
+    return 0 if all(passed for _, passed, _ in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Things the tests share."""

@@ -1,0 +1,70 @@
+"""The clients of one application on a real broker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.config import StreamsConfig
+from headwater.ids import TopicPartition
+from headwater.kafka.admin import Admin
+from headwater.kafka.consumer import PartitionConsumer
+from headwater.kafka.errors import Connection
+from headwater.kafka.producer import StreamsProducer
+from headwater.kafka.settings import (
+    admin_settings,
+    batch_records,
+    consumer_settings,
+    producer_settings,
+)
+from headwater.model.topics import InternalTopic
+from tests.support.waiting import wait_for
+
+
+class Clients:
+    """Clients of one application."""
+
+    def __init__(self, bootstrap_servers: str, application_id: str, **settings: Any) -> None:
+        self.config = StreamsConfig.parse(
+            {
+                "application.id": application_id,
+                "bootstrap.servers": bootstrap_servers,
+                **{name.replace("_", "."): value for name, value in settings.items()},
+            }
+        )
+        self.connection = Connection(bootstrap_servers)
+        self.admin = Admin(
+            admin_settings(self.config, self.connection, client_id="admin"), self.connection
+        )
+        self.topic = application_id
+        self.first = TopicPartition(self.topic, 0)
+        self.second = TopicPartition(self.topic, 1)
+
+    def create(self, **configs: str) -> None:
+        settings = {name.replace("_", "."): value for name, value in configs.items()}
+        self.admin.create_topics([InternalTopic(name=self.topic, partitions=2, configs=settings)])
+        wait_for(lambda: self.topic in self.admin.describe_topics([self.topic]), what="the topic")
+
+    def consumer(self, role: str = "main") -> PartitionConsumer:
+        return PartitionConsumer(
+            consumer_settings(self.config, self.connection, client_id="consumer", role=role),
+            self.connection,
+            batch_records=batch_records(self.config),
+        )
+
+    def producer(self, *, slot: int | None = None, **options: Any) -> StreamsProducer:
+        return StreamsProducer(
+            producer_settings(
+                self.config,
+                self.connection,
+                client_id="producer",
+                transactional_id=None if slot is None else f"{self.topic}-w-{slot}",
+            ),
+            self.connection,
+            **options,
+        )
+
+    def transactional(self, slot: int = 0) -> StreamsProducer:
+        producer = self.producer(slot=slot)
+        producer.init_transactions(30)
+        producer.begin()
+        return producer

@@ -1,0 +1,315 @@
+"""StreamApps as users write them, good and bad: one table for ``headwater up`` and the API server.
+
+Every document is a full one with one thing changed. Both readers must come to the same verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+MINIMAL = """
+apiVersion: headwater.dev/v1alpha1
+kind: StreamApp
+metadata: {name: counter}
+spec:
+  topology: {module: "shop.counting:build"}
+"""
+
+FULL = """
+apiVersion: headwater.dev/v1alpha1
+kind: StreamApp
+metadata: {name: counter, labels: {a: b}}
+spec:
+  engine: Native
+  applicationId: counting
+  topology: {module: "shop.counting:build"}
+  image: "images.example/counter@sha256:0123"
+  imagePullPolicy: IfNotPresent
+  imagePullSecrets: [{name: pull}]
+  replicas: 2
+  threadsPerWorker: 3
+  processingGuarantee: exactly_once_v2
+  suspend: false
+  assignment:
+    standbyReplicas: 1
+    acceptableRecoveryLag: 0
+    maxWarmupReplicas: 4
+    warmupTimeout: 1m
+    moveDelay: 500ms
+    topologyKeys: [topology.kubernetes.io/zone]
+  scaleDown: {policy: Newest, workersToRemove: [counter-w-1], drainTimeout: 5m}
+  upgrade: {readyTimeout: 1h}
+  restartNonce: 3
+  kafka:
+    bootstrapServers: one:9092, two:9092
+    config: {client.id: counter, socket.timeout.ms: 5000}
+    tls: {caSecretRef: {name: ca, key: root.crt}}
+    authentication: {type: SCRAM-SHA-512, secretRef: {name: user}}
+    topics: [{name: TextLinesTopic, partitions: 4, config: {retention.ms: -1}}]
+  config: {commit.interval.ms: 100, statestore.cache.max.bytes: "0", some.flag: "true"}
+  state:
+    storageClassName: fast
+    size: 20Gi
+    accessMode: ReadWriteOncePod
+    retention: {whenScaled: Delete, whenDeleted: Retain}
+  podTemplate:
+    labels: {team: search}
+    annotations: {note: "anything at all"}
+    resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: 2}}
+    env:
+      - {name: MODE, value: ""}
+      - {name: TOKEN, valueFrom: {secretKeyRef: {name: tokens, key: one, optional: true}}}
+      - {name: LEVEL, valueFrom: {configMapKeyRef: {name: settings, key: level}}}
+    nodeSelector: {disk: fast}
+    tolerations:
+      - {key: dedicated, value: streams, effect: NoSchedule}
+      - {operator: Exists, effect: NoExecute, tolerationSeconds: 60}
+    topologySpreadConstraints:
+      - {topologyKey: topology.kubernetes.io/zone, maxSkew: 2, whenUnsatisfiable: DoNotSchedule}
+    volumes:
+      - {name: models, configMap: {name: models}}
+      - {name: keys, secret: {secretName: keys, optional: true}}
+      - {name: scratch, emptyDir: {sizeLimit: 1Gi}}
+    volumeMounts:
+      - {name: models, mountPath: /models, readOnly: true}
+      - {name: scratch, mountPath: /scratch, subPath: a/b}
+    priorityClassName: high
+"""
+
+LEFT_OUT: Any = object()
+"""Stands for a field that is taken out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A StreamApp with one field changed.
+
+    Attributes:
+        path: of the field; numbers are places in lists.
+        value: what it is changed to.
+        says: for a mistake, what ``headwater up`` says of it, at least.
+        rule: the message of the rule that this breaks (the API server says it, too), or that it
+            only just keeps.
+        base: the StreamApp in which it is changed; the full one unless said otherwise.
+    """
+
+    path: str
+    value: Any
+    says: str = ""
+    rule: str = ""
+    base: str = field(default=FULL, repr=False)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The StreamApp."""
+        document: dict[str, Any] = yaml.safe_load(self.base)
+        target: Any = document
+        *parents, last = self.path.split("/")
+        for parent in parents:
+            target = target[int(parent)] if isinstance(target, list) else target[parent]
+        key = int(last) if isinstance(target, list) else last
+        if self.value is LEFT_OUT:
+            del target[key]
+        else:
+            target[key] = self.value
+        return document
+
+    def __str__(self) -> str:
+        shown = "nothing" if self.value is LEFT_OUT else str(self.value)
+        return f"{self.path}: {shown:.40}"
+
+
+GOOD = (
+    Case("metadata/labels", {}),
+    Case("metadata/name", "counter"),
+    Case("spec/topology", {"inline": "def build(builder): ..."}),
+    Case("spec/topology", {"inline": "x", "function": "make"}),
+    Case("spec/topology", {"configMapRef": {"name": "code"}}),
+    Case("spec/topology", {"configMapRef": {"name": "code", "key": "a.py"}, "function": "make"}),
+    Case("spec/replicas", 0),
+    Case("spec/replicas", LEFT_OUT),
+    Case("spec/applicationId", "Counting.v2_x-y"),
+    Case("spec/kafka", {}),
+    Case("spec/kafka/tls", {}),
+    Case("spec/kafka/authentication", {"type": "TLS", "secretRef": {"name": "me"}}),
+    Case("spec/kafka/authentication", LEFT_OUT),
+    Case("spec/config/commit.interval.ms", "100"),
+    Case("spec/scaleDown", {}),
+    Case("spec/scaleDown/workersToRemove", ["counter-w-0", "counter-w-12"]),
+    Case("spec/state", {"size": 1000000000}),
+    Case("spec/podTemplate", {}),
+    Case("spec/podTemplate/tolerations", [{"operator": "Exists"}]),
+    Case("spec/podTemplate/volumeMounts", []),
+    Case("status", {}),
+    Case("spec/kafka/bootstrapServers", None),
+    Case("spec/podTemplate", None),
+    Case("spec/config/commit.interval.ms", None),
+)
+
+_ONE_TOPOLOGY = "give exactly one of module, inline and configMapRef"
+_ONE_SOURCE = "give exactly one of secretKeyRef and configMapKeyRef"
+_ONE_VOLUME = "give exactly one of secret, configMap and emptyDir"
+_NAME = (
+    "metadata.name: expected at most 53 lower-case letters, digits and '-': workers, pods and "
+    "volumes are named after it"
+)
+_LABELS = "keys that begin with headwater.dev/ or app.kubernetes.io/ are the operator's: "
+_PATHS = "/var/lib/headwater, /etc/headwater, /tmp, /var/run/secrets are the worker's own: "
+_SECURITY = (
+    "tls and authentication decide about security.protocol, sasl.* and ssl.*.location: take these "
+    "out of config, or take tls and authentication out"
+)
+_TOLERATION = "operator Exists takes no value; operator Equal, the default, needs a key"
+
+BROKEN_RULES = (
+    Case("spec/topology", {}, rule=_ONE_TOPOLOGY),
+    Case("spec/topology/inline", "x", rule=_ONE_TOPOLOGY),
+    Case("spec/topology/configMapRef", {"name": "code"}, rule=_ONE_TOPOLOGY),
+    Case(
+        "spec/topology/function",
+        "make",
+        rule="module names its function already: write module:function",
+    ),
+    *(
+        Case(f"{config}/{name}", value, rule=f"{name}: set {own} instead")
+        for config in ("spec/config", "spec/kafka/config")
+        for name, value, own in (
+            ("acceptable.recovery.lag", 1, "spec.assignment.acceptableRecoveryLag"),
+            ("application.id", "x", "spec.applicationId"),
+            ("bootstrap.servers", "x:1", "spec.kafka.bootstrapServers"),
+            ("max.warmup.replicas", 1, "spec.assignment.maxWarmupReplicas"),
+            ("num.standby.replicas", 1, "spec.assignment.standbyReplicas"),
+            ("num.stream.threads", 2, "spec.threadsPerWorker"),
+            ("processing.guarantee", "at_least_once", "spec.processingGuarantee"),
+        )
+    ),
+    Case(
+        "spec/kafka",
+        {"authentication": {"type": "TLS", "secretRef": {"name": "me"}}},
+        rule="a client certificate (type TLS) needs TLS to the broker: set spec.kafka.tls",
+    ),
+    Case("spec/kafka/config/sasl.password", "secret", rule=_SECURITY),
+    Case("spec/kafka/config/security.protocol", "SSL", rule=_SECURITY),
+    Case(
+        "spec/scaleDown/workersToRemove",
+        ["other-w-1"],
+        rule="name workers of this StreamApp: <its name>-w-<number>",
+    ),
+    Case("spec/podTemplate/labels", {"headwater.dev/app": "x"}, rule=_LABELS),
+    Case("spec/podTemplate/annotations", {"app.kubernetes.io/name": "x"}, rule=_LABELS),
+    Case("spec/podTemplate/env/0/valueFrom", {}, rule=_ONE_SOURCE),
+    Case("spec/podTemplate/env/1/value", "x", rule="give value or valueFrom, not both"),
+    Case(
+        "spec/podTemplate/env/1/valueFrom/configMapKeyRef",
+        {"name": "a", "key": "b"},
+        rule=_ONE_SOURCE,
+    ),
+    Case("spec/podTemplate/tolerations/0/key", LEFT_OUT, rule=_TOLERATION),
+    Case("spec/podTemplate/tolerations/1/value", "x", rule=_TOLERATION),
+    Case(
+        "spec/podTemplate/tolerations/0/tolerationSeconds",
+        5,
+        rule="tolerationSeconds goes with effect NoExecute",
+    ),
+    Case("spec/podTemplate/volumes/0/emptyDir", {}, rule=_ONE_VOLUME),
+    Case("spec/podTemplate/volumes/1/secret", LEFT_OUT, rule=_ONE_VOLUME),
+    Case(
+        "spec/podTemplate/volumes/1/name",
+        "headwater-state",
+        rule="names that begin with headwater- are the operator's: take another one",
+    ),
+    Case(
+        "spec/podTemplate/volumeMounts/0/name",
+        "nothing",
+        rule="every mount names one of podTemplate.volumes",
+    ),
+    Case("spec/podTemplate/volumeMounts/0/mountPath", "/tmp", rule=_PATHS),
+    Case("spec/podTemplate/volumeMounts/0/mountPath", "/etc/headwater/kafka", rule=_PATHS),
+)
+
+BAD_NAMES = (
+    Case("metadata/name", "a" * 54, "metadata.name: expected at most 53", _NAME, base=MINIMAL),
+    Case("metadata/name", "a.b", "metadata.name: expected at most 53", _NAME, base=MINIMAL),
+)
+
+MISTAKES = (
+    Case("spec", LEFT_OUT, "spec: required field is missing"),
+    Case("sepc", {}, "sepc: unknown field; did you mean 'spec'?"),
+    Case("spec/replica", 2, "spec.replica: unknown field; did you mean 'replicas'?"),
+    Case("spec/threadsperworker", 2, "did you mean 'threadsPerWorker'?"),
+    Case("spec/colour", 2, "spec.colour: unknown field; known fields are applicationId, "),
+    Case("spec/replicas", -1, "spec.replicas: expected an integer >= 0 and <= 10000, got -1"),
+    Case("spec/replicas", 1.5, "spec.replicas: expected an integer >= 0 and <= 10000, got 1.5"),
+    Case("spec/replicas", "two", "spec.replicas: expected an integer >= 0 and <= 10000, got 'two'"),
+    Case("spec/threadsPerWorker", 0, "spec.threadsPerWorker: expected an integer >= 1 and <= 256"),
+    Case("spec/threadsPerWorker", True, "expected an integer >= 1 and <= 256, got True"),
+    Case("spec/topology", LEFT_OUT, "spec.topology: required field is missing"),
+    Case("spec/topology", None, "spec.topology: required field is missing"),
+    Case("spec/topology", "shop:build", "spec.topology: expected fields (a mapping), got 'shop"),
+    Case("spec/topology/module", "no-colon", "spec.topology.module: expected an import path such"),
+    Case("spec/topology/module", "\N{LATIN SMALL LETTER E WITH ACUTE}:build", "an import path"),
+    Case("spec/engine", "native", "spec.engine: expected Native, got 'native'; did you mean"),
+    Case("spec/engine", "Spark", "spec.engine: expected Native, got 'Spark'"),
+    Case("spec/processingGuarantee", "exactly_once", "did you mean 'exactly_once_v2'?"),
+    Case("spec/applicationId", "with space", "spec.applicationId: expected letters, digits"),
+    Case("spec/applicationId", "", "spec.applicationId: expected letters, digits"),
+    Case("spec/applicationId", "a" * 151, "spec.applicationId: expected letters, digits"),
+    Case("spec/image", "", "spec.image: expected an image"),
+    Case("spec/image", "a b", "spec.image: expected an image"),
+    Case("spec/image", "a" * 1025, "spec.image: expected at most 1024 characters, got 1025"),
+    Case("spec/imagePullPolicy", "always", "spec.imagePullPolicy: expected Always"),
+    Case("spec/imagePullSecrets", [{"name": "a"}, {"name": "a"}], "[1].name: 'a' is listed twice"),
+    Case("spec/suspend", "yes", "spec.suspend: expected true or false, got 'yes'"),
+    Case("spec/assignment/moveDelay", 30, "spec.assignment.moveDelay: expected a duration such as"),
+    Case("spec/assignment/moveDelay", "30 s", "spec.assignment.moveDelay: expected a duration"),
+    Case("spec/assignment/moveDelay", "30s\n", "spec.assignment.moveDelay: expected a duration"),
+    Case("spec/scaleDown/policy", "MostState", "expected LeastState, Newest, got 'MostState'"),
+    Case("spec/scaleDown/workersToRemove", ["counter-1"], "[0]: expected a worker's name"),
+    Case(
+        "spec/scaleDown/workersToRemove",
+        ["counter-w-1", "counter-w-1"],
+        "spec.scaleDown.workersToRemove[1]: 'counter-w-1' is listed twice",
+    ),
+    Case("spec/restartNonce", -1, "spec.restartNonce: expected an integer >= 0"),
+    Case("spec/kafka/bootstrapServers", "nowhere", "spec.kafka.bootstrapServers: expected host:po"),
+    Case("spec/kafka/topics", [None], "spec.kafka.topics[0]: expected fields (a mapping), got not"),
+    Case("spec/kafka/topics", [{"name": None}], "spec.kafka.topics[0].name: required field is mis"),
+    Case("spec/kafka/topics/0/partitions", 0, "spec.kafka.topics[0].partitions: expected an int"),
+    Case("spec/kafka/topics/0/nmae", "x", "spec.kafka.topics[0].nmae: unknown field; did you mean"),
+    Case("spec/kafka/topics", {}, "spec.kafka.topics: expected a list, got a mapping"),
+    Case(
+        "spec/kafka/topics",
+        [{"name": "a"}, {"name": "a"}],
+        "spec.kafka.topics[1].name: 'a' is listed twice",
+    ),
+    Case("spec/kafka/topics", [{"name": f"t{n}"} for n in range(101)], "at most 100 entries"),
+    Case("spec/kafka/authentication/type", "OAUTHBEARER", "expected PLAIN, SCRAM-SHA-256"),
+    Case("spec/kafka/authentication/secretRef", LEFT_OUT, "secretRef: required field is missing"),
+    Case("spec/kafka/tls/caSecretRef/name", "A", "spec.kafka.tls.caSecretRef.name: expected the n"),
+    Case("spec/config", [], "spec.config: expected fields (a mapping), got a list"),
+    Case(
+        "spec/config/commit.interval.ms", [1], "spec.config.commit.interval.ms: expected a string"
+    ),
+    Case("spec/config/some.flag", True, "expected a string or an integer, got True; put it in quo"),
+    Case(
+        "spec/config/some.rate", 0.5, "expected a string or an integer, got 0.5; put it in quotes"
+    ),
+    Case("spec/state/size", "lots", "spec.state.size: expected an amount such as"),
+    Case("spec/state/size", "-1Gi", "spec.state.size: expected an amount such as"),
+    Case("spec/state/accessMode", "ReadWriteMany", "expected ReadWriteOncePod, ReadWriteOnce, got"),
+    Case("spec/state/retention/whenScaled", "Keep", "expected Retain, Delete, got 'Keep'"),
+    Case("spec/upgrade/readyTimeout", "soon", "spec.upgrade.readyTimeout: expected a duration"),
+    Case("spec/podTemplate/spec", {}, "spec.podTemplate.spec: unknown field"),
+    Case("spec/podTemplate/labels/team", "a b", "spec.podTemplate.labels.team: expected a label's"),
+    Case("spec/podTemplate/labels/team", 1, "spec.podTemplate.labels.team: expected a string, got"),
+    Case("spec/podTemplate/resources/limits/cpu", "much", "limits.cpu: expected an amount such as"),
+    Case("spec/podTemplate/env/0/name", "1A", "spec.podTemplate.env[0].name: expected the name of"),
+    Case("spec/podTemplate/env/1/name", "MODE", "spec.podTemplate.env[1].name: 'MODE' is listed"),
+    Case("spec/podTemplate/tolerations/0/effect", "Never", "effect: expected NoSchedule, Prefer"),
+    Case("spec/podTemplate/volumeMounts/0/mountPath", "models", "expected an absolute path"),
+    Case("spec/podTemplate/volumeMounts/1/subPath", "../up", "subPath: expected a path in the vol"),
+    Case("spec/podTemplate/priorityClassName", "", "priorityClassName: expected the name of an ob"),
+)

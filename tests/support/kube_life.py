@@ -1,0 +1,80 @@
+"""The whole life of a StreamApp on the model API server: all that the operator ever writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.model.cluster import StreamWorker
+from headwater_operator.decide.judge import listed_as_active
+from headwater_operator.kube.api import (
+    CLAIMS,
+    CONFIG_MAPS,
+    LEASES,
+    PODS,
+    STREAM_APPS,
+    STREAM_WORKERS,
+)
+from headwater_operator.manifests.names import Owner, metadata
+from tests.support.kube_rig import NAMESPACE, KubeRig, streamapp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+TASKS = ["0_0", "0_1", "1_0", "1_1"]
+
+
+def go_on(rig: KubeRig, condition: Callable[[], object]) -> None:
+    """Turn until something is so, and look after every turn that nothing is held twice."""
+
+    def is_so() -> object:
+        held = [
+            task
+            for manifest in rig.api.list(STREAM_WORKERS, NAMESPACE)
+            for task in held_by_the_living(rig, StreamWorker.from_dict(manifest))
+        ]
+        assert len(held) == len(set(held)), held
+        return condition()
+
+    rig.until(is_so, turns=600)
+
+
+def held_by_the_living(rig: KubeRig, worker: StreamWorker) -> Iterator[str]:
+    player = rig.workers.workers.get(worker.name)
+    if player is not None and player.incarnation == worker.status.incarnation:
+        yield from map(str, listed_as_active(worker.status))
+
+
+def stray_pod(rig: KubeRig) -> None:
+    """What an operator leaves behind that was frozen while another one deleted the worker."""
+    owner = Owner(name="wc", namespace=NAMESPACE, uid="somebody")
+    spec = {"containers": [{"name": "worker", "image": "example/worker:1"}]}
+    made = metadata(owner, "wc-w-9", worker="wc-w-9", is_owned=False)
+    rig.api.create(PODS, {"metadata": made, "spec": spec})
+
+
+def whole_life(rig: KubeRig) -> None:
+    """Everything that is ever written, at least once."""
+    keep = {"retention": {"whenScaled": "Delete", "whenDeleted": "Delete"}}
+    rig.apply(streamapp(state=keep))
+    go_on(rig, lambda: rig.is_ready() and len(rig.names(PODS)) == 2 and rig.tasks() == TASKS)
+    rig.scale(3)
+    go_on(rig, lambda: rig.status()["readyReplicas"] == 3 and rig.tasks() == TASKS)
+    incarnation = rig.workers["wc-w-1"].incarnation
+    rig.node.end("wc-w-1")
+    go_on(rig, lambda: rig.workers["wc-w-1"].incarnation not in ("", incarnation))
+    go_on(rig, lambda: rig.is_ready() and rig.tasks() == TASKS)
+    stray_pod(rig)
+    rig.scale(1)
+    left = (CLAIMS, PODS, LEASES, STREAM_WORKERS)
+    go_on(rig, lambda: all(len(rig.names(resource)) == 1 for resource in left))
+    go_on(rig, lambda: rig.is_ready() and rig.tasks() == TASKS)
+    rig.set("/spec/state", {"retention": {"whenDeleted": "Retain"}})
+    rig.set("/spec/suspend", True)
+    go_on(rig, lambda: not rig.names(PODS))
+    rig.set("/spec/config", {"commit.interval.ms": 200})
+    rig.set("/spec/suspend", False)
+    go_on(rig, lambda: rig.is_ready() and rig.tasks() == TASKS)
+    go_on(rig, lambda: len(rig.names(CONFIG_MAPS)) == 1)
+    go_on(rig, lambda: not rig.api.list(CLAIMS, NAMESPACE)[0]["metadata"]["ownerReferences"])
+    rig.delete()
+    go_on(rig, lambda: not rig.names(STREAM_APPS))

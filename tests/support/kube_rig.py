@@ -1,0 +1,200 @@
+"""The operator's rounds on the model API server, with players and a clock turned by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from headwater.failpoints import FailpointError
+from headwater_operator.handlers.leases import LeaseBook
+from headwater_operator.handlers.metrics import Metrics
+from headwater_operator.handlers.reconcile import NEVER, Reconciler
+from headwater_operator.handlers.sweep import SWEEP_MS, Sweep
+from headwater_operator.kube.api import EVENTS, LEASES, STREAM_APPS, Manifest, Resource
+from headwater_operator.kube.election import Election
+from headwater_operator.kube.errors import KubeApiError
+from headwater_operator.manifests.names import app_of
+from headwater_operator.manifests.settings import Installation
+from tests.support.kube_fakes import (
+    IMAGE,
+    FakeNode,
+    FakeWorkers,
+    condition_in,
+    held_by,
+    names,
+    status_of,
+)
+from tests.support.kube_model import KubeModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater_operator.handlers.leases import Key
+
+NAMESPACE = "default"
+OPERATORS = "headwater-system"
+"""Where the operators live, and their Lease."""
+STEP_MS = 250
+
+
+def streamapp(name: str = "wc", **spec: object) -> Manifest:
+    """A StreamApp with two workers, exactly-once, unless said otherwise."""
+    return {
+        "apiVersion": "headwater.dev/v1alpha1",
+        "kind": "StreamApp",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "topology": {"module": "a:b"},
+            "image": IMAGE,
+            "replicas": 2,
+            "processingGuarantee": "exactly_once_v2",
+            "kafka": {"bootstrapServers": "broker:9092"},
+            **spec,
+        },
+    }
+
+
+class OperatorRig:
+    """One operator process without its threads: its parts, stepped by hand."""
+
+    def __init__(self, api: KubeModel, now_ms: Callable[[], int], place: str = "") -> None:
+        self.api = api
+        self.metrics = Metrics()
+        self.election = Election(api, OPERATORS, now_ms=now_ms, place=place)
+        self.leases = LeaseBook(api, (None,), now_ms)
+        self.reconciler = Reconciler(
+            api, self.election, self.leases, Installation(), self.metrics, now_ms
+        )
+        self.sweep = Sweep(api, (None,), self.reconciler, self._wake)
+        self.due: dict[Key, int] = {}
+        self.failures: list[KubeApiError] = []
+        self._now_ms = now_ms
+        self._sweep_ms = 0
+        self._poll_ms = 0
+
+    def _wake(self, key: Key) -> None:
+        self.due[key] = self._now_ms()
+
+    def hear(self, plural: str, manifest: Manifest) -> None:
+        """Be told of a change, as by a watch."""
+        metadata = manifest["metadata"]
+        is_app = plural == STREAM_APPS.plural
+        name = metadata["name"] if is_app else app_of(manifest)
+        if name and plural not in {LEASES.plural, EVENTS.plural}:
+            key = (metadata["namespace"], name)
+            self.reconciler.changed(key)
+            self._wake(key)
+
+    def step(self) -> None:
+        """Renew, poll, sweep if it is time, and see once to every StreamApp that is due."""
+        now_ms = self._now_ms()
+        try:
+            self.election.step()
+            self.election.require()
+            if now_ms >= self._poll_ms:
+                self.leases.poll()
+                self._poll_ms = now_ms + 2_000
+            if now_ms >= self._sweep_ms:
+                self.sweep.run()
+                self._sweep_ms = now_ms + SWEEP_MS
+            for key in [key for key, at_ms in self.due.items() if at_ms <= now_ms]:
+                again_ms = self.reconciler.step(key)
+                del self.due[key]
+                if again_ms != NEVER:
+                    self.due[key] = now_ms + again_ms
+        except KubeApiError as error:
+            self.failures.append(error)
+
+
+@dataclass
+class KubeRig:
+    """A cluster in memory: API server, one node, workers, and an operator."""
+
+    api: KubeModel = field(default_factory=lambda: KubeModel((NAMESPACE, OPERATORS)))
+    now_ms: int = 1_000_000
+    kills: int = 0
+    is_operator_at_work: bool = False
+
+    def __post_init__(self) -> None:
+        self.node = FakeNode(self.api, NAMESPACE)
+        self.workers = FakeWorkers(self.api, NAMESPACE)
+        self.operator = self.new_operator()
+        self.api.on_change = self._hear
+
+    def new_operator(self, place: str = "pod") -> OperatorRig:
+        """Another operator process; in the same place, so it need not wait for the Lease."""
+        return OperatorRig(self.api, lambda: self.now_ms, place)
+
+    def _hear(self, plural: str, manifest: Manifest) -> None:
+        self.operator.hear(plural, manifest)
+
+    def turn(self, count: int = 1) -> None:
+        """Let everybody do something, and some time pass."""
+        for _ in range(count):
+            self.is_operator_at_work = True
+            try:
+                self.operator.step()
+            except FailpointError:
+                # Killed: the next one knows nothing of what this one knew.
+                self.kills += 1
+                self.operator = self.new_operator()
+            self.is_operator_at_work = False
+            self.node.step()
+            self.workers.step()
+            self.api.collect_garbage()
+            self.now_ms += STEP_MS
+
+    def until(self, condition: Callable[[], object], turns: int = 400) -> None:
+        """Turn until something is so."""
+        for _ in range(turns):
+            if condition():
+                return
+            self.turn()
+            for app in self.names(STREAM_APPS):
+                counts = self.status(app).get("tasks") or {}
+                assert all(count >= 0 for count in counts.values()), counts
+        raise AssertionError(f"not so after {turns} turns; status: {self.status()}")
+
+    # -- what is there ---------------------------------------------------------------------------
+
+    def apply(self, manifest: Manifest) -> None:
+        """Be the user."""
+        found = self.api.get(STREAM_APPS, NAMESPACE, manifest["metadata"]["name"])
+        if found is None:
+            self.api.create(STREAM_APPS, manifest)
+        else:
+            self.api.replace(STREAM_APPS, {**found, "spec": manifest["spec"]})
+
+    def scale(self, replicas: int, app: str = "wc") -> None:
+        operation = {"op": "replace", "path": "/spec/replicas", "value": replicas}
+        self.api.patch(STREAM_APPS, NAMESPACE, app, [operation])
+
+    def status(self, app: str = "wc") -> Manifest:
+        return status_of(self.api, NAMESPACE, app)
+
+    def condition(self, kind: str, app: str = "wc") -> tuple[str, str, str]:
+        return condition_in(self.status(app), kind)
+
+    def is_ready(self, app: str = "wc") -> bool:
+        return self.condition("Ready", app)[0] == "True"
+
+    def held(self, app: str = "wc") -> dict[str, list[str]]:
+        return held_by(self.api, NAMESPACE, app)
+
+    def tasks(self, app: str = "wc") -> list[str]:
+        """All tasks that are granted; one twice if two workers have it."""
+        return sorted(task for tasks in self.held(app).values() for task in tasks)
+
+    def delete(self, app: str = "wc") -> None:
+        self.api.delete(STREAM_APPS, NAMESPACE, app)
+
+    def set(self, path: str, value: object, app: str = "wc") -> None:
+        operation = {"op": "add", "path": path, "value": value}
+        self.api.patch(STREAM_APPS, NAMESPACE, app, [operation])
+
+    def names(self, resource: Resource) -> list[str]:
+        return names(self.api.list(resource, NAMESPACE))
+
+    def events(self) -> list[tuple[str, str]]:
+        found = self.api.list(EVENTS, NAMESPACE)
+        return [(each["reason"], each["message"]) for each in found]

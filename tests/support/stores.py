@@ -1,0 +1,89 @@
+"""Stores for tests, with ears for what they forward and send."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headwater.ids import TaskId
+from headwater.model.topology import StoreKind, StoreSpec
+from headwater.serde import Serdes
+from headwater.state import CacheBudget, LayeredStore, MemoryBackend, open_store
+
+if TYPE_CHECKING:
+    from headwater.ports import Backend, Headers
+
+TOPIC = "app-counts-changelog"
+TASK = TaskId(0, 3)
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Hears changes and changelog records."""
+
+    changes: list[tuple[Any, Any, Any, int]] = field(default_factory=list)
+    """``(key, new, old, timestamp)``"""
+    headers: list[Headers] = field(default_factory=list)
+    sent: list[tuple[bytes | None, bytes | None, int]] = field(default_factory=list)
+    partitions: set[int | None] = field(default_factory=set)
+
+    def forward(self, key: Any, change: Any, timestamp: int, headers: Headers) -> None:
+        """Hear a change."""
+        self.changes.append((key, *change, timestamp))
+        self.headers.append(headers)
+
+    def send(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+        partition: int | None,
+    ) -> None:
+        """Hear a changelog record."""
+        assert headers is None
+        self.sent.append((key, value, timestamp))
+        self.partitions.add(partition)
+
+
+def build_store(
+    recorder: Recorder,
+    backend: Backend | None = None,
+    *,
+    cache: int | CacheBudget | None = 0,
+    caching: bool = True,
+    logging: bool = True,
+    timestamped: bool = True,
+    key: Any = Serdes.string,
+    value: Any = Serdes.long,
+    send_old: bool | None = None,
+    name: str = "counts",
+) -> LayeredStore:
+    """Build a store; ``send_old`` other than ``None`` connects the recorder's ``forward``."""
+    kind = StoreKind.TIMESTAMPED_KEY_VALUE if timestamped else StoreKind.KEY_VALUE
+    store = open_store(
+        StoreSpec(name=name, kind=kind, caching=caching, logging=logging),
+        task=TASK,
+        changelog_topic=TOPIC,
+        backend=MemoryBackend() if backend is None else backend,
+        cache=CacheBudget(cache) if isinstance(cache, int) else cache,
+        changelog_send=recorder.send,
+        key_serde=key,
+        value_serde=value,
+    )
+    if send_old is not None:
+        store.on_change(recorder.forward, send_old=send_old)
+    return store
+
+
+def add(_key: Any, value: Any, total: Any) -> Any:
+    """Sum the values; a value of 0 deletes."""
+    return None if value == 0 else total + value
+
+
+def gather(_key: Any, value: Any, values: list[Any]) -> list[Any] | None:
+    """Collect the values, changing the list in place as a user may; a value of 0 deletes."""
+    if value == 0:
+        return None
+    values.append(value)
+    return values

@@ -1,0 +1,172 @@
+"""A StateUpdater under test, and a changelog topic that it reads."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from headwater.ids import TaskId
+from headwater.native.messages import (
+    ChildSettings,
+    Failed,
+    Follow,
+    Following,
+    Restore,
+    Restored,
+)
+from headwater.native.process import ChildProcess
+from headwater.state.directory import StateDirectory
+from headwater.state.rocks import RocksBackend
+from tests.support.topologies import counts_of
+from tests.support.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater import StreamsBuilder
+
+LONG = struct.Struct(">q")
+T0, T1 = TaskId(0, 0), TaskId(0, 1)
+
+
+class Changelog:
+    """A changelog topic with one writer."""
+
+    def __init__(self, bootstrap_servers: str, application_id: str, *, partitions: int = 2) -> None:
+        self.topic = f"{application_id}-counts-changelog"
+        self._servers = bootstrap_servers
+        self._application_id = application_id
+        self._partitions = partitions
+        self.create()
+
+    def create(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self._servers})
+        topic = NewTopic(self.topic, self._partitions, 1, config={"cleanup.policy": "compact"})
+        admin.create_topics([topic])[self.topic].result(30)
+
+    def recreate(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self._servers})
+        admin.delete_topics([self.topic])[self.topic].result(30)
+        wait_for(lambda: self.topic not in admin.list_topics(timeout=5).topics, what="deletion")
+        self.create()
+
+    def write(self, values: dict[str, int], *, partition: int = 0) -> None:
+        producer = Producer({"bootstrap.servers": self._servers})
+        self._produce(producer, values, partition)
+        producer.flush(30)
+
+    def write_transaction(
+        self, values: dict[str, int], *, partition: int = 0, end: str = "commit"
+    ) -> Producer:
+        producer = Producer(
+            {
+                "bootstrap.servers": self._servers,
+                "transactional.id": f"{self._application_id}-writer",
+                "transaction.timeout.ms": 10_000,
+            }
+        )
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        self._produce(producer, values, partition)
+        producer.flush(30)
+        if end == "commit":
+            producer.commit_transaction(30)
+        elif end == "abort":
+            producer.abort_transaction(30)
+        return producer
+
+    def _produce(self, producer: Producer, values: dict[str, int], partition: int) -> None:
+        for key, value in values.items():
+            producer.produce(
+                self.topic, LONG.pack(value), key.encode(), partition=partition, timestamp=7
+            )
+            producer.poll(0)
+
+
+class Updater:
+    """A StateUpdater process and what it has said."""
+
+    def __init__(self, settings: ChildSettings, **environment: str) -> None:
+        self._child = ChildProcess("headwater.native.updater:run", settings, name="updater")
+        self.said: list[Any] = []
+
+    def send(self, *messages: Any) -> None:
+        for message in messages:
+            self._child.send(message)
+
+    def wait_for(self, *kinds: type) -> Any:
+        def found() -> Any:
+            self.said += self._child.receive(0.05)
+            return next((message for message in self.said if isinstance(message, kinds)), None)
+
+        message = wait_for(found, what=" or ".join(kind.__name__ for kind in kinds))
+        self.said.remove(message)
+        return message
+
+    def restores(self, *tasks: TaskId) -> dict[TaskId, Restored]:
+        self.send(*(Restore(task=task, epoch=1) for task in tasks))
+        found = [self.wait_for(Restored, Failed) for _ in tasks]
+        assert not [message for message in found if isinstance(message, Failed)], found
+        return {message.task: message for message in found}
+
+    def follows(self, *tasks: TaskId) -> None:
+        """Have tasks followed, and wait until each is at the end of its changelog."""
+        self.send(*(Follow(task=task, epoch=1) for task in tasks))
+        self.is_at_the_end(*tasks)
+
+    def is_at_the_end(self, *tasks: TaskId, applied: int = 0) -> Following:
+        """Wait until followed tasks are at the end; return what says so."""
+
+        def told() -> Following | None:
+            self.said += self._child.receive(0.05)
+            assert not [message for message in self.said if isinstance(message, Failed)], self.said
+            found = [message for message in self.said if isinstance(message, Following)]
+            self.said = [message for message in self.said if message not in found[:-1]]
+            last = found[-1] if found else None
+            if last is None or last.applied < applied:
+                return None
+            return last if all(last.lags.get(task) == 0 for task in tasks) else None
+
+        return wait_for(told, what=f"{' '.join(map(str, tasks))} at the end", timeout_s=60)
+
+    def exit_code(self) -> int | None:
+        return self._child.wait(30)
+
+    def close(self) -> None:
+        self._child.close()
+
+
+def settings_of(
+    bootstrap_servers: str,
+    application_id: str,
+    state_dir: Path,
+    topology: Callable[[StreamsBuilder], None] | None = None,
+) -> ChildSettings:
+    """What a StateUpdater of ``counts_of`` is told."""
+    return ChildSettings(
+        application_id=application_id,
+        worker="w-0",
+        slot=0,
+        config={
+            "application.id": application_id,
+            "bootstrap.servers": bootstrap_servers,
+            "processing.guarantee": "exactly_once_v2",
+        },
+        topology=cloudpickle.dumps(topology or counts_of(application_id)),
+        state_dir=str(state_dir),
+        cache_bytes=0,
+    )
+
+
+def stored(settings: ChildSettings, task: TaskId = T0) -> dict[str, int]:
+    """What a task's store holds."""
+    directory = StateDirectory(Path(settings.state_dir), settings.application_id)
+    backend = RocksBackend(directory.store(task, "counts").database)
+    held = {key.decode(): LONG.unpack(value[8:])[0] for key, value in backend.range(None, None)}
+    backend.close()
+    return held

@@ -1,0 +1,158 @@
+"""What linters miss.
+
+Sizes, docstrings, names, paths in the documents, and what must never be committed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[1]
+LINES_MAX = 500
+FUNCTION_LINES_MAX = 70
+
+
+def tracked(*suffixes: str) -> list[Path]:
+    return [path for path in all_tracked() if not suffixes or path.suffix in suffixes]
+
+
+@cache
+def all_tracked() -> tuple[Path, ...]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    paths = [ROOT / name for name in listed]
+    return tuple(path for path in paths if path.is_file())
+
+
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(errors="replace")
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(text_of(path))
+
+
+def functions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function within a node; walks statements, not the expressions, which are most."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield node
+    for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+        inner = getattr(node, part, None)
+        for statement in inner if isinstance(inner, list) else ():
+            yield from functions(statement)
+
+
+def product_modules() -> list[Path]:
+    return [
+        path
+        for path in tracked(".py")
+        if path.is_relative_to(ROOT / "worker") or path.is_relative_to(ROOT / "operator")
+    ]
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_modules_are_short_and_say_what_they_are_for() -> None:
+    too_long = {
+        relative(path): n
+        for path in product_modules()
+        if (n := len(text_of(path).splitlines())) > LINES_MAX
+    }
+    silent = [relative(path) for path in product_modules() if not ast.get_docstring(tree_of(path))]
+
+    assert too_long == {}
+    assert silent == []
+
+
+def test_functions_are_short() -> None:
+    long_functions = [
+        f"{relative(path)}:{node.lineno} {node.name}"
+        for path in [
+            *product_modules(),
+            *[p for p in tracked(".py") if p.is_relative_to(ROOT / "tests")],
+        ]
+        for node in functions(tree_of(path))
+        if (node.end_lineno or node.lineno) - node.lineno + 1 > FUNCTION_LINES_MAX
+    ]
+
+    assert long_functions == []
+
+
+def test_the_operator_folder_is_never_a_package() -> None:
+    assert not (ROOT / "operator" / "__init__.py").exists()
+    assert not (ROOT / "worker" / "__init__.py").exists()
+
+
+def test_no_module_is_called_utils() -> None:
+    assert [
+        relative(path)
+        for path in tracked(".py")
+        if path.stem in {"utils", "util", "helpers", "misc"}
+    ] == []
+
+
+def test_no_registry_and_no_machine_is_named() -> None:
+    registries = [
+        ("maven", "org"),
+        ("pypi", "org"),
+        ("pythonhosted", "org"),
+        ("proxy.golang", "org"),
+        ("npmjs", "org"),
+    ]
+    pattern = re.compile("|".join(re.escape(".".join(pair)) for pair in registries), re.IGNORECASE)
+    machine = re.compile("/" + "root/|/" + "work/")
+    texts = {relative(p): text_of(p) for p in tracked() if p.stat().st_size < 1_000_000}
+
+    assert [name for name, text in texts.items() if pattern.search(text)] == []
+    assert [name for name, text in texts.items() if machine.search(text)] == []
+
+
+def test_nothing_is_left_unfinished() -> None:
+    marks = re.compile(r"\b(" + "TO" + "DO|FIX" + r"ME|X" + "XX)\b|raise NotImplemented" + "Error")
+    assert [
+        relative(path) for path in tracked(".py", ".java", ".sh") if marks.search(text_of(path))
+    ] == []
+
+
+def test_no_mark_of_a_conflict_is_left() -> None:
+    marks = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
+    assert [relative(path) for path in tracked() if marks.search(text_of(path))] == []
+
+
+def test_tests_use_no_mocks_and_do_not_sleep_for_luck() -> None:
+    mocks = re.compile("unittest." + "mock|Magic" + r"Mock|monkeypatch\.set" + "attr")
+    sleeps = re.compile(r"\btime\.sl" + r"eep\(")
+    tests = [path for path in tracked(".py") if path.is_relative_to(ROOT / "tests")]
+
+    assert [relative(path) for path in tests if mocks.search(text_of(path))] == []
+    assert [
+        relative(path) for path in tests if sleeps.search(text_of(path)) and path.stem != "waiting"
+    ] == []
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"])
+def test_every_path_that_a_page_names_exists(page: str) -> None:
+    named = re.findall(
+        r"`((?:worker|operator|tests|docs|examples|benchmarks)/[\w./-]+)`",
+        (ROOT / page).read_text(),
+    )
+
+    assert [name for name in named if not (ROOT / name).exists()] == []

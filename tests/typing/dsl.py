@@ -1,0 +1,38 @@
+"""What a type checker makes of the DSL; ``tests/unit/test_typing.py`` has it checked."""
+
+from typing import Any, assert_type
+
+from headwater import (
+    Consumed,
+    KGroupedStream,
+    KGroupedTable,
+    KStream,
+    KTable,
+    Materialized,
+    Serdes,
+    StreamsBuilder,
+)
+
+builder = StreamsBuilder()
+stream = builder.stream("in", key_serde=Serdes.string, value_serde=Serdes.long)
+table = builder.table("t", Consumed(key_serde=Serdes.string, value_serde=Serdes.double))
+annotated: KStream[str, str] = builder.stream("untyped")
+
+assert_type(stream, KStream[str, int])
+assert_type(table, KTable[str, float])
+assert_type(stream.filter(lambda _key, value: value > 3), KStream[str, int])
+assert_type(stream.map(lambda key, value: (value, key)), KStream[int, str])
+assert_type(stream.map_values(str), KStream[str, str])
+assert_type(stream.select_key(lambda _key, value: value), KStream[int, int])
+assert_type(stream.group_by_key(), KGroupedStream[str, int])
+assert_type(stream.group_by(lambda _key, value: value).count(store="counts"), KTable[int, int])
+assert_type(stream.group_by_key().reduce(max), KTable[str, int])
+assert_type(stream.to_table(Materialized(store="kept")).to_stream(), KStream[str, int])
+assert_type(table.group_by(lambda key, value: (value, key)), KGroupedTable[float, str])
+assert_type(table.to_stream(lambda _key, value: int(value)), KStream[int, float])
+assert_type(stream.split().default_branch(), dict[str, KStream[Any, Any]])
+
+stream.to("out", value_serde=Serdes.string)  # type: ignore[arg-type]
+stream.filter(lambda _key, value: value.upper())  # type: ignore[attr-defined]
+stream.merge(table.to_stream())  # type: ignore[arg-type]
+stream.group_by_key(partitions=3)  # type: ignore[call-arg]

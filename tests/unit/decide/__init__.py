@@ -1,0 +1,1 @@
+"""The control loop's decision, part by part and as a whole."""

@@ -1,0 +1,290 @@
+"""A small cluster of values for decision tests: workers that do at once what their specs say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from headwater.ids import TaskId
+from headwater.model.appstatus import AppStatus
+from headwater.model.cluster import (
+    LAG_UNKNOWN,
+    Lease,
+    StreamWorker,
+    TaskStatus,
+    WorkerError,
+    WorkerSpec,
+    WorkerStatus,
+)
+from headwater.model.duties import (
+    CreateTopics,
+    DescribeGroup,
+    DescribeTopics,
+    Duty,
+    DutyResult,
+    Fence,
+    GroupDescribed,
+    GroupMember,
+    IdsFenced,
+    Reset,
+    ResetDone,
+    TopicsCreated,
+    TopicsDescribed,
+)
+from headwater.model.lifecycle import TaskState
+from headwater.model.streamapp import StreamApp, parse
+from headwater.model.topics import (
+    ChangelogTopic,
+    RepartitionTopic,
+    SubtopologyReport,
+    TopologyReport,
+)
+from headwater_operator.actions import (
+    Action,
+    DeleteWorker,
+    StartWorker,
+    StopHow,
+    StopWorker,
+    WriteWorkerSpec,
+)
+from headwater_operator.decide import (
+    Decision,
+    Intent,
+    Memory,
+    Observed,
+    ProcessState,
+    WorkerView,
+    decide,
+)
+
+REPORT = TopologyReport(
+    hash="one",
+    subtopologies=(
+        SubtopologyReport(id=0, source_topics=("lines",), sink_topics=("wc-words-repartition",)),
+        SubtopologyReport(
+            id=1,
+            repartition_sources=(RepartitionTopic(name="wc-words-repartition"),),
+            changelogs=(ChangelogTopic(name="wc-counts-changelog", store="counts"),),
+            stores=("counts",),
+        ),
+    ),
+)
+
+
+def make_app(**spec: object) -> StreamApp:
+    """A StreamApp named wc, exactly-once, with two workers of two threads unless said otherwise."""
+    return parse(
+        {
+            "apiVersion": "headwater.dev/v1alpha1",
+            "kind": "StreamApp",
+            "metadata": {"name": "wc"},
+            "spec": {
+                "topology": {"module": "a:b"},
+                "replicas": 2,
+                "threadsPerWorker": 2,
+                "processingGuarantee": "exactly_once_v2",
+                **spec,
+            },
+        }
+    )
+
+
+def task(text: str) -> TaskId:
+    return TaskId.parse(text)
+
+
+@dataclass
+class Cluster:
+    """The world as the control loop sees it, changed by hand and by ``act``."""
+
+    app: StreamApp = field(default_factory=make_app)
+    generation: int = 1
+    intent: Intent = Intent.RUN
+    views: dict[str, WorkerView] = field(default_factory=dict)
+    status: AppStatus = field(default_factory=AppStatus)
+    memory: Memory = field(default_factory=Memory)
+    now_ms: int = 1_000
+    topics: dict[str, int] = field(default_factory=lambda: {"lines": 2})
+    members: tuple[GroupMember, ...] = ()
+    incarnations: int = 0
+    silent: set[str] = field(default_factory=set)
+    """Workers that do nothing of what their specs say, and do not renew."""
+    slow: set[str] = field(default_factory=set)
+    """Workers whose copies do not catch up."""
+    places: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Labels by worker."""
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    delete_retention_ms: dict[str, int] = field(default_factory=dict)
+    hour: int = 0
+    revision: str = ""
+    """Of the processes that are started now."""
+    reports: dict[str, TopologyReport] = field(default_factory=dict)
+    """What the processes of a revision report, if not ``REPORT``."""
+    broken: dict[str, WorkerError] = field(default_factory=dict)
+    """Why the processes of a revision end as soon as they have started."""
+    restoring: set[str] = field(default_factory=set)
+    """Revisions whose processes restore for ever."""
+
+    def observed(self) -> Observed:
+        return Observed(
+            app=self.app,
+            generation=self.generation,
+            intent=self.intent,
+            workers=tuple(
+                replace(view, labels=self.places.get(name, {})) for name, view in self.views.items()
+            ),
+            status=self.status,
+            revision=self.revision,
+            hour=self.hour,
+        )
+
+    def decide(self) -> Decision:
+        """Decide once; remember; do nothing."""
+        decision = decide(self.observed(), self.memory, self.now_ms)
+        self.memory, self.status = decision.memory, decision.status
+        return decision
+
+    def round(self) -> tuple[Action, ...]:
+        """Decide, act, and let every worker follow its spec."""
+        actions = self.decide().actions
+        for action in actions:
+            self.act(action)
+        self.follow()
+        self.now_ms += 100
+        return actions
+
+    def rounds(self, count: int = 12) -> list[Action]:
+        """Several rounds; return all their actions."""
+        return [action for _ in range(count) for action in self.round()]
+
+    def spec(self, name: str) -> WorkerSpec:
+        return self.views[name].worker.spec
+
+    def held(self, name: str) -> list[str]:
+        return [str(one) for one in self.spec(name).active]
+
+    def act(self, action: Action) -> None:
+        match action:
+            case WriteWorkerSpec(worker=name, spec=spec, replaces=replaces):
+                view = self.views.get(name, WorkerView(worker=StreamWorker(name=name, spec=spec)))
+                assert replaces == (view.worker.spec.epoch if name in self.views else 0)
+                assert spec.epoch > replaces
+                self.views[name] = replace(view, worker=replace(view.worker, spec=spec))
+            case StartWorker(worker=name):
+                self.start(name)
+            case StopWorker(worker=name, how=how):
+                self.end(name, gracefully=how is StopHow.GRACEFULLY)
+            case DeleteWorker(worker=name):
+                del self.views[name]
+
+    def start(self, name: str) -> None:
+        """A process starts and reports."""
+        self.incarnations += 1
+        view = self.views[name]
+        incarnation = f"i{self.incarnations}"
+        report = self.reports.get(self.revision, REPORT)
+        status = WorkerStatus(incarnation=incarnation, topology=report)
+        self.views[name] = WorkerView(
+            worker=replace(view.worker, status=status),
+            process=ProcessState.RUNNING,
+            lease=Lease(worker=name, holder=incarnation),
+            revision=self.revision,
+        )
+        if error := self.broken.get(self.revision):
+            self.change(name, error=error, topology=None)
+        self.silent.discard(name)
+
+    def end(self, name: str, *, gracefully: bool = False) -> None:
+        """A process ends; a graceful one has released everything before."""
+        view = self.views[name]
+        if gracefully:
+            self.follow_one(name)
+            assert not (self.spec(name).drain and self.views[name].worker.status.tasks)
+            self.change(name, tasks=())
+            view = self.views[name]
+        self.views[name] = replace(view, process=ProcessState.ENDED, revision="")
+
+    def follow(self) -> None:
+        for name, view in self.views.items():
+            if view.process is ProcessState.RUNNING and name not in self.silent:
+                if view.worker.status.error is not None:
+                    self.end(name)
+                else:
+                    self.follow_one(name)
+
+    def follow_one(self, name: str) -> None:
+        """Acknowledge, hold what is granted, answer duties, renew."""
+        view = self.views[name]
+        spec, status = view.worker.spec, view.worker.status
+        held = spec.active_for(status.incarnation)
+        is_slow = view.revision in self.restoring
+        state = TaskState.RESTORING if is_slow else TaskState.RUNNING
+        status = replace(
+            status,
+            acknowledged_epoch=spec.epoch,
+            tasks=(
+                *(TaskStatus(task=one, state=state) for one in held),
+                *self.copies(name),
+            ),
+            duty_results=tuple(self.answer(duty) for duty in spec.duties),
+            fenced_slots=(),
+        )
+        assert view.lease is not None
+        self.views[name] = replace(
+            view,
+            worker=replace(view.worker, status=status),
+            lease=replace(view.lease, renewals=view.lease.renewals + 1),
+        )
+
+    def copies(self, name: str) -> list[TaskStatus]:
+        """What a worker that follows its spec says of its copies: they catch up at once."""
+        worker = self.views[name].worker
+        is_slow = name in self.slow
+        return [
+            TaskStatus(
+                task=one,
+                state=TaskState.RESTORING if is_slow else TaskState.RUNNING,
+                role=role,
+                lag=LAG_UNKNOWN if is_slow else 0,
+                caught_up=not is_slow,
+            )
+            for one, role in sorted(worker.spec.copies_for(worker.status.incarnation).items())
+        ]
+
+    def change(self, name: str, **status: object) -> None:
+        """Change what a worker reports."""
+        view = self.views[name]
+        changed = replace(view.worker.status, **status)  # type: ignore[arg-type]  # a test's shorthand
+        self.views[name] = replace(view, worker=replace(view.worker, status=changed))
+
+    def answer(self, duty: Duty) -> DutyResult:
+        match duty:
+            case DescribeTopics(id=id_, topics=topics):
+                found = {name: self.topics[name] for name in topics if name in self.topics}
+                return TopicsDescribed(
+                    id=id_,
+                    partitions=found,
+                    topic_ids=self.topic_ids,
+                    delete_retention_ms=self.delete_retention_ms,
+                )
+            case CreateTopics(id=id_, topics=topics):
+                created = {topic.name: topic.partitions for topic in topics}
+                self.topics.update(created)
+                return TopicsCreated(id=id_, partitions=created)
+            case Fence(id=id_):
+                return IdsFenced(id=id_)
+            case DescribeGroup(id=id_):
+                return GroupDescribed(id=id_, members=self.members)
+            case Reset(id=id_, internal_topics=topics):
+                return ResetDone(id=id_, deleted_topics=topics)
+
+
+def running(**spec: object) -> Cluster:
+    """A cluster in which all tasks run."""
+    cluster = Cluster(app=make_app(**spec))
+    cluster.rounds()
+    assert cluster.status.tasks.running == cluster.status.tasks.total == 4, cluster.status
+    return cluster
+
+
+def writes(actions: list[Action] | tuple[Action, ...]) -> list[WriteWorkerSpec]:
+    return [action for action in actions if isinstance(action, WriteWorkerSpec)]

@@ -1,0 +1,68 @@
+"""The operator is killed right before each thing it writes; the next one goes on from there.
+
+In every row: no task is ever held by two workers, everything converges, no volume that is to be
+kept is lost, and none that is to go is left behind.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.kube_fakes import names
+from tests.support.kube_life import whole_life
+from tests.support.kube_rig import NAMESPACE, KubeRig
+
+from headwater import failpoints
+from headwater_operator.act.gate import STEPS
+from headwater_operator.kube.api import CLAIMS, CONFIG_MAPS, LEASES, PODS, STREAM_WORKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _disarm() -> Iterator[None]:
+    yield
+    failpoints.disarm()
+
+
+LATER = pytest.mark.slow
+"""A later hit of each step: all of them together take many seconds."""
+
+
+@pytest.mark.parametrize("hit", [1, pytest.param(2, marks=LATER), pytest.param(4, marks=LATER)])
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_right_before_a_write_the_next_operator_goes_on(step: str, hit: int) -> None:
+    rig = KubeRig()
+    failpoints.arm(f"operator.{step}=error@{hit}")
+
+    whole_life(rig)
+
+    assert rig.kills == 1 or hit > 1, f"{step} is never written"
+    rig.turn(4)
+    assert len(names(rig.api.list(CLAIMS, NAMESPACE))) == 1
+    for resource in (PODS, STREAM_WORKERS, LEASES, CONFIG_MAPS):
+        assert rig.names(resource) == [], resource.plural
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_again_and_again_it_still_gets_there(seed: int) -> None:
+    rig = KubeRig()
+    chance = random.Random(seed)
+    left = 10
+
+    def kill(verb: str, plural: str, name: str) -> None:
+        nonlocal left
+        if rig.is_operator_at_work and verb not in {"get", "list"}:
+            left -= 1
+            if left == 0:
+                left = chance.randint(3, 40)
+                raise failpoints.FailpointError(f"seed {seed}")
+
+    rig.api.on_call = kill
+
+    whole_life(rig)
+
+    assert rig.kills > 5

@@ -1,0 +1,25 @@
+"""How the watches reach the API server, and how they end."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater_operator.handlers.watching import Watches, bearer_token
+
+
+@pytest.mark.parametrize(
+    ("authorization", "token"),
+    [("Bearer abc", "abc"), ("bearer abc", "abc"), ("abc", "abc"), ("", None)],
+)
+def test_the_token_is_found_however_the_client_writes_it(
+    authorization: str, token: str | None
+) -> None:
+    assert bearer_token(authorization) == token
+
+
+def test_watches_that_never_began_can_be_stopped() -> None:
+    watches = Watches((None,), lambda key: None)
+
+    watches.stop(0.1)
+
+    assert not watches.is_alive

@@ -1,0 +1,261 @@
+"""What a person gets from the commands when nothing runs, or what was written is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.cli.main import main
+from headwater.errors import SpecError
+from headwater.model.streamapp import TopologySource
+from headwater_operator.decide.observed import Intent
+from headwater_operator.local import control, manifest
+from headwater_operator.local.layout import ClusterDir
+from headwater_operator.local.observe import read_record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headwater.model.streamapp import StreamApp
+
+GOOD = """
+apiVersion: headwater.dev/v1alpha1
+kind: StreamApp
+metadata: {name: word-count}
+spec:
+  topology: {module: "examples.word_count.app:build"}
+  replicas: 2
+"""
+
+IN_MAP = GOOD.replace('module: "examples.word_count.app:build"', "configMapRef: {name: code}")
+CODE = """
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: code}
+data:
+  topology.py: |
+    def build(builder): ...
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: unused}
+"""
+SECURED = GOOD + "  kafka: {bootstrapServers: 'b:9093', tls: {}}"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> ClusterDir:
+    return ClusterDir(tmp_path / "home")
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> StreamApp:
+    file = tmp_path / "streamapp.yaml"
+    file.write_text(GOOD)
+    return manifest.load(file)[0]
+
+
+def run(*arguments: object) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(GOOD.replace("replicas", "replcas"), "did you mean 'replicas'", id="a typo"),
+        pytest.param(GOOD.replace("2", '"two"'), "spec.replicas: expected an integer", id="a type"),
+        pytest.param("{", "line 1", id="not YAML"),
+        pytest.param("", "there is no StreamApp in it", id="empty"),
+        pytest.param(GOOD + "---" + GOOD, "document 2: metadata.name", id="twice the same name"),
+        pytest.param(CODE, "there is no StreamApp in it", id="only what is for a cluster"),
+        pytest.param(GOOD.replace("kind: StreamApp", "kind: StreamAp"), "'StreamAp'", id="a kind"),
+        pytest.param(IN_MAP, "there is no ConfigMap 'code'", id="no ConfigMap"),
+        pytest.param(
+            IN_MAP.replace("name: code", "name: code, key: b.py") + CODE,
+            "with the key 'b.py' in this file",
+            id="no such key",
+        ),
+        pytest.param(SECURED, "spec.kafka.tls: its Secrets are on a cluster", id="Secrets"),
+    ],
+)
+def test_a_wrong_file_is_explained_without_a_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    file = tmp_path / "streamapp.yaml"
+    file.write_text(text)
+
+    code = run("up", "-f", file, "--home", tmp_path / "home")
+
+    error = capsys.readouterr().err
+    assert code == SpecError.exit_code
+    assert str(file) in error
+    assert said in error
+    assert "Traceback" not in error
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_topology_in_a_config_map_of_the_same_file_is_put_in(tmp_path: Path) -> None:
+    file = tmp_path / "streamapp.yaml"
+    file.write_text(IN_MAP + CODE)
+
+    (app,) = manifest.load(file)
+
+    assert app.spec.topology == TopologySource(inline="def build(builder): ...\n")
+
+
+def test_what_only_a_cluster_can_carry_out_is_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "streamapp.yaml"
+    file.write_text(GOOD + "  image: i:1\n  kafka: {tls: {}}\n  podTemplate: {labels: {a: b}}\n")
+
+    (app,) = manifest.load(file)
+
+    assert app.spec.image == "i:1"
+
+
+def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("up", "-f", tmp_path / "no.yaml", "--home", tmp_path) == SpecError.exit_code
+    assert "no.yaml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", [["scale", "x", "--replicas", "3"], ["logs", "x"], ["get", "x"], ["down", "x"]]
+)
+def test_an_unknown_application_is_named_with_the_known_ones(
+    cluster: ClusterDir,
+    app: StreamApp,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+) -> None:
+    control.apply(cluster, app, import_path=())
+
+    assert run(*command, "--home", cluster.root) == SpecError.exit_code
+    assert "'x'" in (error := capsys.readouterr().err)
+    assert "known: word-count" in error
+
+
+def test_scaling_changes_nothing_but_the_number(cluster: ClusterDir, app: StreamApp) -> None:
+    control.apply(cluster, app, import_path=())
+
+    assert run("scale", "word-count", "--replicas", 5, "--home", cluster.root) == 0
+
+    record = read_record(cluster.app("word-count"))
+    assert record is not None
+    assert record.app == app.with_replicas(5)
+
+
+def test_a_negative_scale_is_refused(
+    cluster: ClusterDir, app: StreamApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    control.apply(cluster, app, import_path=())
+
+    assert run("scale", "word-count", "--replicas", -1, "--home", cluster.root) == 2
+    assert "spec.replicas" in capsys.readouterr().err
+
+
+def test_applying_again_counts_up_so_that_a_final_failure_is_tried_again(
+    cluster: ClusterDir, app: StreamApp
+) -> None:
+    first = control.apply(cluster, app, import_path=())
+    second = control.apply(cluster, app, import_path=())
+
+    assert (first.applied, second.applied) == (1, 2)
+
+
+def test_two_applications_never_share_an_application_id(
+    cluster: ClusterDir, app: StreamApp, tmp_path: Path
+) -> None:
+    control.apply(cluster, app, import_path=())
+    file = tmp_path / "other.yaml"
+    file.write_text(
+        GOOD.replace("name: word-count", "name: other") + "  applicationId: word-count\n"
+    )
+
+    with pytest.raises(SpecError, match="that of word-count"):
+        control.apply(cluster, manifest.load(file)[0], import_path=())
+
+
+def test_an_application_keeps_its_application_id(
+    cluster: ClusterDir, app: StreamApp, tmp_path: Path
+) -> None:
+    control.apply(cluster, app, import_path=())
+    file = tmp_path / "other.yaml"
+    file.write_text(GOOD + "  applicationId: another\n")
+
+    with pytest.raises(SpecError, match="has run as 'word-count'"):
+        control.apply(cluster, manifest.load(file)[0], import_path=())
+
+
+def test_only_the_applications_of_the_file_start_with_a_new_cluster(
+    cluster: ClusterDir, app: StreamApp
+) -> None:
+    control.apply(cluster, app, import_path=())
+
+    assert control.leave_stopped(cluster, but=["another"]) == ["word-count"]
+
+    record = read_record(cluster.app("word-count"))
+    assert record is not None
+    assert record.intent is Intent.STOP
+
+
+def test_get_says_that_nothing_is_there(
+    cluster: ClusterDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("get", "--home", cluster.root) == 0
+    assert "no applications" in capsys.readouterr().out
+
+
+def test_get_shows_what_is_wanted_when_the_cluster_is_down(
+    cluster: ClusterDir, app: StreamApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    control.apply(cluster, app, import_path=())
+
+    assert run("get", "word-count", "--home", cluster.root) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["NAME", "STATE", "READY", "TASKS", "EPOCH", "REASON"]
+    assert lines[1].split()[:4] == ["word-count", "DOWN", "0/2", "0/0"]
+
+
+def test_a_reset_is_not_done_unasked(
+    cluster: ClusterDir, app: StreamApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    control.apply(cluster, app, import_path=())
+
+    # Standard input is no terminal here.
+    assert run("reset", "word-count", "--home", cluster.root) == 2
+    assert "--yes" in capsys.readouterr().err
+
+
+def test_down_says_that_nothing_runs(
+    cluster: ClusterDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("down", "--home", cluster.root) == 0
+    assert "nothing runs" in capsys.readouterr().out
+
+
+def test_a_deleted_application_is_forgotten(cluster: ClusterDir, app: StreamApp) -> None:
+    control.apply(cluster, app, import_path=())
+
+    assert run("down", "word-count", "--delete", "--home", cluster.root) == 0
+    assert cluster.apps() == []
+
+
+def test_nothing_is_forgotten_that_was_not_named(
+    cluster: ClusterDir, app: StreamApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    control.apply(cluster, app, import_path=())
+
+    assert run("down", "--delete", "--home", cluster.root) == 2
+    assert "name of an application" in capsys.readouterr().err
+    assert [found.name for found in cluster.apps()] == ["word-count"]
+
+
+def test_logs_says_that_nothing_was_printed_yet(
+    cluster: ClusterDir, app: StreamApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    control.apply(cluster, app, import_path=())
+
+    assert run("logs", "word-count", "--home", cluster.root) == 0
+    assert "has printed anything yet" in capsys.readouterr().out

@@ -1,0 +1,141 @@
+"""What the live view draws and tells."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from headwater.ids import TaskId
+from headwater.model.cluster import Role
+from headwater_operator.local.collect import Rate
+from headwater_operator.local.events import Event, EventKind
+from headwater_operator.local.lines import Narrator
+from headwater_operator.local.render import duration, render, sparkline
+from headwater_operator.local.snapshot import CopyRow, Snapshot, TaskRow, WorkerRow
+
+
+def tasks(count: int) -> tuple[TaskRow, ...]:
+    return tuple(
+        TaskRow(
+            task=TaskId(0, number),
+            state="RUNNING",
+            worker="word-count-w-0",
+            slot=0,
+            lag=1_000 * number,
+            records_per_s=10.0,
+        )
+        for number in range(count)
+    )
+
+
+def snapshot(rows: tuple[TaskRow, ...]) -> Snapshot:
+    return Snapshot(
+        app="word-count",
+        state="RUNNING",
+        guarantee="exactly_once_v2",
+        epoch="3.17",
+        replicas=1,
+        kafka="127.0.0.1:9092",
+        workers=(
+            WorkerRow(
+                name="word-count-w-0", state="running", pid=4711, lease_age_s=2.0, tasks=len(rows)
+            ),
+        ),
+        tasks=rows,
+        events=(Event(at_ms=0, kind=EventKind.TASKS, text="takes 0_0", worker="word-count-w-0"),),
+    )
+
+
+def drawn(shown: Snapshot, *, height: int = 40, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width, height=height, color_system=None)
+    console.print(render(shown, height=height, width=width, footer="Ctrl-C stops"))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_everything_one_looks_for_is_there() -> None:
+    text = drawn(snapshot(tasks(2)))
+
+    for expected in ("word-count", "RUNNING", "exactly_once_v2", "3.17", "4711", "0_1", "1,000",
+                     "takes 0_0", "Ctrl-C stops", "127.0.0.1:9092"):  # fmt: skip
+        assert expected in text
+
+
+@pytest.mark.parametrize("height", [16, 24, 40])
+@pytest.mark.parametrize("width", [60, 80, 160])
+@pytest.mark.parametrize("count", [0, 3, 200])
+def test_the_view_fits_the_terminal(height: int, width: int, count: int) -> None:
+    lines = drawn(snapshot(tasks(count)), height=height, width=width).splitlines()
+
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+
+
+def test_when_there_are_too_many_tasks_those_that_do_not_run_are_shown() -> None:
+    rows = (
+        *tasks(60),
+        TaskRow(task=TaskId(1, 7), state="RESTORING", worker="w", restored=30, remaining=70),
+    )
+
+    text = drawn(snapshot(rows), height=24, width=120)
+
+    assert "1_7" in text
+    assert "30%" in text
+    assert "0_59" in text
+    assert "more" in text
+
+
+def test_standbys_and_warm_ups_are_shown_with_what_they_have_left() -> None:
+    copies = (
+        CopyRow(worker="word-count-w-1", role=Role.STANDBY, is_caught_up=True),
+        CopyRow(worker="word-count-w-2", role=Role.WARMUP, behind=1_203),
+    )
+    shown = snapshot((replace(tasks(1)[0], copies=copies),))
+
+    text = drawn(shown, width=140)
+
+    assert "1/1 standbys · 1 warming up" in text
+    assert "standby w-1 ●  warm-up w-2 ◐ 1,203 left" in text
+    assert max(map(len, drawn(shown, width=70).splitlines())) <= 70
+    assert list(Narrator().tell(shown))[-1].endswith(
+        "1/1 standbys caught up, 1 warming up, 1,203 left"
+    )
+
+
+def test_a_rate_is_that_of_the_last_seconds_and_starts_anew_with_a_new_count() -> None:
+    rate = Rate()
+
+    assert rate.add(0, 0.0) == 0.0
+    assert rate.add(100, 1.0) == 100.0
+    assert [rate.add(100, second) for second in (2.0, 3.0, 4.0, 5.0)][-1] == 0.0
+    assert rate.add(10, 6.0) == 0.0
+    assert rate.add(40, 7.0) == 30.0
+
+
+def test_times_and_bars_are_short() -> None:
+    assert [duration(seconds) for seconds in (0, 65, 3_725)] == ["0:00", "1:05", "1:02:05"]
+    assert sparkline([0.0, 4.0, 8.0]) == "▁▄█"
+    assert sparkline([]) == ""
+
+
+def test_lines_tell_each_event_once() -> None:
+    narrator = Narrator()
+    shown = snapshot(tasks(1))
+
+    first, second = list(narrator.tell(shown)), list(narrator.tell(shown))
+
+    assert [line for line in first if "takes 0_0" in line]
+    assert second == []
+
+
+def test_a_long_problem_takes_no_room_from_the_numbers() -> None:
+    worker = WorkerRow(name="word-count-w-0", state="ended", pid=4711, problem="it broke " * 40)
+    shown = Snapshot(app="word-count", workers=(worker,))
+
+    line = next(line for line in drawn(shown).splitlines() if "w-0" in line)
+
+    assert "4711" in line
+    assert "it broke" in line

@@ -1,0 +1,254 @@
+"""The objects that the operator makes: what Kubernetes and the worker rely on in them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from headwater.errors import SpecError
+from headwater.model import podcontract
+from headwater.model.cluster import StreamWorker, WorkerSpec
+from headwater.model.streamapp import StreamApp, parse
+from headwater_operator.manifests.access import disruption_budget, role, role_binding
+from headwater_operator.manifests.config import config_map
+from headwater_operator.manifests.effective import effective
+from headwater_operator.manifests.names import Owner, pod_labels
+from headwater_operator.manifests.pod import worker_pod
+from headwater_operator.manifests.settings import Installation
+from headwater_operator.manifests.storage import claim
+from headwater_operator.manifests.worker import is_as_written, spec_patch, stream_worker
+
+OWNER = Owner(name="orders", namespace="shop", uid="u-1")
+WORKER = "orders-w-0"
+
+
+def app(**spec: Any) -> StreamApp:
+    return parse(
+        {
+            "apiVersion": "headwater.dev/v1alpha1",
+            "kind": "StreamApp",
+            "metadata": {"name": "orders"},
+            "spec": {
+                "topology": {"module": "shop.orders:build"},
+                "image": "shop/orders:1",
+                "kafka": {"bootstrapServers": "broker:9092"},
+                **spec,
+            },
+        }
+    )
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    return worker_pod(
+        app(**spec), OWNER, WORKER, revision="abc", installation=Installation(user_id=1234)
+    )
+
+
+def test_a_pod_meets_the_restricted_security_standard() -> None:
+    spec = pod()["spec"]
+    security, inner = spec["securityContext"], spec["containers"][0]["securityContext"]
+
+    assert security["runAsNonRoot"] is True
+    assert security["runAsUser"] == security["fsGroup"] == 1234
+    assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert inner["allowPrivilegeEscalation"] is False
+    assert inner["readOnlyRootFilesystem"] is True
+    assert inner["capabilities"] == {"drop": ["ALL"]}
+    assert spec["automountServiceAccountToken"] is False
+
+
+def test_the_platform_may_choose_the_user() -> None:
+    made = worker_pod(app(), OWNER, WORKER, revision="abc", installation=Installation(user_id=None))
+
+    assert not {"runAsUser", "fsGroup"} & made["spec"]["securityContext"].keys()
+    assert made["spec"]["securityContext"]["runAsNonRoot"] is True
+
+
+def test_a_pod_is_the_streamapps_and_is_never_restarted_in_place() -> None:
+    made = pod()
+
+    assert made["metadata"]["name"] == WORKER
+    assert [owner["controller"] for owner in made["metadata"]["ownerReferences"]] == [True]
+    assert made["metadata"]["labels"].items() >= pod_labels("orders").items()
+    assert made["metadata"]["labels"]["headwater.dev/revision"] == "abc"
+    assert made["spec"]["restartPolicy"] == "Never"
+    assert made["spec"]["terminationGracePeriodSeconds"] == podcontract.GRACE_S
+
+
+def test_every_path_that_the_worker_is_told_is_mounted_and_every_mount_has_a_volume() -> None:
+    authentication = {"type": "SCRAM-SHA-512", "secretRef": {"name": "user"}}
+    kafka = {"bootstrapServers": "b:1", "tls": {}, "authentication": authentication}
+    spec = pod(kafka=kafka)["spec"]
+    mounts = {mount["mountPath"]: mount["name"] for mount in spec["containers"][0]["volumeMounts"]}
+    told = [
+        entry["value"]
+        for entry in spec["containers"][0]["env"]
+        if str(entry.get("value", "")).startswith("/")
+        and entry["name"] != podcontract.ENV_TOPOLOGY_DIR
+    ]
+
+    assert [path for path in told if not path.startswith(tuple(mounts))] == []
+    assert set(mounts.values()) <= {volume["name"] for volume in spec["volumes"]}
+    assert mounts[podcontract.STATE_DIR] == "headwater-state"
+
+
+def test_credentials_are_mounted_read_only_and_under_the_names_that_the_worker_knows() -> None:
+    kafka = {
+        "bootstrapServers": "b:1",
+        "tls": {"caSecretRef": {"name": "authority", "key": "root.pem"}},
+        "authentication": {"type": "TLS", "secretRef": {"name": "certificate"}},
+    }
+    spec = pod(kafka=kafka)["spec"]
+    volume = next(each for each in spec["volumes"] if each["name"] == "headwater-kafka")
+    mount = next(
+        each for each in spec["containers"][0]["volumeMounts"] if each["name"] == "headwater-kafka"
+    )
+
+    assert mount["readOnly"] is True
+    assert volume["projected"]["sources"] == [
+        {"secret": {"name": "authority", "items": [{"key": "root.pem", "path": "ca.crt"}]}},
+        {
+            "secret": {
+                "name": "certificate",
+                "items": [
+                    {"key": "tls.crt", "path": "tls.crt"},
+                    {"key": "tls.key", "path": "tls.key"},
+                ],
+            }
+        },
+    ]
+
+
+def test_without_credentials_no_secret_is_mounted() -> None:
+    assert "secret" not in json.dumps(pod()["spec"]["volumes"])
+
+
+def test_what_the_user_says_of_pods_is_taken_over_but_never_in_place_of_ours() -> None:
+    template = {
+        "labels": {"team": "shop"},
+        "annotations": {"note": "n"},
+        "env": [{"name": "MODE", "value": "x"}, {"name": "HEADWATER_NAME", "value": "mine"}],
+        "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}},
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}],
+        "volumes": [{"name": "models", "configMap": {"name": "models"}}],
+        "volumeMounts": [{"name": "models", "mountPath": "/models", "readOnly": True}],
+        "priorityClassName": "high",
+    }
+    made = pod(podTemplate=template)
+    inner = made["spec"]["containers"][0]
+    variables = [entry["name"] for entry in inner["env"]]
+
+    assert made["metadata"]["labels"]["team"] == "shop"
+    assert made["metadata"]["annotations"] == {"note": "n"}
+    assert {"name": "MODE", "value": "x"} in inner["env"]
+    assert len(variables) == len(set(variables))
+    assert inner["resources"] == {"requests": {"cpu": "500m", "memory": "1Gi"}}
+    assert made["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert made["spec"]["tolerations"] == [
+        {"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}
+    ]
+    assert {"name": "models", "configMap": {"name": "models"}} in made["spec"]["volumes"]
+    assert inner["volumeMounts"][-1] == {"name": "models", "mountPath": "/models", "readOnly": True}
+    assert made["spec"]["priorityClassName"] == "high"
+
+
+@pytest.mark.parametrize(
+    ("template", "keys"),
+    [
+        ({}, ["topology.kubernetes.io/zone", "kubernetes.io/hostname"]),
+        ({"topologySpreadConstraints": [{"topologyKey": "rack", "maxSkew": 2}]}, ["rack"]),
+    ],
+)
+def test_workers_are_spread(template: dict[str, Any], keys: list[str]) -> None:
+    spread = pod(podTemplate=template)["spec"]["topologySpreadConstraints"]
+
+    assert [each["topologyKey"] for each in spread] == keys
+    for each in spread:
+        assert each["labelSelector"] == {"matchLabels": pod_labels("orders")}
+        assert each["maxSkew"] >= 1
+        assert each["whenUnsatisfiable"] == "ScheduleAnyway"
+
+
+def test_a_claim_is_as_the_streamapp_says_and_goes_with_it_only_if_told() -> None:
+    state = {"size": "5Gi", "storageClassName": "fast", "accessMode": "ReadWriteOncePod"}
+    kept = claim(app(state=state), OWNER, WORKER)
+    going = claim(app(state={"retention": {"whenDeleted": "Delete"}}), OWNER, WORKER)
+
+    assert kept["spec"] == {
+        "accessModes": ["ReadWriteOncePod"],
+        "resources": {"requests": {"storage": "5Gi"}},
+        "storageClassName": "fast",
+    }
+    assert "ownerReferences" not in kept["metadata"]
+    assert going["metadata"]["ownerReferences"][0]["uid"] == "u-1"
+    assert "storageClassName" not in going["spec"]
+
+
+def test_workers_may_do_what_the_contract_says_and_nothing_else() -> None:
+    assert role(OWNER)["rules"] == podcontract.role_rules()
+    assert role_binding(OWNER)["subjects"] == [
+        {
+            "kind": "ServiceAccount",
+            "name": podcontract.service_account("orders"),
+            "namespace": "shop",
+        }
+    ]
+
+
+def test_the_budget_lets_one_worker_go_and_never_protects_a_broken_one() -> None:
+    spec = disruption_budget(app(), OWNER)["spec"]
+
+    assert spec["maxUnavailable"] == 1
+    assert spec["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+    assert spec["selector"]["matchLabels"] == pod_labels("orders")
+
+
+def test_the_worker_reads_back_the_streamapp_that_was_meant() -> None:
+    meant = app(config={"commit.interval.ms": 100})
+    made = config_map(meant, OWNER, "abc")
+
+    assert parse(json.loads(made["data"][podcontract.STREAMAPP_KEY])) == meant
+
+
+def test_what_is_said_nowhere_is_asked_for_by_its_field() -> None:
+    bare = parse({**app().to_dict(), "spec": {"topology": {"module": "a:b"}}})
+
+    with pytest.raises(SpecError, match=r"spec\.image: say which"):
+        effective(bare, Installation(bootstrap_servers="b:1"), None)
+    with pytest.raises(SpecError, match=r"spec\.kafka\.bootstrapServers: say which"):
+        effective(bare, Installation(worker_image="i:1"), None)
+    filled = effective(bare, Installation(worker_image="i:1", bootstrap_servers="b:1"), None)
+    assert (filled.spec.image, filled.spec.kafka.bootstrap_servers) == ("i:1", "b:1")
+
+
+def test_a_topology_in_a_configmap_becomes_the_workers_own() -> None:
+    reference = app(topology={"configMapRef": {"name": "flow"}, "function": "make"})
+
+    filled = effective(reference, Installation(), "def make(builder): ...")
+
+    assert filled.spec.topology.inline == "def make(builder): ..."
+    assert filled.spec.topology.config_map_ref is None
+    assert filled.spec.topology.function_name == "make"
+    with pytest.raises(SpecError, match=r"there is no ConfigMap 'flow' with the key 'topology.py'"):
+        effective(reference, Installation(), None)
+
+
+def test_a_streamworker_tells_whether_somebody_else_has_changed_it() -> None:
+    spec = WorkerSpec(app="orders", epoch=1 << 32, slots=(0, 1))
+    made = stream_worker(OWNER, WORKER, spec)
+    read = StreamWorker.from_dict(made).spec
+
+    assert read == spec
+    assert is_as_written(made, read)
+    made["spec"]["drain"] = True
+    assert not is_as_written(made, StreamWorker.from_dict(made).spec)
+
+
+def test_a_spec_is_written_only_in_place_of_the_one_it_was_decided_from() -> None:
+    patch = spec_patch(WorkerSpec(app="orders", epoch=9), replaces=8)
+
+    assert patch[0] == {"op": "test", "path": "/spec/epoch", "value": 8}
+    assert [step["op"] for step in patch] == ["test", "replace", "add"]

@@ -1,0 +1,117 @@
+"""Credentials for Kafka: from files as the pod contract names them to settings of the clients."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.config import StreamsConfig
+from headwater.errors import ConfigError
+from headwater.kafka.errors import Connection
+from headwater.kafka.producer import StreamsProducer
+from headwater.kafka.settings import producer_settings
+from headwater.model.streamapp import parse
+from headwater.service.settings import WorkerSettings, config_of
+
+SECRET = "correct horse"
+
+
+def config(directory: Path | None, **kafka: Any) -> dict[str, Any]:
+    document = {
+        "apiVersion": "headwater.dev/v1alpha1",
+        "kind": "StreamApp",
+        "metadata": {"name": "orders"},
+        "spec": {
+            "topology": {"module": "a:b"},
+            "kafka": {"bootstrapServers": "broker:9093", **kafka},
+        },
+    }
+    return config_of(parse(document), {}, directory)
+
+
+def authentication(kind: str) -> dict[str, Any]:
+    return {"type": kind, "secretRef": {"name": "kafka-user"}}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    for name in ("ca.crt", "tls.crt", "tls.key", "username"):
+        (tmp_path / name).write_text(f"{name}\n")
+    (tmp_path / "password").write_text(f"{SECRET}\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("tls", "protocol"), [({}, "SASL_PLAINTEXT"), ({"tls": {}}, "SASL_SSL")], ids=["plain", "tls"]
+)
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_name_and_a_password_are_read_from_files(
+    directory: Path, mechanism: str, tls: dict[str, Any], protocol: str
+) -> None:
+    found = config(directory, authentication=authentication(mechanism), **tls)
+
+    assert found["security.protocol"] == protocol
+    assert found["sasl.mechanism"] == mechanism
+    assert (found["sasl.username"], found["sasl.password"]) == ("username", SECRET)
+    assert "ssl.ca.location" not in found
+
+
+def test_certificate_key_and_authorities_are_told_as_paths(directory: Path) -> None:
+    tls = {"caSecretRef": {"name": "authority", "key": "root.pem"}}
+
+    found = config(directory, authentication=authentication("TLS"), tls=tls)
+
+    assert found["security.protocol"] == "SSL"
+    assert found["ssl.ca.location"] == str(directory / "ca.crt")
+    assert found["ssl.certificate.location"] == str(directory / "tls.crt")
+    assert found["ssl.key.location"] == str(directory / "tls.key")
+
+
+def test_without_tls_and_authentication_nothing_is_read(tmp_path: Path) -> None:
+    assert "security.protocol" not in config(tmp_path / "nowhere")
+
+
+def test_the_kafka_client_takes_the_settings_as_they_are(directory: Path) -> None:
+    found = config(directory, authentication=authentication("SCRAM-SHA-512"), tls={})
+    parsed = StreamsConfig.parse(found)
+
+    connection = Connection(parsed.bootstrap_servers)
+    settings = producer_settings(parsed, connection, client_id="test", transactional_id=None)
+    StreamsProducer(settings, connection).discard()
+
+
+@pytest.mark.parametrize(
+    ("file", "kafka", "asked"),
+    [
+        ("ca.crt", {"tls": {"caSecretRef": {"name": "authority"}}}, "tls.caSecretRef"),
+        ("password", {"authentication": authentication("PLAIN")}, "secretRef kafka-user"),
+        ("tls.key", {"tls": {}, "authentication": authentication("TLS")}, "secretRef kafka-user"),
+    ],
+)
+def test_what_is_missing_or_empty_is_named_with_the_field_that_asks_for_it(
+    directory: Path, file: str, kafka: dict[str, Any], asked: str
+) -> None:
+    (directory / file).write_text("")
+    with pytest.raises(ConfigError, match=rf"{asked}.*{file} is empty"):
+        config(directory, **kafka)
+
+    (directory / file).unlink()
+    with pytest.raises(ConfigError, match=rf"{asked}.*{file}: No such file"):
+        config(directory, **kafka)
+
+    with pytest.raises(ConfigError, match=rf"{asked}.*HEADWATER_KAFKA_DIR"):
+        config(None, **kafka)
+
+
+def test_a_password_is_in_no_message_and_no_description(directory: Path) -> None:
+    found = config(directory, authentication=authentication("PLAIN"))
+    settings = WorkerSettings(app="orders", name="orders-w-0", config=found, topology="a:b")
+
+    child = settings.for_child(settings.parsed(), 0)
+
+    assert child.config["sasl.password"] == SECRET
+    assert SECRET not in f"{settings!r}{child!r}"
+    (directory / "password").write_bytes(SECRET.encode() + b"\xff")
+    with pytest.raises(ConfigError, match="UnicodeDecodeError") as raised:
+        config(directory, authentication=authentication("PLAIN"))
+    assert SECRET not in str(raised.value)

@@ -1,0 +1,136 @@
+"""Counters of children become rates and totals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.ids import TaskId
+from headwater.model.cluster import Role, WorkerSpec
+from headwater.native.messages import Following, Restored, RestoreProgress, Stats, TaskStats
+from headwater.service.decide.values import (
+    Copy,
+    CopyPhase,
+    Slot,
+    SlotPhase,
+    Table,
+    Task,
+    TaskPhase,
+    ThreadSaid,
+    UpdaterEnded,
+    UpdaterSaid,
+)
+from headwater.service.metrics import WorkerCollector
+from headwater.service.view import Numbers
+
+if TYPE_CHECKING:
+    from headwater.service.view import WorkerView
+
+T0 = TaskId(0, 0)
+
+
+class NoProcesses:
+    """Stands for the children where no process id is asked for."""
+
+    def pid_of_thread(self, slot: int) -> int | None:
+        return None
+
+    def pid_of_updater(self, number: int) -> int | None:
+        return None
+
+
+@pytest.fixture
+def table() -> Table:
+    made = Table(
+        worker="w-0",
+        incarnation="abc",
+        threads=1,
+        exactly_once=True,
+        hung_ms=300_000,
+        max_updaters=1,
+    )
+    made.slots[0] = Slot(number=0, phase=SlotPhase.RUNNING, alive=True, process=1)
+    made.tasks[T0] = Task(id=T0, slot=0, goal=0, stateful=True, phase=TaskPhase.RUNNING)
+    return made
+
+
+def stats(processed: int) -> ThreadSaid:
+    task = TaskStats(task=T0, processed=processed, dropped=0, buffered=0, lag=0, stream_time=0)
+    message = Stats(processed=processed, commits=0, transaction_open=False, tasks=(task,))
+    return ThreadSaid(slot=0, message=message)
+
+
+def seen(numbers: Numbers, table: Table) -> WorkerView:
+    return numbers.view(table, NoProcesses(), "orders", 0)  # type: ignore[arg-type]
+
+
+def test_rates_follow_from_two_reports(table: Table) -> None:
+    numbers = Numbers()
+    numbers.take(stats(100), 1_000)
+    numbers.take(stats(600), 3_000)
+
+    view = seen(numbers, table)
+
+    assert view.threads[0].records_per_s == 250.0
+    assert view.tasks[0].records_per_s == 250.0
+
+
+def test_a_thread_that_began_anew_has_no_negative_rate(table: Table) -> None:
+    numbers = Numbers()
+    numbers.take(stats(100), 1_000)
+    numbers.take(stats(5), 2_000)
+
+    assert seen(numbers, table).threads[0].records_per_s == 0.0
+
+
+def test_restored_records_are_counted_once_however_they_are_reported(table: Table) -> None:
+    numbers = Numbers()
+    for restored in (40, 70):
+        progress = RestoreProgress(task=T0, restored=restored, remaining=30)
+        numbers.take(UpdaterSaid(updater=0, message=progress), 0)
+    numbers.take(UpdaterSaid(updater=0, message=Restored(task=T0, records=100)), 0)
+    numbers.take(UpdaterSaid(updater=0, message=Restored(task=T0, records=5)), 0)
+
+    assert seen(numbers, table).restored_total == 105
+
+
+def test_a_restore_that_was_cut_short_counts_as_well(table: Table) -> None:
+    numbers = Numbers()
+    for restored in (70, 10):
+        progress = RestoreProgress(task=T0, restored=restored, remaining=30)
+        numbers.take(UpdaterSaid(updater=0, message=progress), 0)
+    numbers.take(UpdaterSaid(updater=0, message=Restored(task=T0, records=30)), 0)
+
+    assert seen(numbers, table).restored_total == 100
+
+
+def test_a_copy_shows_its_exact_lag_and_what_was_applied_over_all_state_updaters(
+    table: Table,
+) -> None:
+    t1 = TaskId(0, 1)
+    table.spec = WorkerSpec(app="orders", acceptable_lag=10)
+    table.copies[t1] = Copy(
+        id=t1, role=Role.STANDBY, phase=CopyPhase.FOLLOWING, updater=0, lag=7, told_lag=1_000
+    )
+    numbers = Numbers()
+    numbers.take(UpdaterSaid(updater=0, message=Following(lags={t1: 9}, applied=5)), 0)
+    numbers.take(UpdaterEnded(updater=0, exit_code=-9), 0)
+    numbers.take(UpdaterSaid(updater=0, message=Following(lags={t1: 7}, applied=3)), 0)
+
+    view = seen(numbers, table)
+
+    assert (view.followed_total, view.restored_total) == (8, 0)
+    active, copy = view.tasks
+    assert (active.role, copy.role) == (Role.ACTIVE, Role.STANDBY)
+    assert (copy.remaining, copy.caught_up, copy.updater) == (7, True, 0)
+    metrics = {
+        sample.name: (sample.labels, sample.value)
+        for metric in WorkerCollector(lambda: view).collect()
+        for sample in metric.samples
+    }
+    labels, lag = metrics["stream_task_standby_records_lag"]
+    assert (labels["thread_id"], labels["task_id"], lag) == ("w-0-StateUpdater-0", "0_1", 7)
+    assert metrics["stream_state_updater_standby_update_records_total"][1] == 8
+    assert metrics["stream_state_updater_standby_caught_up_tasks"][1] == 1
+    assert metrics["stream_state_updater_active_restoring_tasks"][1] == 0

@@ -1,0 +1,179 @@
+"""The record cache keeps to its budget, and flushes in the order of the last writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.stores import Recorder, add, build_store
+
+from headwater.ports import Position, Timestamps
+from headwater.serde import Serdes
+from headwater.state import CacheBudget
+from headwater.state.writeback import ENTRY_OVERHEAD_BYTES
+
+KEY_BYTES = 4
+ENTRY = ENTRY_OVERHEAD_BYTES + KEY_BYTES + 8
+
+
+def keys(count: int, start: int = 0) -> list[str]:
+    return [f"{n:0{KEY_BYTES}d}" for n in range(start, start + count)]
+
+
+def counter(heard: Recorder, budget: CacheBudget, name: str = "counts") -> Any:
+    store = build_store(heard, cache=budget, send_old=False, name=name)
+    return store, store.updater(add, Timestamps.MAX, lambda: 0)
+
+
+def test_changes_are_flushed_in_the_order_of_the_last_write_of_each_key() -> None:
+    heard = Recorder()
+    store, update = counter(heard, CacheBudget(100_000))
+
+    for key in ("b", "a", "c", "b"):
+        update(key, 1, 1, None)
+    store.get("a")
+    assert store.flush_cache() == 3
+
+    assert [change[0] for change in heard.changes] == ["a", "c", "b"]
+
+
+def test_only_what_changed_since_the_last_flush_is_flushed_again() -> None:
+    heard = Recorder()
+    store, update = counter(heard, CacheBudget(100_000))
+    for key in keys(5):
+        update(key, 1, 1, None)
+    store.flush_cache()
+    heard.changes.clear()
+
+    update("0003", 1, 2, None)
+    store.get("0001")
+    update("0000", 1, 2, None)
+
+    assert store.flush_cache() == 2
+    assert [change[0] for change in heard.changes] == ["0003", "0000"]
+    assert store.flush_cache() == 0
+
+
+def test_a_put_over_the_limit_flushes_every_dirty_entry_of_its_store() -> None:
+    heard = Recorder()
+    budget = CacheBudget(10 * ENTRY)
+    store, update = counter(heard, budget)
+
+    for key in keys(10):
+        update(key, 1, 1, None)
+    assert heard.changes == []
+    update("more", 1, 2, None)
+
+    assert [change[0] for change in heard.changes] == [*keys(10), "more"]
+    assert budget.used <= budget.limit
+    assert store.get("0000") == (1, 1)
+
+
+def test_clean_entries_leave_in_silence() -> None:
+    heard = Recorder()
+    budget = CacheBudget(10 * ENTRY)
+    store, update = counter(heard, budget)
+    for key in keys(10):
+        update(key, 1, 1, None)
+    store.flush_cache()
+    heard.changes.clear()
+
+    for key in keys(5, start=100):
+        update(key, 1, 1, None)
+
+    assert heard.changes == []
+    assert budget.used <= budget.limit
+    assert [store.get(key) for key in keys(10)] == [(1, 1)] * 10
+
+
+def test_the_budget_is_shared_by_all_stores_of_a_thread_and_the_writer_pays() -> None:
+    heard = Recorder()
+    budget = CacheBudget(10 * ENTRY)
+    first, update_first = counter(heard, budget)
+    second, update_second = counter(heard, budget, "second")
+    for key in keys(10):
+        update_first(key, 1, 1, None)
+
+    update_second("late", 1, 1, None)
+
+    assert [change[0] for change in heard.changes] == ["late"]
+    assert budget.used == 10 * ENTRY
+    first.close()
+    assert budget.used == 0
+    update_second("more", 1, 1, None)
+    assert len(heard.changes) == 1
+    second.close()
+
+
+def test_shrinking_the_budget_flushes_and_empties() -> None:
+    heard = Recorder()
+    budget = CacheBudget(100 * ENTRY)
+    store, update = counter(heard, budget)
+    for key in keys(50):
+        update(key, 1, 1, None)
+
+    budget.resize(10 * ENTRY)
+
+    assert len(heard.changes) == 50
+    assert budget.used <= 10 * ENTRY
+    assert [store.get(key) for key in keys(50)] == [(1, 1)] * 50
+
+
+def test_values_that_grow_take_their_room() -> None:
+    heard = Recorder()
+    budget = CacheBudget(10_000)
+    store = build_store(heard, cache=budget, value=Serdes.string, send_old=False)
+    update = store.updater(lambda _k, v, old: old + v, Timestamps.MAX, str)
+    update("a", "x", 1, None)
+    before = budget.used
+
+    update("a", "y" * 100, 1, None)
+    assert budget.used - before == 100
+    update("a", "z" * 20_000, 1, None)
+
+    assert len(heard.changes) == 1
+    assert budget.used == 0
+
+
+@pytest.mark.parametrize("limit_entries", [1, 3, 10, 1000])
+def test_reading_much_never_breaks_the_budget_nor_loses_a_write(limit_entries: int) -> None:
+    heard = Recorder()
+    budget = CacheBudget(limit_entries * ENTRY)
+    store, update = counter(heard, budget)
+
+    for n in range(500):
+        update(f"{n % 50:04d}", 1, n, None)
+        store.get(f"{(n * 7) % 60:04d}")
+        assert budget.used <= budget.limit
+
+    assert [store.get(key)[0] for key in keys(50)] == [10] * 50
+    store.flush_cache()
+    assert {key: new for key, new, _, _ in heard.changes} == dict.fromkeys(keys(50), 10)
+    store.flush_changelog()
+    store.commit(Position("t", 1, 1))
+    assert [value for _, value, _ in store.range(None, None)] == [10] * 50
+
+
+def test_a_flush_may_write_to_the_store_it_flushes() -> None:
+    heard = Recorder()
+    store = build_store(heard, cache=100_000)
+
+    def echo(key: str, change: Any, timestamp: int, headers: Any) -> None:
+        heard.forward(key, change, timestamp, headers)
+        if change[0] < 3:
+            store.put(key, change[0] + 1, timestamp + 1)
+
+    store.on_change(echo, send_old=True)
+    store.put("a", 1, 1)
+    flushed = [store.flush_cache() for _ in range(4)]
+
+    assert flushed == [1, 1, 1, 0]
+    assert heard.changes == [("a", 1, None, 1), ("a", 2, 1, 2), ("a", 3, 2, 3)]
+
+
+def test_the_listener_is_named_before_the_update_function_is_made() -> None:
+    store = build_store(Recorder())
+    store.updater(add, Timestamps.MAX)
+
+    with pytest.raises(AssertionError, match="on_change after updater"):
+        store.on_change(None, send_old=False)

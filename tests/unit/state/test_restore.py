@@ -1,0 +1,248 @@
+"""A restore continues what it can, wipes what it cannot, and says how complete the store is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headwater import failpoints
+from headwater.ids import TaskId
+from headwater.model.topology import StoreKind, StoreSpec
+from headwater.ports import Position
+from headwater.state import ChangelogFacts, StateDirectory, StoreRestorer, open_backend
+from headwater.state.position import Rebuild, RebuildReason, Usable
+from headwater.state.restore import BATCH_ENTRIES_MAX
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headwater.ports import RawRecord
+    from headwater.state.directory import StoreDirectory
+
+HOUR_MS = 3_600_000
+START_MS = 1_700_000_000_000
+PLAIN = StoreSpec(name="counts", kind=StoreKind.KEY_VALUE)
+TIMESTAMPED = StoreSpec(name="counts")
+MEMORY = StoreSpec(name="counts", persistent=False)
+
+
+def facts(**changes: Any) -> ChangelogFacts:
+    known: dict[str, Any] = {
+        "topic_id": "id-1",
+        "log_start": 0,
+        "log_end": 1_000_000,
+        "delete_retention_ms": 24 * HOUR_MS,
+    }
+    return ChangelogFacts(**(known | changes))
+
+
+def record(offset: int, key: bytes | None, value: bytes | None, timestamp: int = 1) -> RawRecord:
+    return (offset, timestamp, key, value, None)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> StoreDirectory:
+    return StateDirectory(tmp_path, "app").store(TaskId(0, 0), "counts")
+
+
+def restorer(
+    directory: StoreDirectory, spec: StoreSpec = PLAIN, now_ms: int = START_MS, **changes: Any
+) -> StoreRestorer:
+    return StoreRestorer(spec, directory, facts(**changes), now_ms=now_ms, holder="StateUpdater")
+
+
+def contents(directory: StoreDirectory) -> tuple[list[tuple[bytes, bytes]], Position | None]:
+    backend = open_backend(PLAIN, directory, holder="test")
+    found = list(backend.range(None, None)), backend.position()
+    backend.close()
+    return found
+
+
+def test_records_are_applied_in_order_with_tombstones_and_without_null_keys(
+    directory: StoreDirectory,
+) -> None:
+    restoring = restorer(directory, log_start=3)
+    assert restoring.offset == 3
+
+    restoring.apply([record(3, b"a", b"1"), record(4, b"b", b"1"), record(5, None, b"x")], 6)
+    restoring.apply([record(6, b"a", b"2"), record(8, b"b", None)], 10, complete_at_ms=START_MS + 5)
+    restoring.close()
+
+    assert contents(directory) == ([(b"a", b"2")], Position("id-1", 10, START_MS + 5))
+    assert restoring.applied == 5
+
+
+def test_a_store_with_timestamps_gets_them_from_the_records(directory: StoreDirectory) -> None:
+    restoring = restorer(directory, TIMESTAMPED)
+
+    restoring.apply([record(0, b"a", b"1", 258), record(1, b"b", None, 258)], 2)
+    restoring.close()
+
+    assert contents(directory)[0] == [(b"a", b"\0\0\0\0\0\0\1\2" + b"1")]
+
+
+def test_a_restore_goes_on_where_it_stopped(directory: StoreDirectory) -> None:
+    first = restorer(directory)
+    first.apply([record(0, b"a", b"1")], 1)
+    first.close()
+
+    second = restorer(directory, now_ms=START_MS + HOUR_MS)
+
+    assert second.verdict == Usable(1)
+    second.apply([record(1, b"b", b"1")], 2)
+    second.close()
+    assert contents(directory)[0] == [(b"a", b"1"), (b"b", b"1")]
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "changes", "reason"),
+    [
+        (START_MS, {"topic_id": "id-2"}, RebuildReason.OTHER_TOPIC),
+        (START_MS, {"log_start": 2}, RebuildReason.BELOW_LOG_START),
+        (START_MS, {"log_end": 0}, RebuildReason.ABOVE_LOG_END),
+        (START_MS + 24 * HOUR_MS, {}, RebuildReason.TOO_OLD),
+    ],
+    ids=["another topic", "below the start", "above the end", "too old"],
+)
+def test_a_stale_store_is_wiped(
+    directory: StoreDirectory, now_ms: int, changes: dict[str, Any], reason: RebuildReason
+) -> None:
+    first = restorer(directory)
+    first.apply([record(0, b"deleted-since", b"1")], 1)
+    first.close()
+
+    second = restorer(directory, now_ms=now_ms, **changes)
+
+    assert second.verdict == Rebuild(reason, changes.get("log_start", 0))
+    second.apply([record(7, b"a", b"2")], 8)
+    second.close()
+    topic = changes.get("topic_id", "id-1")
+    assert contents(directory) == ([(b"a", b"2")], Position(topic, 8, now_ms))
+
+
+def test_data_without_a_position_is_not_believed(directory: StoreDirectory) -> None:
+    backend = open_backend(PLAIN, directory, holder="test")
+    backend.write([(b"k", b"v")], None)
+    backend.close()
+
+    restoring = restorer(directory)
+    restoring.close()
+
+    assert restoring.verdict == Rebuild(RebuildReason.NO_POSITION, 0)
+    assert contents(directory)[0] == []
+
+
+def test_a_damaged_store_is_wiped(directory: StoreDirectory) -> None:
+    first = restorer(directory)
+    first.apply([record(0, b"a", b"1")], 1)
+    first.close()
+    (directory.database / "CURRENT").write_text("MANIFEST-999999\n")
+
+    second = restorer(directory)
+
+    assert second.verdict == Rebuild(RebuildReason.DAMAGED, 0)
+    second.close()
+    assert contents(directory)[0] == []
+
+
+def test_an_unfinished_restore_ages_from_its_start_and_a_finished_one_from_its_end(
+    directory: StoreDirectory,
+) -> None:
+    slow = restorer(directory)
+    slow.apply([record(0, b"a", b"1")], 1)
+    slow.close()
+    resumed = restorer(directory, now_ms=START_MS + 22 * HOUR_MS)
+    assert resumed.verdict == Usable(1)
+    resumed.apply([record(1, b"b", b"1")], 2)
+    resumed.close()
+    late = restorer(directory, now_ms=START_MS + 24 * HOUR_MS)
+    assert late.verdict == Rebuild(RebuildReason.TOO_OLD, 0)
+
+    late.apply([], 5, complete_at_ms=START_MS + 24 * HOUR_MS)
+    late.close()
+
+    done = restorer(directory, now_ms=START_MS + 46 * HOUR_MS)
+    assert done.verdict == Usable(5)
+    done.close()
+
+
+def test_large_batches_are_written_in_slices_that_each_carry_their_position(
+    directory: StoreDirectory,
+) -> None:
+    count = 2 * BATCH_ENTRIES_MAX + 10
+    records = [record(2 * n, b"%06d" % n, b"v") for n in range(count)]
+    failpoints.arm("restore.applied=error@2")
+    restoring = restorer(directory)
+
+    with pytest.raises(failpoints.FailpointError):
+        restoring.apply(records, 2 * count)
+    failpoints.disarm()
+    restoring.close()
+
+    data, position = contents(directory)
+    assert len(data) == 2 * BATCH_ENTRIES_MAX
+    assert position == Position("id-1", 2 * (2 * BATCH_ENTRIES_MAX - 1) + 1, START_MS)
+
+
+def test_an_empty_poll_moves_the_position_over_control_records(directory: StoreDirectory) -> None:
+    restoring = restorer(directory)
+
+    restoring.apply([], 4)
+    restoring.close()
+
+    assert contents(directory)[1] == Position("id-1", 4, START_MS)
+
+
+def test_a_store_in_memory_is_restored_and_handed_on() -> None:
+    restoring = StoreRestorer(MEMORY, None, facts(), now_ms=START_MS, holder="me")
+
+    restoring.apply([record(0, b"a", b"1", 1)], 1)
+    backend = restoring.take()
+
+    assert restoring.verdict == Rebuild(RebuildReason.NO_POSITION, 0)
+    assert backend.get(b"a") == b"\0" * 7 + b"\1" + b"1"
+    assert backend.position() == Position("id-1", 1, START_MS)
+
+
+def test_a_store_that_is_open_all_the_time_is_judged_as_one_that_is_opened(
+    directory: StoreDirectory,
+) -> None:
+    following = restorer(directory)
+    following.apply([record(0, b"a", b"1")], 1, complete_at_ms=START_MS)
+
+    def verdict(now_ms: int = START_MS, **changes: Any) -> object:
+        return following.judge(facts(**changes), now_ms)
+
+    assert verdict() == Usable(1)
+    assert verdict(topic_id="id-2") == Rebuild(RebuildReason.OTHER_TOPIC, 0)
+    assert verdict(log_start=2) == Rebuild(RebuildReason.BELOW_LOG_START, 2)
+    assert verdict(log_end=0) == Rebuild(RebuildReason.ABOVE_LOG_END, 0)
+    assert verdict(START_MS + 23 * HOUR_MS) == Usable(1)
+    assert verdict(START_MS + 23 * HOUR_MS + 1) == Rebuild(RebuildReason.TOO_OLD, 0)
+    following.apply([], 1, complete_at_ms=START_MS + 20 * HOUR_MS)
+    assert verdict(START_MS + 24 * HOUR_MS) == Usable(1)
+    following.close()
+
+
+def test_a_store_that_is_discarded_starts_empty(directory: StoreDirectory) -> None:
+    first = restorer(directory)
+    first.apply([record(0, b"a", b"1")], 1)
+    first.discard()
+
+    second = restorer(directory)
+
+    assert second.verdict == Rebuild(RebuildReason.NO_POSITION, 0)
+    second.close()
+
+
+def test_a_store_that_settles_can_be_closed_and_goes_on(directory: StoreDirectory) -> None:
+    first = restorer(directory)
+    records = [record(n, b"key-%d" % n, b"1") for n in range(30_000)]
+    first.apply(records, 30_000)
+    first.settle()
+    first.settle()
+    first.close()
+
+    assert restorer(directory).verdict == Usable(30_000)
+    assert list(directory.database.glob("*.sst"))

@@ -1,0 +1,117 @@
+"""The command line turns errors into messages and exit codes, and finds everybody's commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.cli.main import main
+from headwater.errors import EnvironmentProblemError, UserError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_an_error_of_ours_is_one_line_without_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["kafka", "start", "--detach", "--until-eof"])
+
+    assert code == UserError.exit_code
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: --detach and --until-eof")
+
+
+def test_status_without_a_broker_says_where_it_looked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["kafka", "status", "--data", str(tmp_path)])
+
+    assert code == 1
+    assert capsys.readouterr().out == f"no private Kafka runs in {tmp_path}\n"
+
+
+def test_stopping_nothing_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["kafka", "stop", "--data", str(tmp_path)])
+
+    assert code == 0
+    assert capsys.readouterr().out == f"no private Kafka runs in {tmp_path}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["kafka"],
+        ["kafka", "start", "--port", "many"],
+        ["kafka", "start", "--port", "65536"],
+        ["logs", "app", "--tail", "-1"],
+    ],
+)
+def test_a_wrong_command_line_ends_with_usage(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+
+    assert ended.value.code == 2
+    assert "usage: headwater" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["get"], ["up", "-f", "FILE"]])
+def test_a_place_that_cannot_be_used_is_named(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "streamapp.yaml"
+    file.write_text(
+        "{apiVersion: headwater.dev/v1alpha1, kind: StreamApp, metadata: {name: a},"
+        " spec: {topology: {module: 'a:b'}, kafka: {bootstrapServers: '127.0.0.1:1'}}}"
+    )
+    arguments = [str(file) if word == "FILE" else word for word in command]
+
+    code = main([*arguments, "--home", str(file)])
+
+    assert code == EnvironmentProblemError.exit_code
+    said = capsys.readouterr().err
+    assert said.startswith("error: cannot use ")
+    assert str(file) in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "out", "err"),
+    [
+        ("import no_such_module", 2, "", "warning: commands of greeter:register are not available"),
+        (
+            (
+                "def register(subparsers):\n"
+                "    greet = subparsers.add_parser('greet')\n"
+                "    greet.set_defaults(run=lambda args: print('hello') or 7)\n"
+            ),
+            7,
+            "hello\n",
+            "",
+        ),
+    ],
+    ids=["broken", "working"],
+)
+def test_another_package_can_add_commands_but_not_take_ours_away(
+    tmp_path: Path, module: str, code: int, out: str, err: str
+) -> None:
+    (tmp_path / "greeter.py").write_text(module)
+    info = tmp_path / "greeter-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: greeter\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[headwater.commands]\ngreeter = greeter:register\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "headwater.cli.main", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    greeted = run("greet")
+
+    assert (greeted.returncode, greeted.stdout) == (code, out)
+    assert greeted.stderr.startswith(err)
+    assert run("kafka", "status", "--data", str(tmp_path)).returncode == 1

@@ -1,0 +1,201 @@
+"""What the Dockerfiles promise, as far as it can be seen without building them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.model import podcontract
+from headwater_operator.manifests.settings import Installation
+
+ROOT = Path(__file__).parents[2]
+IMAGES = ("worker", "operator")
+EXAMPLE = ROOT / "examples" / "word_count" / "Dockerfile"
+
+# Imports some modules and runs one in a process where other packages cannot be imported.
+_WITHOUT = """
+import runpy, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in hidden or name in hidden:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+hidden = sys.argv[1].split(",")
+sys.meta_path.insert(0, Finder())
+for name in sys.argv[2].split(","):
+    __import__(name)
+sys.argv = sys.argv[3:]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+def instructions(text: str) -> list[tuple[str, str]]:
+    """Instructions with their arguments, lines that go on joined."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    joined = "\n".join(lines).replace("\\\n", " ").splitlines()
+    return [(line.split()[0], line.split(maxsplit=1)[1]) for line in joined]
+
+
+def dockerfile(image: str) -> list[tuple[str, str]]:
+    return instructions((ROOT / f"Dockerfile.{image}").read_text())
+
+
+def last_stage(image: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, arguments in dockerfile(image):
+        if name == "FROM":
+            found = {}
+        found.setdefault(name, []).append(arguments)
+    return found
+
+
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return found
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[=<>\[]", each)[0].lower() for each in requirements}
+
+
+def needed(image: str) -> set[str]:
+    """What the image installs: the very code of its Dockerfile says it."""
+    [code] = re.findall(r'python3 -c "(.*?)" > needed', str(dockerfile(image)), re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", code.replace("\\\\n", "\\n").replace("\\'", "'")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return names(done.stdout.split())
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_an_image_runs_as_a_number_and_hears_sigterm(image: str) -> None:
+    last = last_stage(image)
+
+    assert last["USER"] == [f"{Installation().user_id}:{Installation().user_id}"]
+    # A shell in between would be told to end, and not its child.
+    assert all(json.loads(each) for each in last["ENTRYPOINT"] + last.get("CMD", []))
+    # The number has no name in the image, and kopf asks for one: without it, its watches end.
+    assert "USER=headwater" in last["ENV"]
+    assert last["EXPOSE"] == [str(podcontract.HTTP_PORT)]
+
+
+def test_the_worker_image_starts_what_a_pod_starts() -> None:
+    last = last_stage("worker")
+
+    started = [*json.loads(last["ENTRYPOINT"][0]), *json.loads(last["CMD"][0])]
+
+    assert tuple(started) == podcontract.COMMAND
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_every_stage_begins_at_the_base_that_was_asked_for(image: str) -> None:
+    found = dockerfile(image)
+
+    assert found[0] == ("ARG", "BASE=python:3.13-slim")
+    assert {arguments.split()[0] for name, arguments in found if name == "FROM"} == {"${BASE}"}
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_packages_are_a_layer_that_a_change_of_code_leaves_alone(image: str) -> None:
+    found = dockerfile(image)
+    installed = next(i for i, (_, said) in enumerate(found) if "needed.txt" in said)
+    copied = [arguments for name, arguments in found[:installed] if name == "COPY"]
+
+    assert copied == ["pyproject.toml /build/"]
+    assert [said for said in last_stage(image)["COPY"] if "--from" not in said] == []
+    assert all("--no-cache-dir" in said for _, said in found if "pip install" in said)
+
+
+def test_the_worker_image_has_nothing_of_the_operators() -> None:
+    extra = names(project()["optional-dependencies"]["worker"])
+
+    assert needed("worker") == names(project()["dependencies"]) | extra
+    assert needed("worker") & {"kopf", "kubernetes"} == set()
+
+
+def test_the_operator_image_has_nothing_of_the_workers() -> None:
+    assert needed("operator") == names(project()["optional-dependencies"]["operator"])
+    assert needed("operator") & {"confluent-kafka", "rocksdict", "cloudpickle", "psutil"} == set()
+
+
+@pytest.mark.parametrize(
+    ("image", "command"),
+    [
+        (
+            "worker",
+            ["headwater.service.worker,headwater.native.process", "headwater.cli.main", "worker"],
+        ),
+        ("operator", ["headwater_operator.handlers.process", "headwater_operator"]),
+    ],
+    ids=IMAGES,
+)
+def test_a_program_starts_with_no_more_than_its_image_has(image: str, command: list[str]) -> None:
+    extras = project()["optional-dependencies"]
+    groups = [project()["dependencies"], *(extras[name] for name in extras if name != "dev")]
+    pinned = {name for group in groups for name in names(group)}
+    others = pinned - needed(image) - {"headwater"}
+    hidden = [
+        module
+        for module, of in packages_distributions().items()
+        if {name.lower() for name in of} & others
+    ]
+
+    # Taken out of the operator's image.
+    hidden.append("kubernetes.aio")
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT, ",".join(hidden), *command, "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert {"worker": "confluent_kafka", "operator": "kopf"}[image] not in hidden
+    assert {"worker": "kopf", "operator": "confluent_kafka"}[image] in hidden
+    assert done.returncode == 0, done.stderr
+    assert "--log-level" in done.stdout
+
+
+def test_versions_of_the_operators_packages_are_pinned_once() -> None:
+    pins: dict[str, set[str]] = {}
+    for group in [project()["dependencies"], *project()["optional-dependencies"].values()]:
+        for each in group:
+            if "==" in each:
+                pins.setdefault(each.partition("==")[0], set()).add(each)
+
+    assert [each for each in pins.values() if len(each) > 1] == []
+
+
+def test_a_builder_is_given_sources_only() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+
+    assert "*" in lines
+    sent = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    copied = {
+        source.split("/")[0]
+        for text in [dockerfile(image) for image in IMAGES] + [instructions(EXAMPLE.read_text())]
+        for name, arguments in text
+        if name == "COPY" and "--from" not in arguments
+        for source in arguments.split()[:-1]
+    }
+    assert copied == sent
+
+
+def test_the_image_of_the_example_is_the_workers_and_its_module() -> None:
+    found = instructions(EXAMPLE.read_text())
+
+    assert found[0] == ("ARG", f"WORKER=headwater-worker:{project()['version']}")
+    assert found[1] == ("FROM", "${WORKER}")
+    assert found[2:] == [("COPY", "examples/word_count /app/examples/word_count")]
+    assert "PYTHONPATH=/app" in last_stage("worker")["ENV"][0]

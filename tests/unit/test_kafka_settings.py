@@ -1,0 +1,168 @@
+"""Settings in Kafka's words reach the clients in librdkafka's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headwater.config import StreamsConfig
+from headwater.errors import ConfigError
+from headwater.kafka.errors import Connection
+from headwater.kafka.settings import (
+    admin_settings,
+    batch_records,
+    consumer_settings,
+    offset_reset,
+    producer_settings,
+)
+
+
+def config(**given: object) -> StreamsConfig:
+    return StreamsConfig.parse(
+        {"application.id": "app", "bootstrap.servers": "localhost:9092", **given}
+    )
+
+
+def connection() -> Connection:
+    return Connection("localhost:9092")
+
+
+def of_consumer(given: dict[str, object], role: str = "main") -> dict[str, Any]:
+    return consumer_settings(config(**given), connection(), client_id="c", role=role)
+
+
+def of_producer(given: dict[str, object], transactional_id: str | None = None) -> dict[str, Any]:
+    return producer_settings(
+        config(**given), connection(), client_id="p", transactional_id=transactional_id
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "translated"),
+    [
+        ({"consumer.fetch.max.wait.ms": 7}, {"fetch.wait.max.ms": 7}),
+        ({"max.partition.fetch.bytes": 9}, {"fetch.message.max.bytes": 9}),
+        ({"consumer.max.poll.records": 10}, {}),
+        ({"request.timeout.ms": 1}, {}),
+        ({"receive.buffer.bytes": 5}, {"socket.receive.buffer.bytes": 5}),
+    ],
+    ids=lambda value: next(iter(value), "nothing"),
+)
+def test_consumer_settings_are_translated(
+    given: dict[str, object], translated: dict[str, object]
+) -> None:
+    plain = of_consumer({})
+    found = of_consumer(given)
+
+    differing = {name: value for name, value in found.items() if plain.get(name) != value}
+    differing.pop("error_cb")
+    assert differing == translated
+
+
+def test_the_more_specific_prefix_wins() -> None:
+    given: dict[str, object] = {
+        "fetch.min.bytes": 1,
+        "consumer.fetch.min.bytes": 2,
+        "main.consumer.fetch.min.bytes": 3,
+    }
+
+    assert of_consumer(given)["fetch.min.bytes"] == 3
+    assert of_consumer(given, role="restore")["fetch.min.bytes"] == 2
+
+
+def test_buffer_memory_is_given_in_kilobytes_to_the_client() -> None:
+    assert (
+        of_producer({"producer.buffer.memory": 10_485_760})["queue.buffering.max.kbytes"] == 10_240
+    )
+
+
+def test_security_reaches_every_client() -> None:
+    given: dict[str, object] = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": 'org.apache...PlainLoginModule required username="u" password="p;w";',
+        "ssl.truststore.location": "/etc/ca.pem",
+    }
+    expected = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "u",
+        "sasl.password": "p;w",
+        "ssl.ca.location": "/etc/ca.pem",
+    }
+
+    for settings in (
+        of_consumer(given),
+        of_consumer(given, role="restore"),
+        of_producer(given),
+        admin_settings(config(**given), connection(), client_id="a"),
+    ):
+        assert expected.items() <= settings.items()
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"ssl.truststore.location": "/etc/trust.jks"}, "ssl.ca.location"),
+        ({"sasl.jaas.config": "KerberosLoginModule required;"}, "sasl.username"),
+    ],
+    ids=["a Java trust store", "another login module"],
+)
+def test_what_only_java_understands_is_refused_with_the_alternative(
+    given: dict[str, object], named: str
+) -> None:
+    with pytest.raises(ConfigError, match=named):
+        of_consumer(given)
+
+
+def test_committed_records_only_are_read_under_exactly_once_and_in_a_restore() -> None:
+    once: dict[str, object] = {"processing.guarantee": "exactly_once_v2"}
+
+    assert of_consumer({})["isolation.level"] == "read_uncommitted"
+    assert of_consumer(once)["isolation.level"] == "read_committed"
+    assert of_consumer({}, role="restore")["isolation.level"] == "read_committed"
+
+
+def test_the_transaction_times_out_after_ten_seconds_unless_said_otherwise() -> None:
+    assert of_producer({}, "id")["transaction.timeout.ms"] == 10_000
+    assert of_producer({"transaction.timeout.ms": 5}, "id")["transaction.timeout.ms"] == 5
+    assert "transactional.id" not in of_producer({})
+
+
+def test_the_batch_and_the_reset_policy_are_checked() -> None:
+    assert batch_records(config()) == 2_000
+    assert batch_records(config(**{"max.poll.records": "50"})) == 50
+    assert offset_reset(config()) == "earliest"
+    assert offset_reset(config(**{"consumer.auto.offset.reset": "latest"})) == "latest"
+    with pytest.raises(ConfigError, match=r"max\.poll\.records"):
+        batch_records(config(**{"max.poll.records": 0}))
+    with pytest.raises(ConfigError, match=r"auto\.offset\.reset"):
+        offset_reset(config(**{"auto.offset.reset": "sometimes"}))
+
+
+def test_an_outage_is_known_from_the_clients_events_until_a_broker_answers() -> None:
+    from confluent_kafka import KafkaError
+
+    now = [10.0]
+    found = Connection("b:9092", clock=lambda: now[0])
+    assert found.lost_for_s == 0
+
+    found.on_error(KafkaError(KafkaError._TRANSPORT, "b:9092: Connect failed: refused"))
+    assert found.lost_for_s == 0
+    found.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    now[0] = 13.0
+    assert found.lost_for_s == 3
+    assert "Connect failed" in str(found.problem("committing"))
+
+    found.answered()
+    assert found.lost_for_s == 0
+
+
+def test_a_refusal_explains_why_nobody_answers() -> None:
+    from confluent_kafka import KafkaError
+
+    found = Connection("b:9092")
+    found.on_error(KafkaError(KafkaError._AUTHENTICATION, "invalid credentials"))
+
+    assert type(found.problem("connecting")).__name__ == "KafkaAuthError"

@@ -1,0 +1,69 @@
+"""What we have added to pytest: seeds from a base, a number and a share; no skipping in CI."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.conftest import how_many
+from tests.support.examples import FEWEST, examples
+
+_TESTS = """
+import pytest
+from pathlib import Path
+
+@pytest.mark.seeded(10)
+def test_writes(seed, pytestconfig):
+    with Path(__file__).with_name("seeds").open("a") as file:
+        file.write(seed + "\\n")
+
+def test_lazy():
+    pytest.skip("no time")
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "share", "number"),
+    [(None, 1.0, 10), (2, 1.0, 2), (None, 0.3, 3), (None, 0.001, 1), (2, 0.3, 2)],
+    ids=["its-own", "so-many", "a-share", "never-none", "so-many-whatever-the-share"],
+)
+def test_a_seeded_test_runs_as_often_as_asked(asked: int | None, share: float, number: int) -> None:
+    assert how_many(10, asked, share) == number
+
+
+@pytest.mark.parametrize("number", [1, FEWEST, 10 * FEWEST, 100 * FEWEST])
+def test_a_property_is_tried_with_a_share_of_its_examples_but_not_too_few(
+    number: int, pytestconfig: pytest.Config
+) -> None:
+    share: float = pytestconfig.getoption("--share")
+
+    assert examples(number) == max(min(number, FEWEST), round(share * number))
+
+
+@pytest.mark.parametrize(("required", "code"), [("", 0), ("1", 1)])
+def test_seeds_derive_from_the_base_and_a_skipped_test_fails_where_everything_is_required(
+    tmp_path: Path, required: str, code: int
+) -> None:
+    (tmp_path / "test_both.py").write_text(_TESTS)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", str(tmp_path)]
+
+    ran = subprocess.run(
+        [
+            *command,
+            *("--rootdir", str(tmp_path), "-c", "/dev/null"),
+            *("--seed-base", "base", "--share", "0.3"),
+        ],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "HEADWATER_REQUIRE_ALL": required},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert "no time" in ran.stdout or code == 0
+    seeds = set((tmp_path / "seeds").read_text().split())
+    assert seeds == {f"base:{number}" for number in range(3)}

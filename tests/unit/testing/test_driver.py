@@ -1,0 +1,140 @@
+"""TopologyTestDriver: pipe records in, read results, look into stores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from examples.word_count.app import build
+
+from headwater import Serdes, StreamsBuilder
+from headwater.errors import ConfigError, ProcessingError
+from headwater.testing import TopicRecord, TopologyTestDriver
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STRINGS = {"default_key_serde": "string", "default_value_serde": "string"}
+
+
+def upper(builder: StreamsBuilder) -> None:
+    builder.stream("in").map_values(str.upper).to("out")
+
+
+@pytest.fixture
+def word_count() -> Iterator[TopologyTestDriver]:
+    builder = StreamsBuilder()
+    build(builder)
+    with TopologyTestDriver(builder.build()) as driver:
+        yield driver
+
+
+@pytest.fixture
+def driver() -> Iterator[TopologyTestDriver]:
+    builder = StreamsBuilder()
+    upper(builder)
+    with TopologyTestDriver(builder.build(), STRINGS, start_ms=1_000) as driver:
+        yield driver
+
+
+def test_word_count_counts_words(word_count: TopologyTestDriver) -> None:
+    lines = word_count.create_input_topic("TextLinesTopic", Serdes.string, Serdes.string)
+    counts = word_count.create_output_topic("WordsWithCountsTopic", Serdes.string, Serdes.long)
+
+    lines.pipe_input(None, "Hello Kafka", 5)
+    lines.pipe_input(None, "hello again", 3)
+
+    assert counts.read_records_to_list() == [
+        TopicRecord("hello", 1, 5),
+        TopicRecord("kafka", 1, 5),
+        TopicRecord("hello", 2, 5),
+        TopicRecord("again", 1, 3),
+    ]
+    store = word_count.get_state_store("counts-store")
+    assert list(store.all()) == [("again", (1, 3)), ("hello", (2, 5)), ("kafka", (1, 5))]
+    assert word_count.get_state_store("nothing") is None
+    assert list(word_count.get_all_state_stores()) == ["counts-store"]
+
+
+def test_every_record_written_is_kept_in_order(word_count: TopologyTestDriver) -> None:
+    lines = word_count.create_input_topic("TextLinesTopic", Serdes.string, Serdes.string)
+
+    lines.pipe_input(None, "a b", 1)
+
+    assert [(record.topic, record.key) for record in word_count.history] == [
+        ("test-counts-store-repartition", b"a"),
+        ("test-counts-store-repartition", b"b"),
+        ("WordsWithCountsTopic", b"a"),
+        ("test-counts-store-changelog", b"a"),
+        ("WordsWithCountsTopic", b"b"),
+        ("test-counts-store-changelog", b"b"),
+    ]
+    assert "test-counts-store-changelog" in word_count.produced_topic_names
+
+
+def test_timestamps_come_from_the_record_the_topic_or_the_clock(driver: TopologyTestDriver) -> None:
+    out = driver.create_output_topic("out")
+    driver.create_input_topic("in").pipe_input("k", "a")
+    stepping = driver.create_input_topic("in", start_ms=5, auto_advance_ms=10)
+    stepping.pipe_key_value_list([("k", "b"), ("k", "c")])
+    stepping.advance_time(100)
+    stepping.pipe_value_list(["d"])
+    stepping.pipe_input("k", "e", 7, [("h", b"1")])
+
+    records = out.read_records_to_list()
+
+    assert [record.timestamp for record in records] == [1_000, 5, 15, 125, 7]
+    assert records[-1].headers == [("h", b"1")]
+    assert out.is_empty()
+
+
+def test_outputs_are_read_once_in_many_shapes(driver: TopologyTestDriver) -> None:
+    lines = driver.create_input_topic("in")
+    out = driver.create_output_topic("out")
+    lines.pipe_record_list([TopicRecord("k", letter, 0) for letter in "abcdefg"])
+
+    assert out.queue_size() == 7
+    assert out.read_value() == "A"
+    assert out.read_key_value() == ("k", "B")
+    assert out.read_record() == TopicRecord("k", "C", 0)
+    lines.pipe_input("j", "x")
+    assert out.read_key_values_to_map() == {"k": "G", "j": "X"}
+    lines.pipe_input(None, "y")
+    with pytest.raises(ValueError, match="without a key"):
+        out.read_key_values_to_map()
+    with pytest.raises(LookupError, match="nothing left to read from topic out"):
+        out.read_value()
+
+
+def test_a_topic_that_is_not_read_is_refused(driver: TopologyTestDriver) -> None:
+    with pytest.raises(ValueError, match="does not read topic 'out'; it reads in"):
+        driver.create_input_topic("out").pipe_input("k", "v")
+
+
+def test_serdes_are_needed_from_somewhere(word_count: TopologyTestDriver) -> None:
+    with pytest.raises(ConfigError, match=r"default\.key\.serde"):
+        word_count.create_input_topic("TextLinesTopic")
+
+
+def test_time_does_not_go_back(driver: TopologyTestDriver) -> None:
+    with pytest.raises(ValueError, match="only moves forward"):
+        driver.advance_wall_clock_time(-1)
+    with pytest.raises(ValueError, match="only moves forward"):
+        driver.create_input_topic("in").advance_time(-1)
+
+
+def test_what_is_written_to_a_topic_that_is_read_comes_back() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in")
+    stream.filter(lambda _, value: len(value) < 3).map_values(lambda v: v + "!").to("in")
+    stream.to("out")
+
+    with TopologyTestDriver(builder.build(), STRINGS) as driver:
+        driver.create_input_topic("in").pipe_input("k", "a")
+
+        assert driver.create_output_topic("out").read_values_to_list() == ["a", "a!", "a!!"]
+
+
+def test_an_error_reaches_the_test_with_its_place(driver: TopologyTestDriver) -> None:
+    with pytest.raises(ProcessingError, match="node KSTREAM-MAPVALUES-0000000001, topic in"):
+        driver.create_input_topic("in").pipe_input("k", None)

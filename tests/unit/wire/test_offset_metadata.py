@@ -1,0 +1,52 @@
+"""Offset metadata is byte for byte Kafka Streams'."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.wire.offset_metadata import OffsetMetadata, decode, encode
+
+LONGS = st.integers(-(2**63), 2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "data"),
+    [
+        (OffsetMetadata(partition_time=-1), "02" + "ff" * 8),
+        (OffsetMetadata(partition_time=258), "02" + "0000000000000102"),
+        (
+            OffsetMetadata(partition_time=1, processor={"ab": 3}),
+            "02" + "0000000000000001" + "00000001" + "00000002" + "6162" + "0000000000000003",
+        ),
+    ],
+    ids=["unknown time", "a time", "with processor metadata"],
+)
+def test_the_layout_is_kafkas(metadata: OffsetMetadata, data: str) -> None:
+    assert base64.b64decode(encode(metadata)).hex() == data
+    assert decode(encode(metadata)) == metadata
+
+
+def test_the_first_version_is_read() -> None:
+    text = base64.b64encode(bytes.fromhex("01" + "0000000000000102")).decode()
+
+    assert decode(text) == OffsetMetadata(partition_time=258)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [None, "", "not base64!", "AA==", base64.b64encode(b"\x03" + bytes(8)).decode(), "é"],
+    ids=["none", "empty", "no base64", "short", "a newer version", "not ASCII"],
+)
+def test_what_cannot_be_read_gives_unknown_times(text: str | None) -> None:
+    assert decode(text) == OffsetMetadata()
+
+
+@given(LONGS, st.dictionaries(st.text(), LONGS, max_size=4))
+def test_everything_written_is_read_back(time: int, processor: dict[str, int]) -> None:
+    metadata = OffsetMetadata(partition_time=time, processor=processor)
+
+    assert decode(encode(metadata)) == metadata

@@ -1,0 +1,250 @@
+"""``headwater kafka``: start, stop and look at the private Apache Kafka."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from headwater.errors import LocalKafkaError, UserError
+from headwater.local import jar_sets, jars
+from headwater.local.broker import LOCK_FILE, KafkaBroker, read_state
+from headwater.local.filelock import is_held, read_holder
+from headwater.local.java import find_java
+from headwater.local.paths import data_home
+
+_POLL_S = 0.1
+_DETACHED_START_S = 1200.0
+_STOP_S = 30.0
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``kafka`` and its sub-commands."""
+    kafka = subparsers.add_parser("kafka", help="the private Apache Kafka of this machine")
+    commands = kafka.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    start = commands.add_parser("start", help="start a broker; stays in the foreground")
+    _add_place(start)
+    start.add_argument(
+        "--port", type=_port, metavar="N", help="port on 127.0.0.1 (default: a free one)"
+    )
+    start.add_argument(
+        "--advertise", metavar="HOST", help="add a plaintext listener that others reach as HOST"
+    )
+    start.add_argument(
+        "--sasl-ssl",
+        action="store_true",
+        help="add a SASL_SSL listener; user and password from HEADWATER_KAFKA_USER and "
+        "HEADWATER_KAFKA_PASSWORD, else 'headwater' and one made up, kept in the data directory",
+    )
+    start.add_argument("--detach", action="store_true", help="return as soon as the broker answers")
+    start.add_argument(
+        "--json", action="store_true", help="describe the running broker as one JSON line"
+    )
+    start.add_argument(
+        "--until-eof",
+        action="store_true",
+        help="stop when standard input ends, so that a parent owns the broker",
+    )
+    start.set_defaults(run=run_start)
+
+    stop = commands.add_parser("stop", help="stop the broker")
+    _add_place(stop)
+    stop.set_defaults(run=run_stop)
+
+    status = commands.add_parser("status", help="say whether a broker runs, and where")
+    _add_place(status)
+    status.add_argument("--json", action="store_true", help="one JSON line per running broker")
+    status.set_defaults(run=run_status)
+
+    fetch = commands.add_parser(
+        "fetch", help="fetch the jars, so that the next start needs no network"
+    )
+    fetch.add_argument("--all", action="store_true", help="also what the tests and benchmarks need")
+    fetch.set_defaults(run=run_fetch)
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: expected 1 to 65535")
+    return int(text)
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument(
+        "--data", type=Path, metavar="DIR", help="data directory (default: kafka in the data home)"
+    )
+    place.add_argument(
+        "--ephemeral", action="store_true", help="the broker whose data is deleted when it stops"
+    )
+
+
+def _chosen_directory(args: argparse.Namespace) -> Path:
+    if args.data is not None:
+        return Path(args.data).absolute()
+    return data_home() / ("kafka-ephemeral" if args.ephemeral else "kafka")
+
+
+def _directories(args: argparse.Namespace) -> list[Path]:
+    """The directory that the arguments name, or both default ones if they name none."""
+    if args.data is not None or args.ephemeral:
+        return [_chosen_directory(args)]
+    return [data_home() / "kafka", data_home() / "kafka-ephemeral"]
+
+
+def run_start(args: argparse.Namespace) -> int:
+    """Start a broker and keep it until a signal, or leave it running detached."""
+    if args.detach and args.until_eof:
+        raise UserError("--detach and --until-eof contradict each other: give one of them")
+    directory = _chosen_directory(args)
+    return _start_detached(args, directory) if args.detach else _start_here(args, directory)
+
+
+def _start_here(args: argparse.Namespace, directory: Path) -> int:
+    broker = KafkaBroker(
+        directory,
+        is_ephemeral=args.ephemeral,
+        port=args.port,
+        advertise=args.advertise,
+        sasl_users=_users(directory) if args.sasl_ssl else None,
+    )
+    asked_to_stop: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _: _stop_once(received, asked_to_stop))
+    with broker:
+        _announce(directory, as_json=args.json)
+        while not asked_to_stop:
+            if not broker.is_running():
+                raise LocalKafkaError(
+                    f"the private Kafka ended by itself; its log {broker.log_file} "
+                    f"ends with:\n{broker.log_tail()}"
+                )
+            if args.until_eof and _stdin_ended():
+                break
+            time.sleep(_POLL_S)
+    return 0
+
+
+def _stop_once(number: int, asked_to_stop: list[int]) -> None:
+    """Note a signal; while the broker is still starting, end at once (the guard clears up)."""
+    asked_to_stop.append(number)
+    if len(asked_to_stop) > 1:
+        raise KeyboardInterrupt
+
+
+def _stdin_ended() -> bool:
+    readable, _, _ = select.select([sys.stdin.fileno()], [], [], 0)
+    return bool(readable) and not os.read(sys.stdin.fileno(), 4096)
+
+
+def _users(directory: Path) -> dict[str, str]:
+    user = os.environ.get("HEADWATER_KAFKA_USER", "headwater")
+    if password := os.environ.get("HEADWATER_KAFKA_PASSWORD"):
+        return {user: password}
+    file = directory / "password"
+    if not file.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(secrets.token_urlsafe(18))
+    return {user: file.read_text()}
+
+
+def _start_detached(args: argparse.Namespace, directory: Path) -> int:
+    jars.class_path(jar_sets.KAFKA)  # the progress bar belongs on this terminal
+    directory.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "headwater.cli.main", "kafka", "start"]
+    command += ["--ephemeral"] if args.ephemeral else ["--data", str(directory)]
+    command += ["--port", str(args.port)] if args.port is not None else []
+    command += ["--advertise", args.advertise] if args.advertise is not None else []
+    command += ["--sasl-ssl"] if args.sasl_ssl else []
+    owner_log = directory / "owner.log"
+    with owner_log.open("wb") as log:
+        owner = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    deadline = time.monotonic() + _DETACHED_START_S
+    while (state := read_state(directory)) is None or state["owner_pid"] != owner.pid:
+        if owner.poll() is not None:
+            said = owner_log.read_text(errors="replace").rpartition("error: ")[2].strip()
+            raise LocalKafkaError(
+                said or f"the broker's owner ended with status {owner.returncode}"
+            )
+        if time.monotonic() > deadline:
+            owner.terminate()
+            raise LocalKafkaError(f"the private Kafka did not start; see {owner_log}")
+        time.sleep(_POLL_S)
+    owner.returncode = 0  # it lives on: nobody here waits for it
+    _announce(directory, as_json=args.json)
+    return 0
+
+
+def _announce(directory: Path, *, as_json: bool) -> None:
+    state = read_state(directory)
+    assert state is not None, "the broker runs but has not said so"
+    if as_json:
+        print(json.dumps(state), flush=True)
+        return
+    print(f"Apache Kafka {state['kafka_version']} runs: {state['bootstrap_servers']}")
+    if state["advertised_servers"]:
+        print(f"  for others: {state['advertised_servers']}")
+    if state["secure_servers"]:
+        print(f"  SASL_SSL:   {state['secure_servers']} (trust {state['ca_certificate']})")
+    print(f"  data:       {state['data_dir']}", flush=True)
+
+
+def run_stop(args: argparse.Namespace) -> int:
+    """Stop the brokers in the chosen directories."""
+    stopped = 0
+    for directory in _directories(args):
+        lock = directory / LOCK_FILE
+        holder = read_holder(lock)
+        if not is_held(lock) or holder is None:
+            continue
+        try:
+            os.kill(holder, signal.SIGTERM)
+        except ProcessLookupError:
+            pass  # the owner is dead already, and its guard is killing the broker
+        except PermissionError as error:
+            raise LocalKafkaError(
+                f"the private Kafka in {directory} belongs to process {holder} of another user"
+            ) from error
+        deadline = time.monotonic() + _STOP_S
+        while is_held(lock):
+            if time.monotonic() > deadline:
+                raise LocalKafkaError(
+                    f"the private Kafka in {directory} did not stop within {_STOP_S:.0f} s; "
+                    f"end its owner, process {holder}"
+                )
+            time.sleep(_POLL_S)
+        print(f"stopped the private Kafka in {directory}")
+        stopped += 1
+    if not stopped:
+        print("no private Kafka runs in " + " or ".join(map(str, _directories(args))))
+    return 0
+
+
+def run_status(args: argparse.Namespace) -> int:
+    """Describe the running brokers; the exit code is 1 if there is none."""
+    running = [place for place in _directories(args) if read_state(place) is not None]
+    for directory in running:
+        _announce(directory, as_json=args.json)
+    if not running and not args.json:
+        print("no private Kafka runs in " + " or ".join(map(str, _directories(args))))
+    return 0 if running else 1
+
+
+def run_fetch(args: argparse.Namespace) -> int:
+    """Fill the cache."""
+    names = sorted(jar_sets.ROOTS) if args.all else [jar_sets.KAFKA]
+    paths = jars.class_path(*names)
+    print(f"{len(paths)} jars of {', '.join(names)} are in {jars.store()}; Java is {find_java()}")
+    return 0

@@ -1,0 +1,93 @@
+"""The command ``headwater``: finds the sub-commands, runs one, turns our errors into exit codes.
+
+A sub-command is a function ``register(subparsers)`` that adds a parser and sets its default ``run``
+to a function that takes the parsed arguments and returns the exit code. Ours are listed in
+``BUILTIN``; other packages offer theirs through the entry-point group ``headwater.commands``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import EnvironmentProblemError, HeadwaterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    # Python's documentation offers no public name for what add_subparsers() returns.
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001
+    Register = Callable[[Subparsers], None]
+
+# Modules named here import nothing heavy at the top: `headwater --help` imports them all.
+BUILTIN = (
+    "headwater.cli.describe:register",
+    "headwater.cli.kafka:register",
+    "headwater.cli.worker:register",
+)
+ENTRY_POINT_GROUP = "headwater.commands"
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        parsed = build_parser().parse_args(arguments)
+        run: Callable[[Any], int] = parsed.run
+        return run(parsed)
+    except HeadwaterError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Who read our output has had enough (`headwater get | head`); nothing is left to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except OSError as error:
+        if error.filename is None:
+            raise
+        sys.stderr.write(
+            f"error: cannot use {error.filename}: {error.strerror}; check that it is what the "
+            "command needs and that you may use it, or name another place\n"
+        )
+        return EnvironmentProblemError.exit_code
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with every sub-command that can be loaded."""
+    parser = argparse.ArgumentParser(
+        prog="headwater", description="Kafka Streams applications in Python, on Kubernetes"
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"headwater {metadata.version('headwater')}"
+    )
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for target in BUILTIN:
+        module, _, function = target.partition(":")
+        getattr(importlib.import_module(module), function)(subparsers)
+    for entry_point in metadata.entry_points(group=ENTRY_POINT_GROUP):
+        _register_plugin(entry_point, subparsers)
+    return parser
+
+
+def _register_plugin(
+    entry_point: metadata.EntryPoint,
+    subparsers: Subparsers,
+) -> None:
+    try:
+        register: Register = entry_point.load()
+    except ImportError as error:
+        # A broken plug-in must not take the other commands away.
+        sys.stderr.write(f"warning: commands of {entry_point.value} are not available: {error}\n")
+        return
+    register(subparsers)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,469 @@
+"""Kafka Streams' configuration as one frozen value, parsed and checked once. Touches no device.
+
+Options are Kafka's, written with dots (``commit.interval.ms``) or in snake_case. Settings of the
+clients carry Kafka's prefixes; the more specific one wins: ``main.consumer.`` over ``consumer.``
+over a bare client setting.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from headwater.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Reference: TypeAlias = Any
+"""A built-in name, ``"module:attribute"``, or the object itself; resolved where it is used."""
+
+_AFTER_GUARANTEE: Final = -1
+"""Stands for the default that depends on the processing guarantee."""
+
+
+class ProcessingGuarantee(StrEnum):
+    """What a crash may cost (``processing.guarantee``)."""
+
+    AT_LEAST_ONCE = "at_least_once"
+    EXACTLY_ONCE_V2 = "exactly_once_v2"
+
+
+def _refuse(name: str, value: object, expected: str) -> ConfigError:
+    return ConfigError(f"{name}: {value!r} is not allowed; expected {expected}")
+
+
+def _whole(minimum: int, maximum: int = 2**63 - 1) -> Callable[[str, object], int]:
+    expected = f"a whole number, at least {minimum}"
+    if maximum < 2**63 - 1:
+        expected += f" and at most {maximum}"
+
+    def parse(name: str, value: object) -> int:
+        if isinstance(value, str):
+            try:
+                value = int(value)
+            except ValueError:
+                raise _refuse(name, value, expected) from None
+        if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
+            raise _refuse(name, value, expected)
+        return value
+
+    return parse
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise _refuse(name, value, "a text that is not empty")
+    return value.strip()
+
+
+def _application_id(name: str, value: object) -> str:
+    text = _text(name, value)
+    if len(text) > 249 or not all(c.isascii() and (c.isalnum() or c in "._-") for c in text):
+        expected = "letters, digits, '.', '_' and '-' (it becomes part of topic names)"
+        raise _refuse(name, value, expected)
+    return text
+
+
+def _addresses(name: str, value: object) -> str:
+    text = ",".join(value) if isinstance(value, list | tuple) else _text(name, value)
+    for address in text.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise _refuse(name, value, "host:port, several joined by commas")
+    return ",".join(address.strip() for address in text.split(","))
+
+
+def _optional_text(name: str, value: object) -> str | None:
+    return None if value is None else _text(name, value)
+
+
+def _guarantee(name: str, value: object) -> ProcessingGuarantee:
+    try:
+        return ProcessingGuarantee(str(value))
+    except ValueError:
+        raise _refuse(name, value, " or ".join(ProcessingGuarantee)) from None
+
+
+def _reference(
+    *built_in: str, java: Mapping[str, str] | None = None
+) -> Callable[[str, object], Reference]:
+    """Accept a built-in name, Kafka's class name for it, ``module:attribute`` or an object."""
+    java = java or {}
+
+    def parse(name: str, value: object) -> Reference:
+        if not isinstance(value, str):
+            return value
+        text = value.strip()
+        by_class = java.get(text.replace("$", ".").rpartition(".")[2])
+        if by_class is not None:
+            return by_class
+        module, _, attribute = text.partition(":")
+        if text in built_in or (module and attribute):
+            return text
+        near = difflib.get_close_matches(text, built_in, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise _refuse(name, value, f'one of {", ".join(built_in)}, or "module:attribute"{hint}')
+
+    return parse
+
+
+SERDE_NAMES: Final = ("bytes", "string", "integer", "long", "double", "json")
+"""The built-in serdes; ``headwater.serde`` lies above us, so a test keeps the two lists equal."""
+
+_SERDE_CLASSES: Final = {
+    "StringSerde": "string",
+    "LongSerde": "long",
+    "IntegerSerde": "integer",
+    "DoubleSerde": "double",
+    "ByteArraySerde": "bytes",
+    "BytesSerde": "bytes",
+}
+_LOG_AND = ("log-and-fail", "log-and-continue")
+_EXTRACTORS: Final = {
+    "FailOnInvalidTimestamp": "fail-on-invalid",
+    "LogAndSkipOnInvalidTimestamp": "log-and-skip-on-invalid",
+    "UsePartitionTimeOnInvalidTimestamp": "use-partition-time-on-invalid",
+    "WallclockTimestampExtractor": "wallclock",
+}
+
+_serde = _reference(*SERDE_NAMES, java=_SERDE_CLASSES)
+_extractor = _reference(*_EXTRACTORS.values(), java=_EXTRACTORS)
+_deserialization_handler = _reference(
+    *_LOG_AND,
+    java={
+        "LogAndFailExceptionHandler": "log-and-fail",
+        "LogAndContinueExceptionHandler": "log-and-continue",
+    },
+)
+_processing_handler = _reference(
+    *_LOG_AND,
+    java={
+        "LogAndFailProcessingExceptionHandler": "log-and-fail",
+        "LogAndContinueProcessingExceptionHandler": "log-and-continue",
+    },
+)
+_production_handler = _reference("default", java={"DefaultProductionExceptionHandler": "default"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsConfig:
+    """Every option of an application (Kafka's ``StreamsConfig``). Milliseconds and bytes.
+
+    Build it with ``StreamsConfig.parse``; the constructor itself checks nothing but fills in what
+    depends on the processing guarantee.
+    """
+
+    application_id: str
+    bootstrap_servers: str = ""
+    """Empty only where no broker is involved (``TopologyTestDriver``)."""
+    processing_guarantee: ProcessingGuarantee = ProcessingGuarantee.AT_LEAST_ONCE
+    commit_interval_ms: int = _AFTER_GUARANTEE
+    """30,000, and 100 under exactly-once."""
+    statestore_cache_max_bytes: int = 10 * 1024 * 1024
+    """Record caches of the instance, shared evenly by its StreamThreads; 0 turns caching off."""
+    max_uncommitted_bytes: int = 64 * 1024 * 1024
+    """Writes held in memory until the commit; a StreamThread over this commits at once."""
+    num_stream_threads: int = 1
+    state_dir: str = "/tmp/headwater"  # noqa: S108 - as Kafka Streams' default
+    buffered_records_per_partition: int = 10_000
+    """A partition with more is paused. Java's 1,000 would pause after every batch we fetch."""
+    max_task_idle_ms: int = 0
+    """How long to wait for an empty partition without data on the broker; -1 never waits."""
+    poll_ms: int = 100
+    task_timeout_ms: int = 300_000
+    repartition_purge_interval_ms: int = 30_000
+    default_key_serde: Reference = None
+    default_value_serde: Reference = None
+    default_timestamp_extractor: Reference = "fail-on-invalid"
+    deserialization_exception_handler: Reference = "log-and-fail"
+    processing_exception_handler: Reference = "log-and-fail"
+    production_exception_handler: Reference = "default"
+    errors_dead_letter_queue_topic_name: str | None = None
+    """Where the built-in handlers send what could not be handled; ``None`` sends nothing."""
+    client_id: str = ""
+    replication_factor: int = -1
+    """Of internal topics; -1 is the broker's default."""
+    request_timeout_ms: int = 40_000
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    """Prefixed and bare client settings as given, with Kafka's dotted names."""
+    originals: Mapping[str, object] = field(default_factory=dict)
+    """Everything as given, for ``ProcessorContext.app_configs``."""
+
+    def __post_init__(self) -> None:
+        if self.commit_interval_ms == _AFTER_GUARANTEE:
+            object.__setattr__(self, "commit_interval_ms", 100 if self.exactly_once else 30_000)
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether output, changelogs and offsets are committed in one transaction."""
+        return self.processing_guarantee is ProcessingGuarantee.EXACTLY_ONCE_V2
+
+    @classmethod
+    def parse(cls, given: Mapping[str, object]) -> StreamsConfig:
+        """Check ``given`` and fill in the defaults.
+
+        Args:
+            given: options by Kafka's dotted name or in snake_case; texts become numbers.
+
+        Raises:
+            ConfigError: an option is unknown (with the nearest name), has a wrong value, is given
+                twice, or the application id is missing.
+        """
+        options: dict[str, Any] = {}
+        overrides: dict[str, object] = {}
+        for name, value in given.items():
+            if not isinstance(name, str):
+                raise ConfigError(f"option names are texts, not {name!r}")
+            if _is_client_setting(name):
+                overrides[name] = value
+                continue
+            snake = _canonical(name)
+            if snake in options:
+                raise ConfigError(f"{name} is given twice; keep one spelling")
+            options[snake] = _PARSERS[snake](name, value)
+        if "application_id" not in options:
+            raise ConfigError(
+                "application.id is missing: it names the consumer group and the internal topics"
+            )
+        config = cls(
+            **options,
+            overrides=overrides,
+            originals=dict(given),
+        )
+        _check_overrides(config)
+        return config
+
+    def consumer_overrides(self, role: str = "main") -> dict[str, object]:
+        """Return the consumer settings for ``role``: ``main``, ``restore`` or ``global``."""
+        return self._client(_CONSUMER | _COMMON, "consumer.", f"{role}.consumer.")
+
+    def producer_overrides(self) -> dict[str, object]:
+        """Return the producer settings."""
+        return self._client(_PRODUCER | _COMMON, "producer.")
+
+    def admin_overrides(self) -> dict[str, object]:
+        """Return the admin client's settings."""
+        return self._client(_COMMON, "admin.")
+
+    def topic_overrides(self) -> dict[str, object]:
+        """Return the settings of internal topics, without the prefix."""
+        return self._client(frozenset(), "topic.")
+
+    def _client(self, bare: frozenset[str], *prefixes: str) -> dict[str, object]:
+        # Without bare names it is about topics, to which a client's security means nothing.
+        families = _COMMON_FAMILIES if bare else ()
+        settings = {
+            name: value
+            for name, value in self.overrides.items()
+            if name in bare or name.startswith(families)
+        }
+        for prefix in prefixes:
+            settings |= {
+                name.removeprefix(prefix): value
+                for name, value in self.overrides.items()
+                if name.startswith(prefix)
+            }
+        return settings
+
+
+_PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
+    "application_id": _application_id,
+    "bootstrap_servers": _addresses,
+    "processing_guarantee": _guarantee,
+    "commit_interval_ms": _whole(0),
+    "statestore_cache_max_bytes": _whole(0),
+    "max_uncommitted_bytes": _whole(0),
+    "num_stream_threads": _whole(1, 512),
+    "state_dir": _text,
+    "buffered_records_per_partition": _whole(1),
+    "max_task_idle_ms": _whole(-1),
+    "poll_ms": _whole(0),
+    "task_timeout_ms": _whole(0),
+    "repartition_purge_interval_ms": _whole(0),
+    "default_key_serde": _serde,
+    "default_value_serde": _serde,
+    "default_timestamp_extractor": _extractor,
+    "deserialization_exception_handler": _deserialization_handler,
+    "processing_exception_handler": _processing_handler,
+    "production_exception_handler": _production_handler,
+    "errors_dead_letter_queue_topic_name": _optional_text,
+    "client_id": _text,
+    "replication_factor": _whole(-1, 2**15 - 1),
+    "request_timeout_ms": _whole(0),
+}
+"""How each option is checked; every field of ``StreamsConfig`` but the last two has one."""
+
+PREFIXES: Final = (
+    "main.consumer.",
+    "restore.consumer.",
+    "global.consumer.",
+    "consumer.",
+    "producer.",
+    "admin.",
+    "topic.",
+)
+
+_COMMON: Final = frozenset(
+    {
+        "security.protocol",
+        "metadata.max.age.ms",
+        "reconnect.backoff.ms",
+        "reconnect.backoff.max.ms",
+        "receive.buffer.bytes",
+        "send.buffer.bytes",
+        "connections.max.idle.ms",
+        "socket.connection.setup.timeout.ms",
+        "socket.timeout.ms",
+        "client.rack",
+        "client.dns.lookup",
+        "broker.address.family",
+        "debug",
+        "log_level",
+        "statistics.interval.ms",
+        "socket.keepalive.enable",
+        "enable.ssl.certificate.verification",
+    }
+)
+_COMMON_FAMILIES: Final = ("sasl.", "ssl.")
+_CONSUMER: Final = frozenset(
+    {
+        "auto.offset.reset",
+        "fetch.min.bytes",
+        "fetch.max.bytes",
+        "fetch.max.wait.ms",
+        "fetch.wait.max.ms",
+        "isolation.level",
+        "max.partition.fetch.bytes",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "session.timeout.ms",
+        "heartbeat.interval.ms",
+        "check.crcs",
+        "queued.min.messages",
+        "queued.max.messages.kbytes",
+        "fetch.message.max.bytes",
+        "enable.auto.commit",
+        "allow.auto.create.topics",
+        "exclude.internal.topics",
+        "group.instance.id",
+    }
+)
+_PRODUCER: Final = frozenset(
+    {
+        "acks",
+        "batch.size",
+        "buffer.memory",
+        "compression.type",
+        "compression.codec",
+        "compression.level",
+        "delivery.timeout.ms",
+        "enable.idempotence",
+        "linger.ms",
+        "max.block.ms",
+        "max.in.flight.requests.per.connection",
+        "max.request.size",
+        "message.max.bytes",
+        "batch.num.messages",
+        "queue.buffering.max.messages",
+        "queue.buffering.max.kbytes",
+        "queue.buffering.max.ms",
+        "retries",
+        "transaction.timeout.ms",
+        "transactional.id",
+        "sticky.partitioning.linger.ms",
+        "message.timeout.ms",
+    }
+)
+_ALIASES: Final = {
+    "cache_max_bytes_buffering": "statestore_cache_max_bytes",
+    "default_deserialization_exception_handler": "deserialization_exception_handler",
+    "default_production_exception_handler": "production_exception_handler",
+}
+_NOT_HERE: Final = {
+    "acceptable_recovery_lag": "copies of tasks are a StreamApp's: spec.assignment",
+    "built_in_metrics_version": "there is one version of the metrics",
+    "default_client_supplier": "it names a Java class",
+    "default_dsl_store": "say it per store: Materialized(persistent=False)",
+    "group_protocol": "workers do not join a consumer group",
+    "log_summary_interval_ms": "the metrics say it at any time",
+    "max_warmup_replicas": "copies of tasks are a StreamApp's: spec.assignment",
+    "metrics_recording_level": "there is one level of metrics",
+    "num_standby_replicas": "copies of tasks are a StreamApp's: spec.assignment",
+    "probing_rebalance_interval_ms": "tasks move when the control loop says so",
+    "rocksdb_config_setter": "it names a Java class",
+    "task_assignor_class": "the control loop assigns tasks",
+    "topology_optimization": "a topology is run as it is written",
+    "upgrade_from": "there is no older version to upgrade from",
+}
+"""Options of Kafka Streams that would change nothing, and why."""
+
+
+def _is_client_setting(name: str) -> bool:
+    if name.startswith(PREFIXES):
+        return True
+    return (
+        name.startswith(_COMMON_FAMILIES)
+        or name in _COMMON
+        or name in _CONSUMER
+        or name in _PRODUCER
+    )
+
+
+def _canonical(name: str) -> str:
+    """Turn a dotted or snake_case name into the field's, or say which name was probably meant."""
+    snake = name.strip().replace(".", "_").replace("-", "_")
+    snake = _ALIASES.get(snake, snake)
+    if snake in _PARSERS:
+        return snake
+    if snake in _NOT_HERE:
+        raise ConfigError(f"{name} has no effect here: {_NOT_HERE[snake]}; remove it")
+    candidates = {option.replace("_", "."): option for option in [*_PARSERS, *_ALIASES]}
+    candidates |= {setting: setting for setting in _COMMON | _CONSUMER | _PRODUCER}
+    near = difflib.get_close_matches(snake.replace("_", "."), candidates, n=1, cutoff=0.6)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    prefixes = ", ".join(f"{prefix}*" for prefix in PREFIXES)
+    raise ConfigError(f"unknown option {name}{hint} (client settings take a prefix: {prefixes})")
+
+
+def _check_overrides(config: StreamsConfig) -> None:
+    """Refuse client settings that would break what the engine promises."""
+    consumer = {**config.consumer_overrides("restore"), **config.consumer_overrides()}
+    producer = config.producer_overrides()
+    refused: list[tuple[str, bool, str]] = [
+        (
+            "enable.auto.commit",
+            _on(consumer.get("enable.auto.commit", "false")),
+            "offsets are committed with the tasks",
+        ),
+        ("group.id", "group.id" in consumer, "the group is the application.id"),
+        (
+            "transactional.id",
+            "transactional.id" in producer,
+            "it is made from the application.id and the worker",
+        ),
+        (
+            "enable.idempotence",
+            not _on(producer.get("enable.idempotence", "true")),
+            "producers are idempotent under both guarantees",
+        ),
+        (
+            "isolation.level",
+            config.exactly_once
+            and consumer.get("isolation.level", "read_committed") != "read_committed",
+            "exactly-once reads committed records only",
+        ),
+    ]
+    for name, wrong, reason in refused:
+        if wrong:
+            raise ConfigError(f"{name} cannot be set: {reason}; remove it")
+    # These we read ourselves; the client checks all others.
+    for settings, name in ((consumer, "max.poll.interval.ms"), (producer, "buffer.memory")):
+        if name in settings:
+            _whole(1)(name, settings[name])
+
+
+def _on(value: object) -> bool:
+    return str(value).lower() in {"true", "1"}

@@ -1,0 +1,152 @@
+"""``StreamsBuilder``: where a topology begins and is finished."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from headwater.dsl.graph import Graph, StoreGraph, StreamSource, TableSourceGraph
+from headwater.dsl.lineage import SourceLineage
+from headwater.dsl.options import Consumed, ConsumedOptions, Materialized, TableOptions, changed
+from headwater.dsl.origin import Origin, store_spec
+from headwater.dsl.stream import KStream
+from headwater.dsl.table import KTable
+from headwater.errors import TopologyError
+from headwater.model.naming import check_name
+from headwater.model.plan import TableSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.model.topology import StoreSpec, Topology
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class StreamsBuilder:
+    """Draws streams and tables and builds the topology they form (Kafka's ``StreamsBuilder``).
+
+    Example:
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").filter(lambda key, value: value is not None).to("out")
+        >>> print(builder.build().describe().splitlines()[2])
+            Source: KSTREAM-SOURCE-0000000000 (topics: [in])
+    """
+
+    __slots__ = ("_graph",)
+
+    def __init__(self) -> None:
+        self._graph = Graph()
+
+    def stream(
+        self,
+        topics: str | Iterable[str],
+        consumed: Consumed[K, V] | None = None,
+        **options: Unpack[ConsumedOptions[K, V]],
+    ) -> KStream[K, V]:
+        """Read one topic or several as a stream. Keywords are those of :class:`Consumed`.
+
+        Raises:
+            TopologyError: no topic is given, or a name is not legal.
+        """
+        names = (topics,) if isinstance(topics, str) else tuple(dict.fromkeys(topics))
+        if not names:
+            raise TopologyError("stream() needs at least one topic")
+        for topic in names:
+            check_name("topic", topic)
+        settings = changed(consumed or Consumed(), options)
+        name = self._graph.named(settings.name, "KSTREAM-SOURCE-")
+        node = StreamSource(name, names, settings)
+        self._graph.add(node)
+        return KStream(
+            Origin(
+                graph=self._graph,
+                node=node,
+                name=name,
+                key_serde=settings.key_serde,
+                value_serde=settings.value_serde,
+                sources=frozenset({name}),
+            )
+        )
+
+    def table(
+        self,
+        topic: str,
+        consumed: Consumed[K, V] | None = None,
+        materialized: Materialized[K, V] | None = None,
+        **options: Unpack[TableOptions[K, V]],
+    ) -> KTable[K, V]:
+        """Read a topic as a table.
+
+        Keywords are those of :class:`Consumed` and :class:`Materialized`.
+
+        The table is stored if it has a store name or something below needs it. Serdes given for
+        reading are also the store's.
+
+        Raises:
+            TopologyError: a name is not legal.
+        """
+        check_name("topic", topic)
+        graph = self._graph
+        reading, storing = _shared(consumed, materialized, dict(options))
+        store = storing.store or graph.store_name(f"{topic}-")
+        source = graph.named(reading.name, "KSTREAM-SOURCE-", "-source")
+        name = graph.named(reading.name, "KTABLE-SOURCE-")
+        lineage = SourceLineage(store, materialized=storing.store is not None)
+        spec = store_spec(store, storing)
+        node = TableSourceGraph(
+            name,
+            source_name=source,
+            topic=topic,
+            consumed=reading,
+            operator=lambda: TableSource(store=lineage.store, send_old=lineage.send_old),
+            store=lambda: spec if lineage.store else None,
+        )
+        graph.add(node)
+        return KTable(
+            Origin(
+                graph=graph,
+                node=node,
+                name=name,
+                key_serde=reading.key_serde,
+                value_serde=reading.value_serde,
+                sources=frozenset({source}),
+            ),
+            lineage,
+        )
+
+    def add_state_store(self, store: StoreSpec) -> StreamsBuilder:
+        """Add a store, before the first ``process`` that connects to it by name."""
+        self._graph.add(StoreGraph(store))
+        return self
+
+    def build(self) -> Topology:
+        """Return the topology. More may be drawn afterwards and built again.
+
+        Raises:
+            TopologyError: names clash, a topic is read in two ways, a store is missing.
+        """
+        return self._graph.write()
+
+
+def _shared(
+    consumed: Consumed[K, V] | None,
+    materialized: Materialized[K, V] | None,
+    options: dict[str, Any],
+) -> tuple[Consumed[K, V], Materialized[K, V]]:
+    stores = {field.name for field in fields(Materialized)}
+    for_reading = {
+        name: value
+        for name, value in options.items()
+        if name not in stores or name.endswith("_serde")
+    }
+    for_storing = {name: value for name, value in options.items() if name in stores}
+    reading = changed(consumed or Consumed(), for_reading)
+    storing = changed(materialized or Materialized(), for_storing)
+    key_serde = reading.key_serde or storing.key_serde
+    value_serde = reading.value_serde or storing.value_serde
+    return (
+        replace(reading, key_serde=key_serde, value_serde=value_serde),
+        replace(storing, key_serde=key_serde, value_serde=value_serde),
+    )

@@ -1,0 +1,258 @@
+"""The settings of DSL operations.
+
+Kafka Streams' Consumed, Produced, Grouped, Repartitioned, Materialized, Named, Branched.
+
+Every operation takes its settings in two ways, which may be mixed:
+
+* as an object, which says all of them, as in Java: ``group_by(by_user, Grouped(name="by-user"))``;
+* as keywords, each of which changes one setting of the object, or of what Java uses when none is
+  given: ``group_by(by_user, name="by-user")``.
+
+A serde of ``None`` means: inherited where Kafka Streams inherits it, else the configured default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
+
+from headwater.errors import TopologyError
+from headwater.model.naming import check_name
+from headwater.serde.base import Serde
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from headwater.dsl.stream import KStream
+    from headwater.model.topology import OffsetReset
+
+K = TypeVar("K")
+V = TypeVar("V")
+Options = TypeVar("Options")
+
+
+class _WithSerdes:
+    """Settings with a serde for keys and one for values."""
+
+    def __post_init__(self) -> None:
+        for setting in ("key_serde", "value_serde"):
+            given: object = getattr(self, setting)
+            if given is None or isinstance(given, Serde):
+                continue
+            advice = "pass a Serde, such as Serdes.string"
+            if isinstance(given, type) and issubclass(given, Serde):
+                advice = f"that is a class: pass {given.__name__}()"
+            raise TopologyError(f"{type(self).__name__}: {setting} is {given!r}; {advice}")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The name of a processor node."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        check_name("node", self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consumed(_WithSerdes, Generic[K, V]):
+    """How a topic is read.
+
+    Attributes:
+        name: of the source node.
+        key_serde: for keys.
+        value_serde: for values.
+        timestamp_extractor: ``extractor(record, partition_time)`` gives milliseconds since the
+            epoch.
+        offset_reset: where to start without a committed offset; ``None`` leaves it to
+            ``auto_offset_reset``.
+    """
+
+    name: str | None = None
+    key_serde: Serde[K] | None = None
+    value_serde: Serde[V] | None = None
+    timestamp_extractor: Callable[..., int] | None = None
+    offset_reset: OffsetReset | None = None
+
+
+class ConsumedOptions(TypedDict, Generic[K, V], total=False):
+    """The keywords of :class:`Consumed`."""
+
+    name: str | None
+    key_serde: Serde[K] | None
+    value_serde: Serde[V] | None
+    timestamp_extractor: Callable[..., int] | None
+    offset_reset: OffsetReset | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Produced(_WithSerdes, Generic[K, V]):
+    """How a topic is written.
+
+    Attributes:
+        name: of the sink node.
+        key_serde: for keys; ``None`` inherits the stream's.
+        value_serde: for values; ``None`` inherits the stream's.
+        partitioner: see ``model.topology.SinkNode``; ``None`` is murmur2 over the serialized key.
+    """
+
+    name: str | None = None
+    key_serde: Serde[K] | None = None
+    value_serde: Serde[V] | None = None
+    partitioner: Callable[..., Any] | None = None
+
+
+class ProducedOptions(TypedDict, Generic[K, V], total=False):
+    """The keywords of :class:`Produced`."""
+
+    name: str | None
+    key_serde: Serde[K] | None
+    value_serde: Serde[V] | None
+    partitioner: Callable[..., Any] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grouped(_WithSerdes, Generic[K, V]):
+    """How records are grouped.
+
+    Attributes:
+        name: of the repartition topic (``<application id>-<name>-repartition``) and, for
+            ``group_by``, of the node that selects the key. With a name, all aggregations of one
+            group share one repartition topic.
+        key_serde: for keys.
+        value_serde: for values.
+    """
+
+    name: str | None = None
+    key_serde: Serde[K] | None = None
+    value_serde: Serde[V] | None = None
+
+
+class GroupedOptions(TypedDict, Generic[K, V], total=False):
+    """The keywords of :class:`Grouped`."""
+
+    name: str | None
+    key_serde: Serde[K] | None
+    value_serde: Serde[V] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repartitioned(_WithSerdes, Generic[K, V]):
+    """How a stream is sent through a repartition topic.
+
+    Attributes:
+        name: of the topic: ``<application id>-<name>-repartition``.
+        key_serde: for keys; ``None`` inherits the stream's.
+        value_serde: for values; ``None`` inherits the stream's.
+        partitions: the topic's partition count; ``None`` infers it from the sources.
+        partitioner: see ``model.topology.SinkNode``.
+    """
+
+    name: str | None = None
+    key_serde: Serde[K] | None = None
+    value_serde: Serde[V] | None = None
+    partitions: int | None = None
+    partitioner: Callable[..., Any] | None = None
+
+
+class RepartitionedOptions(TypedDict, Generic[K, V], total=False):
+    """The keywords of :class:`Repartitioned`."""
+
+    name: str | None
+    key_serde: Serde[K] | None
+    value_serde: Serde[V] | None
+    partitions: int | None
+    partitioner: Callable[..., Any] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Materialized(_WithSerdes, Generic[K, V]):
+    """How a table is stored.
+
+    Attributes:
+        store: the store's name; with one, the table is always stored and its changelog has a
+            lasting name.
+        key_serde: for keys.
+        value_serde: for values.
+        caching: keep updates of a key back until the commit and emit the last one.
+        logging: write a changelog topic; without one the state is lost with its worker.
+        topic_config: settings of the changelog topic.
+        persistent: RocksDB; otherwise memory (restored from the changelog at every start).
+    """
+
+    store: str | None = None
+    key_serde: Serde[K] | None = None
+    value_serde: Serde[V] | None = None
+    caching: bool = True
+    logging: bool = True
+    topic_config: Mapping[str, str] = field(default_factory=dict)
+    persistent: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.store is not None:
+            check_name("store", self.store)
+
+
+class MaterializedOptions(TypedDict, Generic[K, V], total=False):
+    """The keywords of :class:`Materialized`."""
+
+    store: str | None
+    key_serde: Serde[K] | None
+    value_serde: Serde[V] | None
+    caching: bool
+    logging: bool
+    topic_config: Mapping[str, str]
+    persistent: bool
+
+
+class TableOptions(TypedDict, Generic[K, V], total=False):
+    """The keywords of :class:`Consumed` and :class:`Materialized`; the serdes serve both."""
+
+    name: str | None
+    key_serde: Serde[K] | None
+    value_serde: Serde[V] | None
+    timestamp_extractor: Callable[..., int] | None
+    offset_reset: OffsetReset | None
+    store: str | None
+    caching: bool
+    logging: bool
+    topic_config: Mapping[str, str]
+    persistent: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Branched(Generic[K, V]):
+    """What becomes of one branch of a split stream.
+
+    Attributes:
+        name: appended to the split's name; ``None`` appends the branch's number.
+        chain: called with the branch; what it returns is the branch's entry in the result, ``None``
+            leaves it out.
+    """
+
+    name: str | None = None
+    chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None = None
+
+
+def changed(options: Options, keywords: Mapping[str, Any]) -> Options:
+    """Return ``options`` with single fields replaced by ``keywords``.
+
+    Raises:
+        TopologyError: there is no such setting.
+    """
+    if not keywords:
+        return options
+    try:
+        result: Options = replace(options, **keywords)  # type: ignore[type-var]
+    except TypeError as error:
+        raise TopologyError(f"{type(options).__name__} has no such setting: {error}") from error
+    return result
+
+
+def name_of(name: str | Named | None) -> str | None:
+    """Return the plain name, checked."""
+    if name is None:
+        return None
+    return check_name("node", name) if isinstance(name, str) else name.name

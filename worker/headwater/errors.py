@@ -1,0 +1,171 @@
+"""The one exception tree: a class per thing the caller can do.
+
+    HeadwaterError
+    ├── UserError                       fix what you wrote, then run again (no traceback is shown)
+    │   ├── ConfigError                 a configuration value
+    │   ├── SpecError                   a field of the StreamApp
+    │   ├── TopologyError               the topology as built
+    │   └── ImportPathError             "module:function" does not lead to a topology
+    ├── EnvironmentProblemError         something around us is missing or refuses
+    │   ├── KafkaUnavailableError       no broker answers
+    │   ├── KafkaAuthError              the broker refuses us
+    │   ├── TopicError                  a topic is missing or has the wrong partitions
+    │   │   ├── MissingTopicError
+    │   │   └── PartitionMismatchError
+    │   ├── GroupInUseError             a foreign member is in the consumer group
+    │   ├── OffsetsExpiredError         changelog holds data but the group has no committed offset
+    │   ├── InstanceRunningError        another instance owns this application id
+    │   ├── LocalKafkaError             the private Kafka cannot be had or started
+    │   └── StateError                  the state directory or a store
+    │       ├── StoreLockedError        used by another process
+    │       ├── StoreFormatError        written by a newer version
+    │       ├── DiskFullError
+    │       └── StoreCorruptedError     to be thrown away and rebuilt from its changelog
+    ├── RecordError                     one record; a handler has already had its say
+    │   ├── DeserializationError
+    │   ├── InvalidTimestampError
+    │   ├── ProcessingError
+    │   ├── SerializationError
+    │   └── ProductionError
+    │       └── RecordTooLargeError
+    └── FencedError                     another producer has our transactional id: ask again
+
+A message says what happened, with which thing, and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HeadwaterError(Exception):
+    """Root of everything Headwater raises on purpose.
+
+    Attributes:
+        exit_code: what a command line ends with when this error reaches it.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+
+class UserError(HeadwaterError):
+    """The caller wrote something that cannot work."""
+
+    exit_code = 2
+
+
+class ConfigError(UserError):
+    """A configuration value is missing, has the wrong type or is out of range."""
+
+
+class SpecError(UserError):
+    """A StreamApp resource has an unknown, missing or wrong field."""
+
+
+class TopologyError(UserError):
+    """The topology breaks a rule (Kafka Streams' TopologyException)."""
+
+
+class ImportPathError(UserError):
+    """``module:function`` cannot be imported, is not callable or returns no topology."""
+
+
+class EnvironmentProblemError(HeadwaterError):
+    """Something outside the program is missing, refuses or is in use."""
+
+    exit_code = 3
+
+
+class KafkaUnavailableError(EnvironmentProblemError):
+    """No broker answered in time."""
+
+
+class KafkaAuthError(EnvironmentProblemError):
+    """The broker refused the credentials, the TLS handshake or the operation."""
+
+
+class TopicError(EnvironmentProblemError):
+    """A topic is not as the topology needs it."""
+
+
+class MissingTopicError(TopicError):
+    """A source topic does not exist or was deleted."""
+
+
+class PartitionMismatchError(TopicError):
+    """Co-partitioned topics, or an existing internal topic, have the wrong number of partitions."""
+
+
+class GroupInUseError(EnvironmentProblemError):
+    """The consumer group has a live member that is not ours, for example a Java application."""
+
+
+class OffsetsExpiredError(EnvironmentProblemError):
+    """A task has no committed offset although its changelog holds data.
+
+    We never guess ``earliest``.
+    """
+
+
+class InstanceRunningError(EnvironmentProblemError):
+    """Another live instance owns the application id."""
+
+
+class LocalKafkaError(EnvironmentProblemError):
+    """The private Kafka cannot be fetched, started or reached."""
+
+
+class StateError(EnvironmentProblemError):
+    """A state directory or store cannot be used."""
+
+
+class StoreLockedError(StateError):
+    """The store directory is in use by another process."""
+
+
+class StoreFormatError(StateError):
+    """The store was written by a newer format than this version reads."""
+
+
+class DiskFullError(StateError):
+    """The disk that holds the state is full."""
+
+
+class StoreCorruptedError(StateError):
+    """The store cannot be trusted; it is thrown away and rebuilt from its changelog."""
+
+
+class RecordError(HeadwaterError):
+    """One record could not be handled and its handler said FAIL."""
+
+    exit_code = 4
+
+
+class DeserializationError(RecordError):
+    """A key or value could not be decoded."""
+
+
+class InvalidTimestampError(RecordError):
+    """The timestamp extractor gave a negative timestamp and the extractor forbids that."""
+
+
+class ProcessingError(RecordError):
+    """User code in a processor raised."""
+
+
+class SerializationError(RecordError):
+    """A key or value could not be encoded."""
+
+
+class ProductionError(RecordError):
+    """A record could not be delivered to its topic."""
+
+
+class RecordTooLargeError(ProductionError):
+    """A record is larger than the broker or the producer takes."""
+
+
+class FencedError(HeadwaterError):
+    """Another producer initialised our transactional id: the tasks belong to somebody else now."""
+
+    exit_code = 5

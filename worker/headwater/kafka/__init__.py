@@ -1,0 +1,1 @@
+"""The Kafka clients: the only package that imports confluent_kafka."""

@@ -1,0 +1,344 @@
+"""The consumer of a StreamThread or StateUpdater: assigned by hand, read in batches, by partition.
+
+Per record nothing runs but C: the client's accessors are mapped over the batch and zipped into the
+tuples that a task reads (measured: 0.2 us a record, against 0.7 us for a loop over messages).
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    Message,
+)
+from confluent_kafka import TopicPartition as ClientPartition
+
+from headwater.errors import ConfigError
+from headwater.ids import TopicPartition
+from headwater.kafka.errors import MISSING, UNREACHABLE, ClientError, cause, error_of, translate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from headwater.errors import HeadwaterError
+    from headwater.kafka.errors import Connection
+    from headwater.ports import PartitionOffsets, RawRecord
+
+log = logging.getLogger(__name__)
+
+Batch: TypeAlias = "tuple[TopicPartition, list[RawRecord]]"
+
+_topic = Message.topic
+_partition = Message.partition
+_offset = Message.offset
+_timestamp = Message.timestamp
+_key = Message.key
+_value = Message.value
+_headers = Message.headers
+_error = Message.error
+_second: Final = itemgetter(1)
+
+FROM_START: Final = OFFSET_BEGINNING
+FROM_END: Final = OFFSET_END
+
+
+class PartitionConsumer:
+    """Reads the partitions it is told to, from the offsets it is told (Kafka's manual assignment).
+
+    Used by one thread only. It belongs to the group only for committing offsets.
+
+    Args:
+        settings: from ``settings.consumer_settings``.
+        connection: told when records arrive.
+        batch_records: how many records ``poll`` returns at most.
+
+    Raises:
+        ConfigError: librdkafka refuses a setting.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Any], connection: Connection, *, batch_records: int = 2_000
+    ) -> None:
+        try:
+            self._consumer = Consumer({**settings, "on_commit": self._on_commit})
+        except ClientError as error:
+            raise ConfigError(f"consumer settings: {error_of(error).str()}; correct it") from cause(
+                error
+            )
+        self._committing: Future[None] = Future()
+        # Asked for once: it never changes for a consumer that is no member.
+        self.group_metadata: Any = self._consumer.consumer_group_metadata()
+        """What ``send_offsets_to_transaction`` needs to name the group."""
+        self._connection = connection
+        self._batch_records = batch_records
+        self._keys: dict[str, list[TopicPartition]] = {}
+        self._assigned: set[TopicPartition] = set()
+        self._ends: dict[TopicPartition, int] = {}
+        self._next: dict[TopicPartition, int] = {}
+        self._lost: list[TopicPartition] = []
+        self._problem: HeadwaterError | None = None
+        self._more = False
+
+    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Start to read partitions, each from an offset (or ``FROM_START``, ``FROM_END``)."""
+        if not offsets:
+            return
+        for partition in offsets:
+            known = self._keys.setdefault(partition.topic, [])
+            known.extend(
+                TopicPartition(partition.topic, number)
+                for number in range(len(known), partition.partition + 1)
+            )
+        self._consumer.incremental_assign(
+            [ClientPartition(p.topic, p.partition, offset) for p, offset in offsets.items()]
+        )
+        self._assigned |= offsets.keys()
+
+    def unassign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Stop reading partitions; unknown ones are passed over."""
+        leaving = [p for p in partitions if p in self._assigned]
+        if leaving:
+            self._consumer.incremental_unassign(_theirs(leaving))
+            self._assigned.difference_update(leaving)
+            for partition in leaving:
+                self._ends.pop(partition, None)
+                self._next.pop(partition, None)
+
+    @property
+    def assigned(self) -> frozenset[TopicPartition]:
+        """The partitions being read, paused ones among them."""
+        return frozenset(self._assigned)
+
+    def poll(self, timeout_s: float) -> list[Batch]:
+        """Return what is there, in offset order per partition; wait only while there is nothing.
+
+        A partition may occur several times. Offsets of a partition that was unassigned meanwhile
+        do not occur.
+
+        Raises:
+            MissingTopicError: an assigned topic does not exist (any more).
+            KafkaAuthError: the broker refuses to let us read.
+        """
+        if self._problem is not None:
+            problem, self._problem = self._problem, None
+            raise problem
+        messages: list[Message] = []
+        # While there is a backlog one call fetches a whole batch. Otherwise the first message wakes
+        # us and whatever has come with it is taken along: consume() would wait for a full batch.
+        if self._more:
+            messages = self._consumer.consume(self._batch_records, 0)
+        if not messages:
+            first = self._consumer.poll(timeout_s)
+            if first is None:
+                self._more = False
+                return []
+            messages = self._consumer.consume(self._batch_records - 1, 0)
+            messages.insert(0, first)
+        self._more = len(messages) >= self._batch_records // 2
+        if any(map(_error, messages)):
+            messages = self._without_events(messages)
+            if not messages:
+                return []
+        self._connection.answered()
+        return self._grouped(messages)
+
+    def _grouped(self, messages: list[Message]) -> list[Batch]:
+        records: list[Any] = list(
+            zip(
+                map(_offset, messages),
+                map(_second, map(_timestamp, messages)),
+                map(_key, messages),
+                map(_value, messages),
+                map(_headers, messages),
+                strict=True,
+            )
+        )
+        batches: list[Batch] = []
+        ends = self._ends
+        following = self._next
+        start = 0
+        for topic, topic_run in self._topic_runs(messages):
+            keys = self._keys[topic]
+            for number, run in groupby(topic_run):
+                stop = start + len(list(run))
+                partition = keys[number]
+                found = records if stop - start == len(records) else records[start:stop]
+                batches.append((partition, found))
+                following[partition] = found[-1][0] + 1
+                # An end reported before these records is none any more; one behind them stays.
+                if ends and ends.get(partition, 0) < following[partition]:
+                    ends.pop(partition, None)
+                start = stop
+        return batches
+
+    def _topic_runs(self, messages: list[Message]) -> Iterable[tuple[str, Iterable[int]]]:
+        """Partition numbers in order, cut where the topic changes."""
+        numbers: list[Any] = list(map(_partition, messages))
+        if len(self._keys) == 1:
+            return [(next(iter(self._keys)), numbers)]
+        runs: list[tuple[str, Iterable[int]]] = []
+        start = 0
+        for topic, run in groupby(map(_topic, messages)):
+            stop = start + len(list(run))
+            runs.append((str(topic), numbers[start:stop]))
+            start = stop
+        return runs
+
+    def _without_events(self, messages: list[Message]) -> list[Message]:
+        """Take out what is not a record. An error is kept for the next poll: no record is lost."""
+        records = []
+        for message in messages:
+            error = message.error()
+            if error is None:
+                records.append(message)
+            else:
+                self._on_event(error, message)
+        return records
+
+    def _on_event(self, error: KafkaError, message: Message) -> None:
+        topic, number = message.topic(), message.partition()
+        partition = None
+        if topic is not None and number is not None and number >= 0:
+            partition = TopicPartition(topic, number)
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's names for its codes
+            self._connection.answered()
+            if partition in self._assigned and partition is not None:
+                self._ends[partition] = message.offset() or 0
+        elif code in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001
+            if partition is not None:
+                self._lost.append(partition)
+        elif code in UNREACHABLE or error.retriable():
+            log.debug("consumer: %s", error)
+        else:
+            what = str(partition) if partition is not None else topic or "its partitions"
+            self._problem = self._problem or translate(error, f"reading {what}")
+            if code in MISSING:
+                log.warning("topic %s is gone: %s", topic, error)
+
+    def take_lost(self) -> list[TopicPartition]:
+        """Return, once, partitions whose next offset the broker no longer (or not yet) has."""
+        lost, self._lost = self._lost, []
+        return lost
+
+    def end_of(self, partition: TopicPartition) -> int | None:
+        """Return the next offset if everything up to the partition's end has been returned.
+
+        Under read_committed the end is that of the committed records, behind their markers.
+        ``None`` while there may be more on the broker.
+        """
+        return self._ends.get(partition)
+
+    def next_offset(self, partition: TopicPartition) -> int | None:
+        """Return the offset behind the last record returned, ``None`` before the first."""
+        return self._next.get(partition)
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """Return how far the partition was returned, what no record stands for included.
+
+        ``None`` while nothing has been heard of it.
+        """
+        known = [p for p in (self._next.get(partition), self._ends.get(partition)) if p is not None]
+        return max(known, default=None)
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """Return how many offsets are on the broker but not yet returned; ``None`` while unknown.
+
+        Needs no request: every fetch brings the high watermark along.
+        """
+        if partition in self._ends:
+            return 0
+        low, high = self._watermarks(partition)
+        if high < 0:
+            return None
+        return max(0, high - self._next.get(partition, max(low, 0)))
+
+    def log_end(self, partition: TopicPartition) -> int | None:
+        """Return where the partition ends, open transactions counted, as of the last fetch.
+
+        ``None`` while unknown. Needs no request.
+        """
+        _, high = self._watermarks(partition)
+        return None if high < 0 else high
+
+    def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        """Return start and end of the partition as the last fetch told them; -1 is unknown."""
+        try:
+            low, high = self._consumer.get_watermark_offsets(
+                ClientPartition(partition.topic, partition.partition), cached=True
+            )
+        except ClientError:
+            return -1, -1
+        return low, high
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Stop fetching; what is fetched but not yet returned is dropped, to be fetched again."""
+        self._consumer.pause(_theirs(partitions))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetch again."""
+        self._consumer.resume(_theirs(partitions))
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read on from ``offset`` (or ``FROM_START``, ``FROM_END``)."""
+        self._ends.pop(partition, None)
+        self._next.pop(partition, None)
+        # incremental re-assignment, unlike seek(), needs no fetcher that runs already.
+        self._consumer.incremental_unassign(_theirs([partition]))
+        self._consumer.incremental_assign(
+            [ClientPartition(partition.topic, partition.partition, offset)]
+        )
+
+    def commit_later(self, offsets: Iterable[PartitionOffsets]) -> Future[None]:
+        """Begin to commit offsets with their metadata (at-least-once); one commit at a time.
+
+        Returns:
+            What ``poll`` completes when the broker has answered, with ``GroupInUseError`` if the
+            group has a live member, ``KafkaUnavailableError`` if nothing is known about the
+            offsets. It may never be done if no broker answers.
+        """
+        # Not the synchronous commit in a thread of its own: the client lets one call at a time
+        # into a consumer, and a loop that polls without pause was seen to keep others out.
+        self._committing = Future()
+        try:
+            self._consumer.commit(offsets=_with_metadata(offsets), asynchronous=True)
+        except ClientError as error:
+            explained = self._connection.explain(error_of(error), "committing offsets")
+            self._committing.set_exception(explained)
+        return self._committing
+
+    def _on_commit(self, error: KafkaError | None, offsets: list[ClientPartition]) -> None:
+        problems = [error] if error is not None else []
+        problems += [offset.error for offset in offsets if offset.error is not None]
+        if self._committing.done():
+            return
+        if problems:
+            self._committing.set_exception(
+                self._connection.explain(problems[0], "committing offsets")
+            )
+        else:
+            self._connection.answered()
+            self._committing.set_result(None)
+
+    def close(self) -> None:
+        """Stop fetching and release the connections; commits nothing."""
+        self._consumer.close()
+
+
+def _theirs(partitions: Iterable[TopicPartition]) -> list[ClientPartition]:
+    return [ClientPartition(p.topic, p.partition) for p in partitions]
+
+
+def _with_metadata(offsets: Iterable[PartitionOffsets]) -> list[ClientPartition]:
+    return [
+        ClientPartition(o.partition.topic, o.partition.partition, o.offset, o.metadata)
+        for o in offsets
+    ]

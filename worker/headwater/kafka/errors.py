@@ -1,0 +1,244 @@
+"""The client library's errors end here: each becomes one of ours, by what can be done about it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Final, cast
+
+from confluent_kafka import KafkaError, KafkaException
+
+from headwater.errors import (
+    EnvironmentProblemError,
+    FencedError,
+    GroupInUseError,
+    HeadwaterError,
+    KafkaAuthError,
+    KafkaUnavailableError,
+    MissingTopicError,
+    ProductionError,
+    RecordTooLargeError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+MISSING: Final = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.UNKNOWN_TOPIC_ID,
+        KafkaError.INCONSISTENT_TOPIC_ID,
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - the client's names for its own codes
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+    }
+)
+"""The topic, or the partition, is not there."""
+DENIED: Final = frozenset(
+    {
+        KafkaError._AUTHENTICATION,  # noqa: SLF001
+        KafkaError._SSL,  # noqa: SLF001
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+        KafkaError.ILLEGAL_SASL_STATE,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    }
+)
+"""The broker, or its certificate, refuses us."""
+UNREACHABLE: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError._RESOLVE,  # noqa: SLF001
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001
+        KafkaError._MSG_TIMED_OUT,  # noqa: SLF001
+        KafkaError._WAIT_COORD,  # noqa: SLF001
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+"""Nobody answered: worth trying again."""
+FENCED: Final = frozenset(
+    {
+        KafkaError._FENCED,  # noqa: SLF001
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.TRANSACTION_COORDINATOR_FENCED,
+    }
+)
+"""Another producer has our transactional id."""
+FOREIGN_MEMBER: Final = frozenset(
+    {
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.STALE_MEMBER_EPOCH,
+    }
+)
+"""The group has members, and we are none of them."""
+TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+"""The record does not fit."""
+_NO_ANSWER_EVENTS: Final = frozenset(
+    {KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE}  # noqa: SLF001
+)
+
+
+ClientError: Final[tuple[type[BaseException], ...]] = (
+    KafkaException,
+    cast("type[BaseException]", KafkaError),
+)
+"""What the client raises; a fatal error comes as a bare ``KafkaError``, from poll and flush too."""
+
+ServingError: Final[tuple[type[BaseException], ...]] = (*ClientError, SystemError)
+"""As ``ClientError``, from poll and flush. The client sets a fatal error and still calls back for
+failed deliveries, which Python then takes for a ``SystemError`` caused by the fatal one."""
+
+
+class TransactionAbortedError(HeadwaterError):
+    """The transaction cannot be committed but the producer lives: abort, then go on."""
+
+
+class OutputRefusedError(TransactionAbortedError):
+    """An output was refused after it was sent: go back to the last commit.
+
+    It is made again, and its sink asks what is to become of it while its input is at hand.
+    """
+
+
+def error_of(exception: BaseException) -> KafkaError:
+    """Return the ``KafkaError`` inside one of ``ServingError``; never anything else."""
+    if isinstance(exception, SystemError):
+        if not isinstance(exception.__cause__, ClientError):
+            raise exception
+        return error_of(exception.__cause__)
+    if not isinstance(exception, KafkaException):
+        return cast("KafkaError", exception)
+    inside = exception.args[0] if exception.args else None
+    return inside if isinstance(inside, KafkaError) else KafkaError(KafkaError.UNKNOWN, str(inside))
+
+
+def cause(raised: BaseException) -> BaseException:
+    """Return what to name after ``raise ... from``: a bare ``KafkaError`` breaks tracebacks."""
+    kept = isinstance(raised, KafkaException | SystemError)
+    return raised if kept else KafkaException(raised)
+
+
+def translate(problem: KafkaError | BaseException, doing: str) -> HeadwaterError:
+    """Turn the client's error into ours.
+
+    Args:
+        problem: what the client said.
+        doing: what was tried, in words that follow "while": ``"committing offsets of group g"``.
+    """
+    error = problem if isinstance(problem, KafkaError) else error_of(problem)
+    code = error.code()
+    said = f"{error.str()} ({error.name()}) while {doing}"
+    kind: type[HeadwaterError] = EnvironmentProblemError
+    advice = "see the broker's log"
+    if code in FENCED:
+        kind = FencedError
+        advice = "another process has taken over, or the transaction timed out; tasks are dropped"
+    elif error.txn_requires_abort():
+        kind, advice = TransactionAbortedError, "the transaction is aborted and repeated"
+    elif code in FOREIGN_MEMBER:
+        kind = GroupInUseError
+        advice = "stop the application that is a member of the group, wait for its session to end"
+    elif code in DENIED:
+        kind, advice = (
+            KafkaAuthError,
+            "check security.protocol, sasl.*, ssl.* and the broker's ACLs",
+        )
+    elif code in MISSING:
+        kind, advice = MissingTopicError, "create the topic, then start again"
+    elif code in TOO_LARGE:
+        kind = RecordTooLargeError
+        advice = "raise max.message.bytes of the topic and producer.max.request.size"
+    elif code in UNREACHABLE:
+        kind, advice = KafkaUnavailableError, "check bootstrap.servers and that the broker runs"
+    return kind(f"{said}; {advice}")
+
+
+def production_error(error: KafkaError, topic: str, partition: int | None) -> ProductionError:
+    """Describe a record that could not be delivered."""
+    where = topic if partition is None or partition < 0 else f"{topic}-{partition}"
+    said = f"{error.str()} ({error.name()}) for a record to {where}"
+    if error.code() in TOO_LARGE:
+        return RecordTooLargeError(
+            f"{said}; raise max.message.bytes of the topic and producer.max.request.size, or let "
+            "production.exception.handler continue; if small records are refused, too, lower "
+            "producer.batch.size to max.message.bytes"
+        )
+    if error.code() in MISSING:
+        return ProductionError(f"{said}; create the topic, then start again")
+    return ProductionError(f"{said}; see the broker's log")
+
+
+class Connection:
+    """What the clients say about the connection: told by their callbacks, asked by the loop.
+
+    One is shared by all clients of a process, so that an outage is one outage.
+    """
+
+    def __init__(self, bootstrap_servers: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._lost_at: float | None = None
+        self._denied: KafkaError | None = None
+        self._last: KafkaError | None = None
+
+    def on_error(self, error: KafkaError) -> None:
+        """Take notice of an error event (the clients' ``error_cb``)."""
+        code = error.code()
+        with self._lock:
+            if code in DENIED:
+                self._denied = error
+            if code in _NO_ANSWER_EVENTS and code != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
+                self._last = error
+            # One broker that closes its connection is nothing; all of them gone is an outage.
+            if code == KafkaError._ALL_BROKERS_DOWN and self._lost_at is None:  # noqa: SLF001
+                self._lost_at = self._clock()
+        log.debug("client error: %s", error)
+
+    def answered(self) -> None:
+        """Take notice that a broker answered."""
+        if self._lost_at is not None:
+            with self._lock:
+                self._lost_at = self._denied = self._last = None
+
+    @property
+    def lost_for_s(self) -> float:
+        """Seconds since the connection was lost; 0 while it is not known to be."""
+        lost_at = self._lost_at
+        return 0.0 if lost_at is None else max(self._clock() - lost_at, 1e-9)
+
+    def problem(self, doing: str) -> HeadwaterError:
+        """Say why nobody answered while ``doing`` something: refused, or not there."""
+        with self._lock:
+            denied, last = self._denied, self._last
+        if denied is not None:
+            return translate(denied, f"{doing} at {self.bootstrap_servers}")
+        detail = f" ({last.str()})" if last is not None else ""
+        return KafkaUnavailableError(
+            f"no broker at {self.bootstrap_servers} answers while {doing}{detail}; "
+            "check bootstrap.servers and that the broker runs"
+        )
+
+    def explain(self, problem: KafkaError | BaseException, doing: str) -> HeadwaterError:
+        """Translate, preferring what is known about the connection over "timed out"."""
+        error = translate(problem, doing)
+        return self.problem(doing) if isinstance(error, KafkaUnavailableError) else error

@@ -1,0 +1,197 @@
+"""What each client is told: our defaults, then the user's settings, in librdkafka's vocabulary.
+
+Users write the names of Kafka's documentation. Most are librdkafka's too or have an alias there;
+the rest are mapped here. A name that neither knows is refused when the client is made.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.config import StreamsConfig
+    from headwater.kafka.errors import Connection
+
+client_log = logging.getLogger("headwater.librdkafka")
+# Errors reach us as events. The log also has every retry: twenty lines a second in an outage.
+client_log.setLevel(logging.CRITICAL)
+
+_BATCH_RECORDS: Final = 2_000
+_SYNONYMS: Final = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.partition.fetch.bytes": "fetch.message.max.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "max.request.size": "message.max.bytes",
+    "request.timeout.ms": "socket.timeout.ms",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+_KILOBYTES: Final = {"buffer.memory": "queue.buffering.max.kbytes"}
+_WITHOUT_MEANING: Final = frozenset(
+    {
+        "max.block.ms",
+        "max.poll.records",
+        "exclude.internal.topics",
+        "ssl.truststore.type",
+        "ssl.keystore.type",
+    }
+)
+"""Settings of Java clients that librdkafka lacks (``batch_records`` reads ``max.poll.records``)."""
+_JAAS: Final = re.compile(r"""\b(username|password)\s*=\s*(["'])(.*?)\2""")
+
+
+def consumer_settings(
+    config: StreamsConfig, connection: Connection, *, client_id: str, role: str = "main"
+) -> dict[str, Any]:
+    """Settings of an ``assign()`` consumer in the group of the application.
+
+    Args:
+        config: the application's.
+        connection: told of errors.
+        client_id: shown in the broker's logs and metrics.
+        role: ``main``, ``restore`` or ``global``. All but ``main`` read committed records only.
+    """
+    committed_only = config.exactly_once or role != "main"
+    ours = {
+        "group.id": config.application_id,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        # We say where to start, and decide what to do about an offset that is gone.
+        "auto.offset.reset": "error",
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed" if committed_only else "read_uncommitted",
+        # A partition that is resumed or added waits for the fetch under way to end.
+        "fetch.wait.max.ms": 100,
+        # Five times as many took 15 to 25 MB more for four partitions of a keyed count.
+        "queued.min.messages": 20_000,
+        "queued.max.messages.kbytes": 32 * 1024,
+        # A full queue stops fetching for a second by default, and is empty long before that.
+        "fetch.queue.backoff.ms": 10,
+    }
+    given = config.consumer_overrides(role)
+    given.pop("auto.offset.reset", None)
+    return _complete(config, connection, client_id, ours, given)
+
+
+def producer_settings(
+    config: StreamsConfig, connection: Connection, *, client_id: str, transactional_id: str | None
+) -> dict[str, Any]:
+    """Settings of a StreamThread's producer: idempotent, transactional when it has an id."""
+    ours: dict[str, Any] = {
+        "enable.idempotence": True,
+        "partitioner": "murmur2_random",
+        "linger.ms": 20,
+        "queue.buffering.max.messages": 200_000,
+        "queue.buffering.max.kbytes": 64 * 1024,
+        # A delivery report costs as little as none when only failures are handed to Python.
+        "delivery.report.only.error": True,
+        # A topic that does not exist is reported as such, before the transaction times out.
+        "topic.metadata.propagation.max.ms": 8_000,
+    }
+    if transactional_id is None:
+        # A record waits as long as it takes; task.timeout.ms ends the waiting, at a commit.
+        ours["message.timeout.ms"] = 0
+    else:
+        ours |= {
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": 10_000,
+            # What a commit flushes is to be on its way while the commit does other things.
+            "linger.ms": 5,
+        }
+    settings = _complete(config, connection, client_id, ours, config.producer_overrides())
+    if str(settings["linger.ms"]) in {"0", "0.0"}:
+        # Java sends "at once" all that has come while it was busy. librdkafka would make a request
+        # of each record, which keeps the broker busy and makes every record later.
+        settings["linger.ms"] = 0.5
+    return settings
+
+
+def admin_settings(
+    config: StreamsConfig, connection: Connection, *, client_id: str
+) -> dict[str, Any]:
+    """Settings of an admin client."""
+    return _complete(config, connection, client_id, {}, config.admin_overrides())
+
+
+def batch_records(config: StreamsConfig) -> int:
+    """How many records one poll returns at most (``max.poll.records``)."""
+    given = config.consumer_overrides().get("max.poll.records", _BATCH_RECORDS)
+    try:
+        records = int(str(given))
+    except ValueError:
+        records = 0
+    if records < 1:
+        raise ConfigError(f"max.poll.records: {given!r} is not a number of at least 1")
+    return records
+
+
+def offset_reset(config: StreamsConfig) -> str:
+    """Where a source without a policy starts: ``earliest`` (the default), ``latest``, ``none``."""
+    given = str(config.consumer_overrides().get("auto.offset.reset", "earliest"))
+    policy = {"smallest": "earliest", "largest": "latest", "error": "none"}.get(given, given)
+    if policy not in {"earliest", "latest", "none"}:
+        raise ConfigError(f"auto.offset.reset: {given!r} is not one of earliest, latest, none")
+    return policy
+
+
+def _complete(
+    config: StreamsConfig,
+    connection: Connection,
+    client_id: str,
+    ours: Mapping[str, Any],
+    given: Mapping[str, object],
+) -> dict[str, Any]:
+    if "debug" in given:
+        client_log.setLevel(logging.DEBUG)
+    return {
+        "bootstrap.servers": config.bootstrap_servers,
+        "client.id": client_id,
+        "error_cb": connection.on_error,
+        "logger": client_log,
+        **ours,
+        **_translated(given),
+    }
+
+
+def _translated(given: Mapping[str, object]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in _WITHOUT_MEANING:
+            continue
+        if name in _KILOBYTES:
+            settings[_KILOBYTES[name]] = max(1, int(str(value)) // 1024)
+        elif name == "sasl.jaas.config":
+            settings |= _from_jaas(str(value))
+        elif name in {"ssl.truststore.location", "ssl.keystore.location"}:
+            settings |= _from_store(name, str(value))
+        elif name == "ssl.endpoint.identification.algorithm":
+            settings[name] = str(value) or "none"
+        else:
+            settings[_SYNONYMS.get(name, name)] = value
+    return settings
+
+
+def _from_jaas(text: str) -> dict[str, str]:
+    found = {name: value for name, _, value in _JAAS.findall(text)}
+    if set(found) != {"username", "password"}:
+        raise ConfigError(
+            "sasl.jaas.config: only a login module with username and password is understood; "
+            "set sasl.username and sasl.password instead"
+        )
+    return {f"sasl.{name}": value for name, value in found.items()}
+
+
+def _from_store(name: str, path: str) -> dict[str, str]:
+    if path.endswith((".jks", ".p12", ".pfx")) and "truststore" in name:
+        raise ConfigError(
+            f"{name}: {path} is a Java key store; give a PEM file as ssl.ca.location instead"
+        )
+    return {"ssl.ca.location" if "truststore" in name else "ssl.keystore.location": path}

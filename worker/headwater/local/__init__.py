@@ -1,0 +1,1 @@
+"""The private Apache Kafka of one machine: jars, Java, a broker that ends with its owner."""

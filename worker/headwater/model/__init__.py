@@ -1,0 +1,1 @@
+"""Values: topologies, plans, resources, life cycles. No behaviour that touches a device."""

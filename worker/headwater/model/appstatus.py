@@ -1,0 +1,212 @@
+"""The StreamApp's status: what the control loop reports, on one machine and on a cluster.
+
+On a cluster the operator adds what only a cluster has: conditions, the revision that is rolled out,
+the operation under way. Counts only, never lists of tasks: a status must not outgrow the store that
+holds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from headwater.model.codec import decode, encode_object
+from headwater.model.fields import meta
+from headwater.model.lifecycle import ClientState
+
+_COUNT = meta(minimum=0, maximum=10_000_000, always=True)
+_SENTENCE = meta(max_length=32_768, clip=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why an application does not run, or stopped.
+
+    Attributes:
+        error: the class name in ``headwater.errors``.
+        message: what happened and what to do next.
+        worker: the worker that said so; empty when the control loop found it.
+        is_final: the control loop has given up and stops the application; otherwise it keeps
+            trying.
+    """
+
+    error: str
+    message: str = field(metadata=_SENTENCE)
+    worker: str = ""
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCounts:
+    """How many tasks there are and what they are doing.
+
+    Attributes:
+        total: tasks of the topology.
+        running: active tasks that process records.
+        restoring: active tasks that are granted and not running yet.
+        revoking: tasks taken from a worker that has not released them yet.
+        unassigned: tasks that nobody holds.
+        standby: standby tasks that there are to be.
+        caught_up: standby tasks that could take over at once.
+        warmup: copies that are restored so that a task, or a standby, can move there.
+    """
+
+    total: int = field(default=0, metadata=_COUNT)
+    running: int = field(default=0, metadata=_COUNT)
+    restoring: int = field(default=0, metadata=_COUNT)
+    revoking: int = field(default=0, metadata=_COUNT)
+    unassigned: int = field(default=0, metadata=_COUNT)
+    standby: int = field(default=0, metadata=_COUNT)
+    caught_up: int = field(default=0, metadata=_COUNT)
+    warmup: int = field(default=0, metadata=_COUNT)
+
+
+class ConditionType(StrEnum):
+    """What a condition is about; Ready is the one to trust.
+
+    Of the first six, True is good; of the last four, True is worth a look.
+    """
+
+    READY = "Ready"
+    PROGRESSING = "Progressing"
+    SPEC_VALID = "SpecValid"
+    ASSIGNMENT_CONVERGED = "AssignmentConverged"
+    STATE_RESTORED = "StateRestored"
+    STANDBYS_READY = "StandbysReady"
+    DEGRADED = "Degraded"
+    SUSPENDED = "Suspended"
+    PAUSED = "Paused"
+    SCALING_LIMITED = "ScalingLimited"
+
+
+class ConditionStatus(StrEnum):
+    """Whether a condition holds."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """One condition, as Kubernetes has them.
+
+    Attributes:
+        type: what it is about. Ready, Progressing, SpecValid, AssignmentConverged, StateRestored
+            and StandbysReady are good when True; Degraded, Suspended, Paused and ScalingLimited
+            are worth a look when True.
+        status: whether it holds.
+        reason: why, as one word for programs.
+        message: why, as a sentence with the next step.
+        last_transition_time: when the status changed last.
+        observed_generation: the generation of the StreamApp that this was said about.
+    """
+
+    type: ConditionType
+    status: ConditionStatus
+    reason: str = field(
+        metadata=meta(
+            pattern="[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", meaning="one word in CamelCase"
+        )
+    )
+    message: str = field(default="", metadata=meta(max_length=32_768, always=True, clip=True))
+    last_transition_time: str = field(metadata=meta(date_time=True))
+    observed_generation: int = field(default=0, metadata=meta(minimum=0))
+
+
+class OperationType(StrEnum):
+    """What is being done to the workers of an application."""
+
+    SCALE_UP = "ScaleUp"
+    SCALE_DOWN = "ScaleDown"
+    ROLL = "Roll"
+    REPLACE = "Replace"
+    SUSPEND = "Suspend"
+    DELETE = "Delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What is being done; written before it is begun, so that whoever takes over goes on with it.
+
+    Attributes:
+        type: what is done.
+        target: the worker it is about; empty when it is about all.
+        phase: how far it has come, as one word.
+        revision: the revision that is rolled out.
+        started_at: when it was begun.
+    """
+
+    type: OperationType
+    target: str = field(default="", metadata=meta(max_length=63))
+    phase: str = field(default="", metadata=meta(max_length=63))
+    revision: str = field(default="", metadata=meta(max_length=63))
+    started_at: str = field(metadata=meta(date_time=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """Which versions of the specification the workers run.
+
+    Attributes:
+        current: the one that all workers ran last.
+        update: the one that is being rolled out, or was last.
+        last_stable: the one that was ready last.
+    """
+
+    current: str = field(default="", metadata=meta(max_length=63))
+    update: str = field(default="", metadata=meta(max_length=63))
+    last_stable: str = field(default="", metadata=meta(max_length=63))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppStatus:
+    """What the control loop reports about a StreamApp.
+
+    Attributes:
+        observed_generation: the generation of the specification that everything below is about.
+        state: as Kafka Streams' client; CREATED until the first task is granted.
+        reason: a sentence: what is being done, or waited for.
+        assignment_epoch: the highest epoch in use: the control loop's leader generation in the high
+            32 bits, a counter in the low ones.
+        topology_hash: a digest of the topology that runs.
+        replicas: workers that exist.
+        ready_replicas: workers that hold all their tasks, each of them running.
+        updated_replicas: workers of the revision that is being rolled out, or was last.
+        selector: selects the pods of the workers by their labels.
+        tasks: how many tasks there are and what they are doing.
+        revision: which versions of the specification the workers run.
+        operation: what is being done to the workers.
+        failure: set while something prevents the application from running.
+        conditions: in detail, and for programs that wait; Ready is the summary.
+    """
+
+    observed_generation: int = field(default=0, metadata=meta(minimum=0, always=True))
+    state: ClientState = field(default=ClientState.CREATED, metadata=meta(always=True))
+    reason: str = field(default="", metadata=_SENTENCE)
+    assignment_epoch: int = field(default=0, metadata=meta(minimum=0, always=True))
+    topology_hash: str = field(default="", metadata=meta(max_length=128))
+    replicas: int = field(default=0, metadata=_COUNT)
+    ready_replicas: int = field(default=0, metadata=_COUNT)
+    updated_replicas: int = field(default=0, metadata=_COUNT)
+    selector: str = ""
+    tasks: TaskCounts = field(default=TaskCounts(), metadata=meta(always=True))
+    revision: Revision = Revision()
+    operation: Operation | None = None
+    failure: Failure | None = None
+    conditions: tuple[Condition, ...] = field(
+        default=(), metadata=meta(keys=("type",), max_items=20)
+    )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the status as JSON values."""
+        return encode_object(self)
+
+    @classmethod
+    def from_dict(cls, data: object) -> AppStatus:
+        """Read what :meth:`to_dict` wrote.
+
+        Raises:
+            SpecError: the status is damaged.
+        """
+        return decode(cls, data, path="status", strict=False)

@@ -1,0 +1,109 @@
+"""What a changed StreamApp asks for: taken over as it is, rolled out, for new workers, refused.
+
+The class of each field stands in its metadata (``model.fields.Change``); the table in
+``docs/reference/streamapp.md`` is printed from the same place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headwater.model.codec import encode
+from headwater.model.fields import Change, default_of, json_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.model.streamapp import StreamAppSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A field that is not what it was.
+
+    Attributes:
+        path: for example ``spec.topology.module``.
+        change: what follows.
+    """
+
+    path: str
+    change: Change
+
+
+def differences(before: StreamAppSpec, after: StreamAppSpec) -> tuple[Difference, ...]:
+    """Return the fields that differ, in the order of their declaration."""
+    return tuple(_differences(before, after, "spec", None))
+
+
+def rolled_part(spec: StreamAppSpec) -> dict[str, object]:
+    """Return as JSON values what a worker process is started from: the fields of class Roll.
+
+    Two specifications with equal parts need no new pods. Defaults are left out, so one that is
+    written makes no difference, nor does a release that knows more fields. What the operator puts
+    in for ``image`` is its own to add.
+    """
+    return _part(spec, Change.ROLL, None)
+
+
+def revision_of(spec: StreamAppSpec, *more: str) -> str:
+    """Return a name for :func:`rolled_part`: ten hexadecimal digits.
+
+    Args:
+        spec: the specification.
+        more: what else a pod is made from, for example the image that stands in for none.
+    """
+    text = json.dumps([rolled_part(spec), *more], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def change_of(field: dataclasses.Field[object], inherited: Change | None) -> Change | None:
+    """Return a field's class: its own, or that of what it is part of."""
+    own = field.metadata.get("change")
+    return own if isinstance(own, Change) else inherited
+
+
+def _differences(
+    before: object, after: object, path: str, inherited: Change | None
+) -> Iterator[Difference]:
+    if before == after:
+        return
+    if not _is_object(before) or type(before) is not type(after):
+        assert inherited is not None, path
+        yield Difference(path=path, change=inherited)
+        return
+    assert dataclasses.is_dataclass(before)
+    for field in dataclasses.fields(before):
+        yield from _differences(
+            getattr(before, field.name),
+            getattr(after, field.name),
+            f"{path}.{json_name(field)}",
+            change_of(field, inherited),
+        )
+
+
+def _part(value: object, wanted: Change, inherited: Change | None) -> dict[str, object]:
+    """Return the fields of one class that do not hold their default."""
+    assert dataclasses.is_dataclass(value)
+    found: dict[str, object] = {}
+    for field in dataclasses.fields(value):
+        item, default = getattr(value, field.name), default_of(field)
+        change = change_of(field, inherited)
+        if item == default:
+            continue
+        if not _is_object(item):
+            if change is wanted:
+                found[json_name(field)] = encode(item)
+            continue
+        part = _part(item, wanted, change)
+        # Where nothing is the default, even an object without a field says something (tls: {}).
+        if part or (default is None and change is wanted):
+            found[json_name(field)] = part
+    return found
+
+
+def _is_object(value: object) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)

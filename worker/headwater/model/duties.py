@@ -1,0 +1,252 @@
+"""Duties: what needs a Kafka client and is done by a worker on behalf of the control loop.
+
+A duty stands in ``StreamWorker.spec.duties`` until its result stands in
+``StreamWorker.status.duty_results`` under the same id. A worker carries out a duty once per id, and
+re-reads its own StreamWorker just before: a duty that is no longer there is dropped. A result says
+what was found, never what to do about it. A duty that could not be carried out yields
+:class:`DutyFailed`; the control loop hands out a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping  # noqa: TC003  # read by the codec
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, TypeAlias
+
+from headwater.model.fields import meta
+from headwater.model.topics import TOPICS, InternalTopic
+
+_BY_TOPIC: Final = meta(max_items=10_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeTopics:
+    """Look up how many partitions ``topics`` have. Answered by :class:`TopicsDescribed`.
+
+    Attributes:
+        id: names the duty; its result has the same.
+        epoch: of the write that handed it out.
+        topics: which.
+    """
+
+    KIND: ClassVar[str] = "DescribeTopics"
+    id: str
+    epoch: int
+    topics: tuple[str, ...] = field(metadata=TOPICS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopics:
+    """Create the topics that do not exist, leave others alone. Answer: :class:`TopicsCreated`.
+
+    Attributes:
+        id: names the duty; its result has the same.
+        epoch: of the write that handed it out.
+        topics: which, complete.
+    """
+
+    KIND: ClassVar[str] = "CreateTopics"
+    id: str
+    epoch: int
+    topics: tuple[InternalTopic, ...] = field(metadata=meta(json="create", max_items=10_000))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """Run ``init_transactions`` once for every id, so that whoever used it can write no more.
+
+    Answered by :class:`IdsFenced` only when *all* ids are initialised. The producers are closed
+    afterwards.
+
+    Attributes:
+        id: names the duty; its result has the same.
+        epoch: of the write that handed it out.
+        worker: the worker whose slots these were.
+        transactional_ids: every id this worker ever had.
+    """
+
+    KIND: ClassVar[str] = "Fence"
+    id: str
+    epoch: int
+    worker: str
+    transactional_ids: tuple[str, ...] = field(metadata=meta(max_items=10_000))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeGroup:
+    """Look up the members of consumer group ``group``. Answered by :class:`GroupDescribed`.
+
+    Attributes:
+        id: names the duty; its result has the same.
+        epoch: of the write that handed it out.
+        group: its id.
+    """
+
+    KIND: ClassVar[str] = "DescribeGroup"
+    id: str
+    epoch: int
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """Reset the application as ``kafka-streams-application-reset`` does; only when nothing runs.
+
+    Delete the internal topics and the group's committed offsets of ``input_topics`` (so that the
+    next start begins at ``auto.offset.reset``). Answered by :class:`ResetDone`.
+
+    Attributes:
+        id: names the duty; its result has the same.
+        epoch: of the write that handed it out.
+        application_id: the consumer group and the prefix of internal topics.
+        internal_topics: those to delete; missing ones are passed over.
+        input_topics: external source topics.
+    """
+
+    KIND: ClassVar[str] = "Reset"
+    id: str
+    epoch: int
+    application_id: str
+    internal_topics: tuple[str, ...] = field(metadata=TOPICS)
+    input_topics: tuple[str, ...] = field(metadata=TOPICS)
+
+
+Duty: TypeAlias = DescribeTopics | CreateTopics | Fence | DescribeGroup | Reset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsDescribed:
+    """The topics that exist, with their partition counts; one not named does not exist.
+
+    Attributes:
+        id: the duty's.
+        partitions: counts by topic.
+        topic_ids: UUIDs by topic.
+        delete_retention_ms: ``delete.retention.ms`` of the application's changelogs among them; a
+            copy of a store that was last committed longer ago is of no use any more. Empty if the
+            broker does not let us see topic settings.
+    """
+
+    KIND: ClassVar[str] = "TopicsDescribed"
+    id: str
+    partitions: Mapping[str, int] = field(metadata=_BY_TOPIC)
+    topic_ids: Mapping[str, str] = field(default_factory=dict, metadata=_BY_TOPIC)
+    delete_retention_ms: Mapping[str, int] = field(default_factory=dict, metadata=_BY_TOPIC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsCreated:
+    """All topics of the duty exist now; their partition counts as the broker has them.
+
+    Attributes:
+        id: the duty's.
+        partitions: counts by topic.
+        topic_ids: UUIDs by topic.
+        delete_retention_ms: ``delete.retention.ms`` of the application's changelogs among them; a
+            copy of a store that was last committed longer ago is of no use any more. Empty if the
+            broker does not let us see topic settings.
+    """
+
+    KIND: ClassVar[str] = "TopicsCreated"
+    id: str
+    partitions: Mapping[str, int] = field(metadata=_BY_TOPIC)
+    topic_ids: Mapping[str, str] = field(default_factory=dict, metadata=_BY_TOPIC)
+    delete_retention_ms: Mapping[str, int] = field(default_factory=dict, metadata=_BY_TOPIC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdsFenced:
+    """Every transactional id of the duty was initialised.
+
+    Attributes:
+        id: the duty's.
+    """
+
+    KIND: ClassVar[str] = "IdsFenced"
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    """One live member of the consumer group, as the broker describes it.
+
+    Attributes:
+        member_id: given by the broker.
+        client_id: that the member calls itself.
+        host: where it connects from.
+    """
+
+    member_id: str
+    client_id: str = ""
+    host: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.client_id or self.member_id} at {self.host or 'an unknown host'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescribed:
+    """The members of the consumer group; none for a group that is empty, dead or does not exist.
+
+    Attributes:
+        id: the duty's.
+        members: those that live.
+    """
+
+    KIND: ClassVar[str] = "GroupDescribed"
+    id: str
+    members: tuple[GroupMember, ...] = field(default=(), metadata=meta(max_items=10_000))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetDone:
+    """The reset is complete.
+
+    Attributes:
+        id: the duty's.
+        deleted_topics: the topics that were deleted.
+    """
+
+    KIND: ClassVar[str] = "ResetDone"
+    id: str
+    deleted_topics: tuple[str, ...] = field(default=(), metadata=TOPICS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DutyFailed:
+    """The duty was tried and could not be carried out.
+
+    Attributes:
+        id: the duty's.
+        error: the class name in ``headwater.errors``.
+        message: what happened and what to do next.
+    """
+
+    KIND: ClassVar[str] = "DutyFailed"
+    id: str
+    error: str
+    message: str = field(metadata=meta(max_length=32_768, clip=True))
+
+
+DutyResult: TypeAlias = (
+    TopicsDescribed | TopicsCreated | IdsFenced | GroupDescribed | ResetDone | DutyFailed
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DutyLog:
+    """The duties that a worker process has carried out; kept while the duty is in the spec."""
+
+    results: tuple[DutyResult, ...] = field(default=())
+
+    def __contains__(self, duty_id: str) -> bool:
+        return any(result.id == duty_id for result in self.results)
+
+    def with_result(self, result: DutyResult) -> DutyLog:
+        """Return the log with ``result`` added."""
+        return DutyLog(results=(*self.results, result))
+
+    def kept_for(self, duties: tuple[Duty, ...]) -> DutyLog:
+        """Return the log without results whose duty has left the spec."""
+        standing = {duty.id for duty in duties}
+        return DutyLog(results=tuple(result for result in self.results if result.id in standing))

@@ -1,0 +1,126 @@
+"""The parts of a topology: nodes, stores, and the sub-topologies they form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from headwater.model.plan import Operator
+
+SerdeLike: TypeAlias = Any
+"""A ``headwater.serde.Serde``; named loosely because ``serde`` lies above ``model``."""
+
+
+class OffsetReset(StrEnum):
+    """Where a source without committed offset starts (Kafka's ``AutoOffsetReset``)."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceNode:
+    """Reads topics. A serde of ``None`` means the configured default."""
+
+    name: str
+    topics: tuple[str, ...]
+    key_serde: SerdeLike | None = None
+    value_serde: SerdeLike | None = None
+    timestamp_extractor: Callable[..., int] | None = None
+    offset_reset: OffsetReset | None = None
+    changes: bool = False
+    """The values are table changes in Kafka's ``Change`` layout (below KTable.group_by)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorNode:
+    """Does what its ``operator`` says with what its parents forward.
+
+    ``stores`` are the names of all connected stores, in the order in which Kafka Streams
+    initialises them.
+    """
+
+    name: str
+    parents: tuple[str, ...]
+    operator: Operator
+    stores: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkNode:
+    """Writes to a topic, or to the topic that ``topic(key, value, record_context)`` names.
+
+    ``partitioner(topic, key, value, partitions)`` gives a partition, several of them, none at all
+    (an empty collection drops the record) or ``None`` for the murmur2 default (Kafka's
+    ``StreamPartitioner``).
+    """
+
+    name: str
+    parents: tuple[str, ...]
+    topic: str | Callable[..., str]
+    key_serde: SerdeLike | None = None
+    value_serde: SerdeLike | None = None
+    partitioner: Callable[..., Any] | None = None
+    changes: bool = False
+
+
+Node: TypeAlias = SourceNode | ProcessorNode | SinkNode
+
+
+class StoreKind(StrEnum):
+    """How values lie in a store."""
+
+    KEY_VALUE = "key-value"
+    TIMESTAMPED_KEY_VALUE = "timestamped-key-value"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSpec:
+    """One state store (Kafka's ``StoreBuilder``).
+
+    Two specs with equal fields are still two stores.
+    """
+
+    name: str
+    kind: StoreKind = StoreKind.TIMESTAMPED_KEY_VALUE
+    persistent: bool = True
+    key_serde: SerdeLike | None = None
+    value_serde: SerdeLike | None = None
+    caching: bool = True
+    logging: bool = True
+    topic_config: Mapping[str, str] = field(default_factory=dict)
+    """Extra changelog configs (``Materialized.withLoggingEnabled``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subtopology:
+    """Nodes that share a task: connected by forwarding or by a store.
+
+    Numbered as Kafka Streams numbers them.
+
+    ``nodes`` are in insertion order (parents before children); ``stores`` in registration order,
+    which is the order of flushing at a commit.
+    """
+
+    id: int
+    nodes: tuple[Node, ...]
+    stores: tuple[StoreSpec, ...]
+
+    @property
+    def sources(self) -> tuple[SourceNode, ...]:
+        """The source nodes, in insertion order."""
+        return tuple(node for node in self.nodes if isinstance(node, SourceNode))
+
+    @property
+    def source_topics(self) -> tuple[str, ...]:
+        """Undecorated names of all topics read, in insertion order."""
+        return tuple(topic for source in self.sources for topic in source.topics)
+
+    @property
+    def sinks(self) -> tuple[SinkNode, ...]:
+        """The sink nodes, in insertion order."""
+        return tuple(node for node in self.nodes if isinstance(node, SinkNode))

@@ -1,0 +1,79 @@
+"""From a topology to the report that the operator reads: names and numbers, no code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from headwater.model.topics import (
+    ChangelogTopic,
+    RepartitionTopic,
+    SubtopologyReport,
+    TopologyReport,
+)
+
+if TYPE_CHECKING:
+    from headwater.model.nodes import Subtopology
+    from headwater.model.topology import Topology
+
+
+def decorate(application_id: str, topic: str) -> str:
+    """Return the broker's name of an internal topic (``-repartition``, ``-changelog``)."""
+    return f"{application_id}-{topic}"
+
+
+def changelog_topic(application_id: str, store: str) -> str:
+    """Return ``<application id>-<store>-changelog``."""
+    return decorate(application_id, f"{store}-changelog")
+
+
+def report(topology: Topology, application_id: str) -> TopologyReport:
+    """Return what the operator needs to know; equal topologies have equal hashes."""
+    internal = topology.repartition_topics
+    groups = tuple(
+        tuple(decorate(application_id, topic) if topic in internal else topic for topic in group)
+        for group in topology.copartition_groups
+    )
+    subtopologies = tuple(
+        _report_subtopology(topology, group, application_id)
+        for group in topology.subtopologies
+        if group.sources
+    )
+    description = topology.describe()
+    facts: Any = [description, [asdict(group) for group in subtopologies], groups]
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+    return TopologyReport(
+        hash=digest, description=description, subtopologies=subtopologies, copartition_groups=groups
+    )
+
+
+def _report_subtopology(
+    topology: Topology, group: Subtopology, application_id: str
+) -> SubtopologyReport:
+    internal = topology.repartition_topics
+    sinks = dict.fromkeys(sink.topic for sink in group.sinks if isinstance(sink.topic, str))
+    return SubtopologyReport(
+        id=group.id,
+        source_topics=tuple(topic for topic in group.source_topics if topic not in internal),
+        repartition_sources=tuple(
+            RepartitionTopic(name=decorate(application_id, topic), partitions=internal[topic])
+            for topic in group.source_topics
+            if topic in internal
+        ),
+        sink_topics=tuple(
+            decorate(application_id, topic) if topic in internal else topic for topic in sinks
+        ),
+        changelogs=tuple(
+            ChangelogTopic(
+                name=changelog_topic(application_id, store.name),
+                store=store.name,
+                configs=dict(store.topic_config),
+                persistent=store.persistent,
+            )
+            for store in group.stores
+            if store.logging
+        ),
+        stores=tuple(store.name for store in group.stores),
+    )

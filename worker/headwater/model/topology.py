@@ -1,0 +1,395 @@
+"""A topology as a value: nodes, stores, internal topics.
+
+Every engine and the operator read the same one.
+
+``StreamsBuilder.build()`` returns one; it can also be put together by hand, as with Kafka Streams'
+``Topology``. Each ``add_`` method checks what can be checked at once and raises ``TopologyError``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import TopologyError
+from headwater.model.description import describe, parents_of
+from headwater.model.java_order import hash_set_order
+from headwater.model.naming import check_name
+from headwater.model.nodes import (
+    Node,
+    OffsetReset,
+    ProcessorNode,
+    SerdeLike,
+    SinkNode,
+    SourceNode,
+    StoreKind,
+    StoreSpec,
+    Subtopology,
+)
+from headwater.model.plan import Operator, UserProcessor
+from headwater.model.reporting import report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from headwater.model.processor_api import ProcessorSupplier
+    from headwater.model.topics import TopologyReport
+
+__all__ = [
+    "Node",
+    "OffsetReset",
+    "ProcessorNode",
+    "SerdeLike",
+    "SinkNode",
+    "SourceNode",
+    "StoreKind",
+    "StoreSpec",
+    "Subtopology",
+    "Topology",
+]
+
+
+class Topology:
+    """Nodes in insertion order, their stores, and the repartition topics between sub-topologies.
+
+    Copying is not needed: engines only read it, and every node and store is immutable.
+    """
+
+    __slots__ = (
+        "_copartitions",
+        "_nodes",
+        "_repartition",
+        "_store_users",
+        "_stores",
+        "_subtopologies",
+        "_topics",
+    )
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._stores: dict[str, StoreSpec] = {}
+        self._store_users: dict[str, list[str]] = {}
+        self._topics: dict[str, str] = {}
+        self._repartition: dict[str, int | None] = {}
+        self._copartitions: list[tuple[str, ...]] = []
+        self._subtopologies: tuple[Subtopology, ...] | None = None
+
+    # ---- building ----------------------------------------------------------------------------
+
+    def add_source(
+        self,
+        name: str,
+        *topics: str,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        timestamp_extractor: Callable[..., int] | None = None,
+        offset_reset: OffsetReset | None = None,
+    ) -> Topology:
+        """Read ``topics``. Serdes of ``None`` mean the configured defaults.
+
+        Raises:
+            TopologyError: the name is taken, no topic is given, or a topic has a source already.
+        """
+        return self.add_source_node(
+            SourceNode(
+                name=name,
+                topics=topics,
+                key_serde=key_serde,
+                value_serde=value_serde,
+                timestamp_extractor=timestamp_extractor,
+                offset_reset=offset_reset,
+            )
+        )
+
+    def add_processor(
+        self, name: str, supplier: ProcessorSupplier[Any, Any, Any, Any], *parents: str
+    ) -> Topology:
+        """Let a new processor of ``supplier`` handle what ``parents`` forward, in every task.
+
+        Raises:
+            TopologyError: the name is taken, a parent is missing, unknown, a sink or the node
+                itself, or the supplier returns the same instance twice.
+        """
+        check_supplier(name, supplier)
+        return self.add_operator(name, UserProcessor(supplier=supplier), parents)
+
+    def add_sink(
+        self,
+        name: str,
+        topic: str | Callable[..., str],
+        *parents: str,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        partitioner: Callable[..., Any] | None = None,
+    ) -> Topology:
+        """Write what ``parents`` forward to ``topic``.
+
+        A function ``topic(key, value, record_context)`` names the topic of each record.
+
+        Raises:
+            TopologyError: the name is taken, or a parent is missing, unknown, a sink or the node
+                itself.
+        """
+        return self.add_sink_node(
+            SinkNode(
+                name=name,
+                parents=parents,
+                topic=topic,
+                key_serde=key_serde,
+                value_serde=value_serde,
+                partitioner=partitioner,
+            )
+        )
+
+    def add_state_store(self, store: StoreSpec, *processors: str) -> Topology:
+        """Add ``store`` and connect it to ``processors``.
+
+        The same instance may be added again to share it.
+
+        Raises:
+            TopologyError: another store has this name, or a processor is unknown, a source or a
+                sink.
+        """
+        check_name("store", store.name)
+        known = self._stores.get(store.name)
+        if known is not None and known is not store:
+            raise TopologyError(
+                f"A different store is already called {store.name!r}: rename one of them, "
+                "or pass the same StoreSpec instance to share it"
+            )
+        self._stores[store.name] = store
+        self._store_users.setdefault(store.name, [])
+        for processor in processors:
+            self.connect_processor_and_state_stores(processor, store.name)
+        self._subtopologies = None
+        return self
+
+    def connect_processor_and_state_stores(self, processor: str, *stores: str) -> Topology:
+        """Let ``processor`` use ``stores``; processors that share a store share a sub-topology.
+
+        Raises:
+            TopologyError: a store or the processor is unknown, or the node is a source or a sink.
+        """
+        for store in stores:
+            if store not in self._stores:
+                raise TopologyError(
+                    f"Store {store!r} is not added yet: add it before connecting {processor!r}"
+                )
+            node = self._nodes.get(processor)
+            if node is None:
+                raise TopologyError(
+                    f"Processor {processor!r} is not added yet: add it before connecting {store!r}"
+                )
+            if not isinstance(node, ProcessorNode):
+                raise TopologyError(
+                    f"Cannot connect store {store!r} to {processor!r}: it is a source or a sink"
+                )
+            users = self._store_users[store]
+            if processor not in users:
+                users.append(processor)
+            connected = tuple(hash_set_order([*node.stores, store]))
+            self._nodes[processor] = replace(node, stores=connected)
+        self._subtopologies = None
+        return self
+
+    def add_source_node(self, node: SourceNode) -> Topology:
+        """Add a source as a value; see :meth:`add_source`."""
+        self._check_new(node.name)
+        if not node.topics:
+            raise TopologyError(f"Source {node.name!r} reads no topic: name at least one")
+        for topic in node.topics:
+            check_name("topic", topic)
+            if topic in self._topics:
+                raise TopologyError(
+                    f"Topic {topic!r} is already read by {self._topics[topic]!r}: "
+                    "read it once and use what comes of it twice"
+                )
+            self._topics[topic] = node.name
+        return self._add(node)
+
+    def add_operator(self, name: str, operator: Operator, parents: Iterable[str]) -> Topology:
+        """Add a processor node that does what ``operator`` says; see :meth:`add_processor`."""
+        self._check_new(name)
+        node = ProcessorNode(name=name, parents=tuple(dict.fromkeys(parents)), operator=operator)
+        self._check_parents(node)
+        return self._add(node)
+
+    def add_sink_node(self, node: SinkNode) -> Topology:
+        """Add a sink as a value; see :meth:`add_sink`."""
+        self._check_new(node.name)
+        if isinstance(node.topic, str):
+            check_name("topic", node.topic)
+        node = replace(node, parents=tuple(dict.fromkeys(node.parents)))
+        self._check_parents(node)
+        return self._add(node)
+
+    def add_repartition_topic(self, name: str, partitions: int | None = None) -> Topology:
+        """Declare ``name`` (ending in ``-repartition``) an internal topic.
+
+        ``partitions`` enforces its count.
+        """
+        if partitions is not None and partitions < 1:
+            raise TopologyError(
+                f"Repartition topic {name!r} needs at least one partition, not {partitions}"
+            )
+        self._repartition[name] = partitions
+        return self
+
+    def copartition_sources(self, sources: Iterable[str]) -> Topology:
+        """Demand equal partition counts of all topics of these source nodes, as joins do."""
+        self._copartitions.append(tuple(dict.fromkeys(sources)))
+        return self
+
+    def _add(self, node: Node) -> Topology:
+        self._nodes[node.name] = node
+        self._subtopologies = None
+        return self
+
+    def _check_new(self, name: str) -> None:
+        check_name("node", name)
+        if name in self._nodes:
+            raise TopologyError(f"Node {name!r} is already added: give one of them another name")
+
+    def _check_parents(self, node: ProcessorNode | SinkNode) -> None:
+        if not node.parents:
+            raise TopologyError(
+                f"Node {node.name!r} has no parent: name at least one source or processor"
+            )
+        for parent in node.parents:
+            if parent == node.name:
+                raise TopologyError(f"Node {node.name!r} cannot be its own parent")
+            if parent not in self._nodes:
+                raise TopologyError(
+                    f"Parent {parent!r} of {node.name!r} is not added yet: add it first"
+                )
+            if isinstance(self._nodes[parent], SinkNode):
+                raise TopologyError(
+                    f"Sink {parent!r} cannot be the parent of {node.name!r}: read its topic instead"
+                )
+
+    # ---- reading -----------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """All nodes by name, in insertion order."""
+        return MappingProxyType(self._nodes)
+
+    @property
+    def stores(self) -> Mapping[str, StoreSpec]:
+        """All stores by name, connected or not."""
+        return MappingProxyType(self._stores)
+
+    @property
+    def repartition_topics(self) -> Mapping[str, int | None]:
+        """The internal topics, undecorated (``<name>-repartition``), and their enforced counts."""
+        return MappingProxyType(self._repartition)
+
+    @property
+    def copartition_groups(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of undecorated topics that need equal partition counts.
+
+        Groups that share a topic are one.
+        """
+        groups: list[dict[str, None]] = []
+        for sources in self._copartitions:
+            merged = dict.fromkeys(topic for source in sources for topic in self._topics_of(source))
+            apart = []
+            for group in groups:
+                if merged.keys() & group.keys():
+                    merged = group | merged
+                else:
+                    apart.append(group)
+            groups = [*apart, merged]
+        return tuple(tuple(group) for group in groups)
+
+    @property
+    def subtopologies(self) -> tuple[Subtopology, ...]:
+        """The sub-topologies, numbered as Kafka Streams numbers them.
+
+        By their first node in insertion order.
+        """
+        if self._subtopologies is None:
+            self._subtopologies = self._group()
+        return self._subtopologies
+
+    def describe(self) -> str:
+        """Return the text that Kafka Streams' ``describe()`` prints for the same topology."""
+        return describe(self.subtopologies)
+
+    def report(self, application_id: str) -> TopologyReport:
+        """Return the names and numbers the operator needs, internal topics decorated."""
+        return report(self, application_id)
+
+    def validate(self) -> None:
+        """Check what only the whole topology shows (Kafka's ``validateCopartition``).
+
+        Raises:
+            TopologyError: repartition topics that must be co-partitioned enforce different counts.
+        """
+        for group in self.copartition_groups:
+            if not all(topic in self._repartition for topic in group):
+                continue
+            enforced = {
+                topic: self._repartition[topic]
+                for topic in group
+                if self._repartition[topic] is not None
+            }
+            if len(set(enforced.values())) > 1:
+                counts = ", ".join(
+                    f"{topic} ({count})" for topic, count in sorted(enforced.items())
+                )
+                raise TopologyError(
+                    f"These repartition topics must have equal partition counts: {counts}; "
+                    "give them the same number"
+                )
+
+    def _topics_of(self, source: str) -> tuple[str, ...]:
+        node = self._nodes.get(source)
+        return node.topics if isinstance(node, SourceNode) else ()
+
+    def _group(self) -> tuple[Subtopology, ...]:
+        roots = {name: name for name in self._nodes}
+
+        def root(name: str) -> str:
+            while roots[name] != name:
+                roots[name] = roots[roots[name]]
+                name = roots[name]
+            return name
+
+        for node in self._nodes.values():
+            for parent in parents_of(node):
+                roots[root(parent)] = root(node.name)
+        for users in self._store_users.values():
+            for user in users[1:]:
+                roots[root(user)] = root(users[0])
+        groups: dict[str, list[Node]] = {}
+        for name, node in self._nodes.items():
+            groups.setdefault(root(name), []).append(node)
+        return tuple(
+            Subtopology(id=number, nodes=tuple(nodes), stores=self._stores_of(nodes))
+            for number, nodes in enumerate(groups.values())
+        )
+
+    def _stores_of(self, nodes: Iterable[Node]) -> tuple[StoreSpec, ...]:
+        names = dict.fromkeys(
+            name for node in nodes if isinstance(node, ProcessorNode) for name in node.stores
+        )
+        return tuple(self._stores[name] for name in names)
+
+
+def check_supplier(name: str, supplier: Callable[[], object]) -> None:
+    """Refuse a supplier that is no function or returns one instance twice: each task needs its own.
+
+    Raises:
+        TopologyError: as said.
+    """
+    if not callable(supplier):
+        raise TopologyError(
+            f"The processor supplier of {name!r} is not callable: pass a class or a function"
+        )
+    if supplier() is supplier():
+        raise TopologyError(
+            f"The processor supplier of {name!r} returns the same instance twice: "
+            "return a new one at each call"
+        )

@@ -1,0 +1,1 @@
+"""The native engine: StreamThread and StateUpdater processes, pure decisions that drive them."""

@@ -1,0 +1,44 @@
+"""The topology a worker's processes were given: by import path, as text, as a pickled function."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from headwater.dsl.loading import SourceText, build_topology, load_text, load_topology
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater.model.topology import Topology
+
+_loading: list[str] = []
+
+
+def is_loading() -> bool:
+    """Whether a topology's module is being imported right now, by this process."""
+    return bool(_loading)
+
+
+def topology_of(source: str | SourceText | bytes, import_path: Sequence[str] = ()) -> Topology:
+    """Build the topology.
+
+    Args:
+        source: ``"module:function"``, a module's text, or a function pickled by cloudpickle.
+        import_path: directories that are put in front of ``sys.path`` first.
+
+    Raises:
+        ImportPathError: it leads to no topology.
+        TopologyError: the topology breaks a rule.
+    """
+    sys.path[:0] = [path for path in import_path if path not in sys.path]
+    if isinstance(source, bytes):
+        function: Any = cloudpickle.loads(source)
+        return build_topology(function)
+    _loading.append(str(source))
+    try:
+        return load_topology(source) if isinstance(source, str) else load_text(source)
+    finally:
+        _loading.pop()

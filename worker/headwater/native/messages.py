@@ -1,0 +1,237 @@
+"""What the worker's main process and its children say to each other, as values over a pipe.
+
+    main ──► StreamThread    Go  AddTasks  RevokeTasks  LeaseRenewed  Stop
+    StreamThread ──► main    Initialized  TaskRunning  Released  Stats  Failed  Stopped
+    main ──► StateUpdater    Restore  Follow  CancelRestore  Stop
+    StateUpdater ──► main    RestoreProgress  Restored  Following  Cancelled  Failed  Stopped
+
+A StreamThread never touches Kafka output before ``Go``: main sends it only after it has read its
+own StreamWorker again, *after* the thread's ``init_transactions`` (``Initialized``). End of file on
+the pipe means the other side is gone: a child then exits at once without committing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.dsl.loading import SourceText
+    from headwater.ids import TaskId
+
+FULL_COMMIT_INTERVAL_S: Final = 6 * 3_600.0
+"""How often every offset is committed: a group without members loses those not renewed in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildSettings:
+    """Everything a child process needs to start; it is pickled, so it holds plain values."""
+
+    application_id: str
+    worker: str
+    slot: int
+    config: Mapping[str, str | int | float | bool] = field(repr=False)
+    """The StreamsConfig as given (dotted names); there may be a password in it."""
+    topology: str | SourceText | bytes
+    """``"module:function"``, a module's text or a cloudpickled function."""
+    state_dir: str
+    cache_bytes: int
+    """This StreamThread's share of ``statestore_cache_max_bytes``."""
+    import_path: tuple[str, ...] = ()
+    """Directories put in front of ``sys.path``."""
+    full_commit_interval_s: float = FULL_COMMIT_INTERVAL_S
+    """How often a StreamThread commits every offset, changed or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Go:
+    """The StreamWorker was read after ``init_transactions`` and still grants what it did: begin."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddTasks:
+    """Open these tasks' stores (restored before, closed by the StateUpdater) and run them."""
+
+    tasks: tuple[TaskId, ...]
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeTasks:
+    """Commit, close these tasks and say ``Released``."""
+
+    tasks: tuple[TaskId, ...]
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRenewed:
+    """Sent at least every few seconds under at-least-once, where no broker fences a zombie.
+
+    A thread that looks at its clock (``CLOCK_BOOTTIME``, which goes on while the machine sleeps or
+    the process is frozen) and finds it past ``until_boot_ms`` must not send or commit anything any
+    more: it exits at once. Until the first of these there is no limit.
+    """
+
+    until_boot_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """Bring this task's stores to the end of their changelogs, then close them.
+
+    A task that this StateUpdater follows goes on from where it is.
+    """
+
+    task: TaskId
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follow:
+    """Keep this task's stores up with their changelogs (standby, warm-up) until told otherwise."""
+
+    task: TaskId
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRestore:
+    """Stop restoring or following this task and close its stores."""
+
+    task: TaskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Commit (StreamThread), close everything, say ``Stopped`` and exit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Initialized:
+    """The thread's producer has its transactional id (or is ready, under at-least-once)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRunning:
+    """The task processes records."""
+
+    task: TaskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """The task is committed and closed.
+
+    ``offsets`` are the final committed ones by ``topic-partition``.
+    """
+
+    task: TaskId
+    offsets: Mapping[str, int]
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStats:
+    """Counters of one task since it started on this thread."""
+
+    task: TaskId
+    processed: int
+    dropped: int
+    buffered: int
+    lag: int
+    stream_time: int
+    committed: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """Sent about once a second by a StreamThread."""
+
+    processed: int
+    """Records processed by this thread since it started."""
+    commits: int
+    transaction_open: bool
+    tasks: tuple[TaskStats, ...]
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    """Share of time in poll, process, punctuate, commit."""
+    produced: int = 0
+    """Records sent (outputs and changelogs)."""
+    problem: str = ""
+    """What keeps the thread from working although it goes on trying, for example a lost broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreProgress:
+    """How far a restore is, summed over the task's changelogs."""
+
+    task: TaskId
+    restored: int
+    """Records applied in this restore."""
+    remaining: int
+    """Offsets still to read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """The task's stores hold their changelogs up to the end and are closed."""
+
+    task: TaskId
+    records: int
+    """Records read and applied."""
+    from_scratch: tuple[str, ...] = ()
+    """Stores that were thrown away first, with the reason.
+
+    As in ``"counts-store: the changelog topic was re-created"``.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """Sent about twice a second by a StateUpdater that follows tasks, all of them in one."""
+
+    lags: Mapping[TaskId, int]
+    """Changelog offsets still to read, uncommitted ones counted, summed over a task's stores."""
+    applied: int
+    """Records that this StateUpdater has applied to stores it follows, since it started."""
+    problem: str = ""
+    """What keeps it from following although it goes on trying, for example a lost broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """Answers ``CancelRestore``: the task's stores are closed, at a consistent position."""
+
+    task: TaskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The child, or one task of it, cannot go on.
+
+    ``error`` is the class name in ``headwater.errors``.
+    """
+
+    error: str
+    message: str
+    task: TaskId | None = None
+    fenced: bool = False
+    following: bool = False
+    """It is a copy (standby, warm-up) that cannot be kept up just now."""
+    traceback: str = ""
+    """Empty for errors that are the user's to fix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """Everything is committed and closed."""
+
+
+ToThread: TypeAlias = Go | AddTasks | RevokeTasks | LeaseRenewed | Stop
+FromThread: TypeAlias = Initialized | TaskRunning | Released | Stats | Failed | Stopped
+ToUpdater: TypeAlias = Restore | Follow | CancelRestore | Stop
+FromUpdater: TypeAlias = RestoreProgress | Restored | Following | Cancelled | Failed | Stopped

@@ -1,0 +1,263 @@
+"""From a task id to a StreamTask that may run: its partitions, its stores, where it starts to read.
+
+stores      opened as the StateUpdater left them: at the end of their changelogs
+offsets     the committed ones, stable, read only after ``Go``
+            none, and the changelog holds records -> OffsetsExpiredError
+            none, and there is nothing to lose    -> the source's auto.offset.reset
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from headwater.errors import (
+    ConfigError,
+    MissingTopicError,
+    OffsetsExpiredError,
+    PartitionMismatchError,
+)
+from headwater.ids import TopicPartition
+from headwater.model.reporting import changelog_topic, decorate
+from headwater.processor.task import StreamTask
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from headwater.config import StreamsConfig
+    from headwater.ids import TaskId
+    from headwater.kafka.admin import Admin, TopicDescription
+    from headwater.kafka.committed import CommittedOffset
+    from headwater.model.topology import Topology
+    from headwater.native.stores import StoreOpener
+    from headwater.ports import Clock, KeyValueStore, RecordCollector
+
+log = logging.getLogger(__name__)
+
+NO_RESET: Final = "none"
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningTask:
+    """A StreamTask with what the engine must know about it to commit it."""
+
+    task: StreamTask
+    stores: Mapping[str, KeyValueStore]
+    changelogs: Mapping[str, TopicPartition]
+    """Changelog partition of each logged store."""
+    start: Mapping[TopicPartition, int]
+    """Where each input partition is read from, and from where again if nothing is committed."""
+    is_new: bool = False
+    """An input partition has no committed offset yet."""
+    committed: dict[TopicPartition, int] = field(default_factory=dict)
+    """The offsets committed last, as far as this process knows."""
+
+    @property
+    def task_id(self) -> TaskId:
+        """Which task it is."""
+        return self.task.task_id
+
+
+class TaskOpener:
+    """Makes StreamTasks of one topology for one StreamThread.
+
+    Args:
+        topology: what the tasks run.
+        config: the application's.
+        admin: asked about topics and offsets.
+        collector: where the tasks send to.
+        stores: opens the tasks' stores.
+        clock: the wall clock.
+        default_reset: ``auto.offset.reset`` for sources without their own.
+    """
+
+    def __init__(
+        self,
+        *,
+        topology: Topology,
+        config: StreamsConfig,
+        admin: Admin,
+        collector: RecordCollector,
+        stores: StoreOpener,
+        clock: Clock,
+        default_reset: str,
+    ) -> None:
+        self._subtopologies = {found.id: found for found in topology.subtopologies}
+        self._internal = topology.repartition_topics
+        self._config = config
+        self._admin = admin
+        self._collector = collector
+        self._stores = stores
+        self._clock = clock
+        self._topics: dict[str, TopicDescription] = {}
+        self._resets = {
+            self.topic_name(topic): str(source.offset_reset or default_reset)
+            for subtopology in topology.subtopologies
+            for source in subtopology.sources
+            for topic in source.topics
+        }
+
+    def topic_name(self, topic: str) -> str:
+        """Return the broker's name of a topic of the topology."""
+        if topic in self._internal:
+            return decorate(self._config.application_id, topic)
+        return topic
+
+    @property
+    def repartition_topics(self) -> frozenset[str]:
+        """The broker's names of all repartition topics."""
+        return frozenset(self.topic_name(topic) for topic in self._internal)
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The UUIDs under which the topics were opened."""
+        return {topic: self._topics[topic].topic_id for topic in topics if topic in self._topics}
+
+    def reset_policy(self, topic: str) -> str:
+        """``earliest``, ``latest`` or ``none``."""
+        return self._resets[topic]
+
+    def open(self, task_ids: Collection[TaskId]) -> list[RunningTask]:
+        """Open tasks. Nothing stays open if one of them fails.
+
+        Raises:
+            MissingTopicError: a source or changelog topic does not exist.
+            OffsetsExpiredError: see the module.
+            StateError: a store cannot be opened.
+        """
+        self._look_up_topics(task_ids)
+        inputs = {task_id: self._inputs(task_id) for task_id in task_ids}
+        wanted = {partition for partitions in inputs.values() for partition in partitions}
+        committed = self._admin.committed(self._config.application_id, wanted)
+        opened: list[RunningTask] = []
+        try:
+            for task_id in task_ids:
+                opened.append(self._open(task_id, inputs[task_id], committed))  # noqa: PERF401
+        except BaseException:
+            for running in opened:
+                running.task.close()
+            raise
+        return opened
+
+    def _open(
+        self,
+        task_id: TaskId,
+        inputs: tuple[TopicPartition, ...],
+        committed: Mapping[TopicPartition, CommittedOffset],
+    ) -> RunningTask:
+        subtopology = self._subtopologies[task_id.subtopology]
+        changelogs = self._changelogs(task_id)
+        missing = tuple(partition for partition in inputs if partition not in committed)
+        start = {p: committed[p].offset for p in inputs if p in committed}
+        start |= self._first_offsets(task_id, missing, tuple(changelogs.values()))
+        topic_ids = self.topic_ids(partition.topic for partition in changelogs.values())
+        stores = self._stores.open(task_id, subtopology, changelogs, topic_ids)
+        try:
+            task = StreamTask(
+                task_id=task_id,
+                subtopology=subtopology,
+                partitions=inputs,
+                config=self._config,
+                collector=self._collector,
+                stores=stores,
+                clock=self._clock,
+                topic_name=self.topic_name,
+                warn=log.warning,
+            )
+            task.restore_metadata(
+                {p: (start[p], committed[p].metadata if p in committed else None) for p in inputs}
+            )
+        except BaseException:
+            for store in stores.values():
+                store.close()
+            raise
+        log.info("task %s: reading from %s", task_id, _at(start))
+        return RunningTask(
+            task=task, stores=stores, changelogs=changelogs, start=start, is_new=bool(missing)
+        )
+
+    def _look_up_topics(self, task_ids: Iterable[TaskId]) -> None:
+        """Ask once about every topic that these tasks read or log to."""
+        topics = set()
+        for task_id in task_ids:
+            subtopology = self._subtopologies.get(task_id.subtopology)
+            if subtopology is None:
+                raise ConfigError(
+                    f"task {task_id}: the topology has no sub-topology {task_id.subtopology}; "
+                    "all workers must run the same code"
+                )
+            topics |= {self.topic_name(topic) for topic in subtopology.source_topics}
+            topics |= {p.topic for p in self._changelogs(task_id).values()}
+        found = self._admin.describe_topics(topics)
+        absent = sorted(topics - found.keys())
+        if absent:
+            kind = "topic" if len(absent) == 1 else "topics"
+            raise MissingTopicError(
+                f"{kind} {', '.join(absent)} does not exist; create the source topics; internal "
+                "ones are created when the application starts, or again after a reset"
+            )
+        self._topics |= found
+
+    def _inputs(self, task_id: TaskId) -> tuple[TopicPartition, ...]:
+        topics = [
+            self.topic_name(t) for t in self._subtopologies[task_id.subtopology].source_topics
+        ]
+        inputs = tuple(
+            TopicPartition(topic, task_id.partition)
+            for topic in topics
+            if task_id.partition < self._topics[topic].partitions
+        )
+        if not inputs:
+            counts = ", ".join(f"{topic} has {self._topics[topic].partitions}" for topic in topics)
+            raise PartitionMismatchError(f"task {task_id} has no partition to read: {counts}")
+        return inputs
+
+    def _changelogs(self, task_id: TaskId) -> dict[str, TopicPartition]:
+        application_id = self._config.application_id
+        return {
+            spec.name: TopicPartition(changelog_topic(application_id, spec.name), task_id.partition)
+            for spec in self._subtopologies[task_id.subtopology].stores
+            if spec.logging
+        }
+
+    def _first_offsets(
+        self,
+        task_id: TaskId,
+        partitions: tuple[TopicPartition, ...],
+        changelogs: tuple[TopicPartition, ...],
+    ) -> dict[TopicPartition, int]:
+        """Where to begin without a committed offset; only where that can lose or repeat nothing."""
+        if not partitions:
+            return {}
+        first = self._admin.earliest_offsets([*partitions, *changelogs])
+        end = self._admin.end_offsets([*partitions, *changelogs])
+        # A partition that never held a record cannot have been read, so nothing has expired.
+        read_before = [partition for partition in partitions if end[partition] > 0]
+        filled = [changelog for changelog in changelogs if end[changelog] > first[changelog]]
+        if read_before and filled:
+            raise OffsetsExpiredError(
+                f"task {task_id}: group {self._config.application_id} has no committed offset for "
+                f"{_named(read_before)}, yet changelog {_named(filled)} holds data; the offsets "
+                "expired or were deleted. Choose: `headwater reset` (for KafkaStreams in a "
+                "program: kafka-streams-application-reset) to delete the state and read everything "
+                "again, or set the offsets with kafka-consumer-groups --reset-offsets to keep the "
+                "state and go on from there"
+            )
+        offsets = {}
+        for partition in partitions:
+            policy = self.reset_policy(partition.topic)
+            if policy == NO_RESET:
+                raise OffsetsExpiredError(
+                    f"task {task_id}: no committed offset for {partition}, and auto.offset.reset "
+                    "is none; set it to earliest or latest, or commit an offset"
+                )
+            offsets[partition] = (first if policy == "earliest" else end)[partition]
+        return offsets
+
+
+def _at(offsets: Mapping[TopicPartition, int]) -> str:
+    return ", ".join(f"{partition} at {offset}" for partition, offset in offsets.items())
+
+
+def _named(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(str(partition) for partition in partitions)

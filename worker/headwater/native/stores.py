@@ -1,0 +1,222 @@
+"""Opens the stores of a task in a StreamThread's process, at the end of their changelogs.
+
+A StateUpdater has brought a persistent store up to date and closed it, so nothing is missing, or
+only the marker of a transaction that was aborted meanwhile. Whatever is missing is read here, so
+that no store is ever behind; for a store in memory, which dies with its process, that is all.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.errors import ConfigError, KafkaUnavailableError
+from headwater.model.reporting import changelog_topic
+from headwater.processor.resolving import resolve_serde
+from headwater.state import BlockCache, CacheBudget, open_store
+from headwater.state.directory import StateDirectory
+from headwater.state.restore import ChangelogFacts, StoreRestorer, open_backend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from headwater.config import StreamsConfig
+    from headwater.ids import TaskId, TopicPartition
+    from headwater.kafka.admin import Admin
+    from headwater.kafka.consumer import PartitionConsumer
+    from headwater.model.topology import StoreSpec, Subtopology
+    from headwater.native.messages import ChildSettings
+    from headwater.ports import Backend, Clock, KeyValueStore, RecordCollector
+    from headwater.serde import Serde
+    from headwater.state.directory import StoreDirectory
+
+log = logging.getLogger(__name__)
+
+_STALLED_S: Final = 60.0
+_POLL_S: Final = 0.1
+
+
+class StoreOpener:
+    """Opens stores for the tasks of one StreamThread.
+
+    Args:
+        settings: where the state lies, and this thread's share of the record cache.
+        config: default serdes.
+        admin: asked how far changelogs go.
+        collector: what stores log goes there.
+        restore_consumer: makes a consumer of committed records.
+        clock: the wall clock.
+        heartbeat: called while a restore goes on.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: ChildSettings,
+        config: StreamsConfig,
+        admin: Admin,
+        collector: RecordCollector,
+        restore_consumer: Callable[[], PartitionConsumer],
+        clock: Clock,
+        heartbeat: Callable[[], None],
+    ) -> None:
+        self._config = config
+        self._admin = admin
+        self._collector = collector
+        self._restore_consumer = restore_consumer
+        self._clock = clock
+        self._heartbeat = heartbeat
+        self._directory = StateDirectory(Path(settings.state_dir), settings.application_id)
+        self._holder = f"StreamThread {settings.worker}-{settings.slot}"
+        self._cache = CacheBudget(settings.cache_bytes)
+        self._blocks = BlockCache()
+
+    def open(
+        self,
+        task_id: TaskId,
+        subtopology: Subtopology,
+        changelogs: Mapping[str, TopicPartition],
+        topic_ids: Mapping[str, str],
+    ) -> dict[str, KeyValueStore]:
+        """Open every store of a task; none stays open if one fails.
+
+        Args:
+            task_id: whose stores.
+            subtopology: names them.
+            changelogs: partition per logged store.
+            topic_ids: UUID per changelog topic.
+
+        Raises:
+            StateError: a store cannot be opened.
+            ConfigError: a serde is missing.
+        """
+        ends = self._admin.end_offsets(changelogs.values())
+        stores: dict[str, KeyValueStore] = {}
+        try:
+            for spec in subtopology.stores:
+                changelog = changelogs.get(spec.name)
+                backend = self._backend(task_id, spec, changelog, topic_ids, ends)
+                stores[spec.name] = open_store(
+                    spec,
+                    task=task_id,
+                    changelog_topic=changelog_topic(self._config.application_id, spec.name),
+                    backend=backend,
+                    cache=self._cache,
+                    changelog_send=(
+                        None if changelog is None else self._collector.sender(changelog.topic)
+                    ),
+                    key_serde=self._serde("key", spec),
+                    value_serde=self._serde("value", spec),
+                )
+        except BaseException:
+            for store in stores.values():
+                store.close()
+            raise
+        return stores
+
+    def _backend(
+        self,
+        task_id: TaskId,
+        spec: StoreSpec,
+        changelog: TopicPartition | None,
+        topic_ids: Mapping[str, str],
+        ends: Mapping[TopicPartition, int],
+    ) -> Backend:
+        directory = self._directory.store(task_id, spec.name) if spec.persistent else None
+        if changelog is not None:
+            end = ends[changelog]
+            if not spec.persistent:
+                return self._restored(spec, None, changelog, topic_ids[changelog.topic], end)
+            backend = self._open_backend(spec, directory)
+            position = backend.position()
+            is_current = position is not None and position.topic_id == topic_ids[changelog.topic]
+            log.info(
+                "task %s: store %s at offset %s of %s, which ends at %d",
+                task_id,
+                spec.name,
+                None if position is None else position.offset,
+                changelog,
+                end,
+            )
+            if end == 0 or (is_current and position is not None and position.offset == end):
+                return backend
+            backend.close()
+            return self._restored(spec, directory, changelog, topic_ids[changelog.topic], end)
+        return self._open_backend(spec, directory)
+
+    def _open_backend(self, spec: StoreSpec, directory: StoreDirectory | None) -> Backend:
+        return open_backend(spec, directory, holder=self._holder, block_cache=self._blocks)
+
+    def _restored(
+        self,
+        spec: StoreSpec,
+        directory: StoreDirectory | None,
+        changelog: TopicPartition,
+        topic_id: str,
+        end: int,
+    ) -> Backend:
+        """Apply what the store lacks, up to where the changelog ended when the task was opened."""
+        retention = self._admin.topic_settings([changelog.topic], "delete.retention.ms")
+        restorer = StoreRestorer(
+            spec,
+            directory,
+            ChangelogFacts(
+                topic_id=topic_id,
+                log_start=self._admin.earliest_offsets([changelog])[changelog],
+                log_end=end,
+                delete_retention_ms=int(retention[changelog.topic]),
+            ),
+            now_ms=self._clock.now_ms(),
+            holder=self._holder,
+            block_cache=self._blocks,
+        )
+        try:
+            if restorer.offset < end:
+                self._read(changelog, end, restorer)
+        except BaseException:
+            restorer.close()
+            raise
+        if directory is None:
+            return restorer.take()
+        # Opened again for reading and writing: a restore has the options of a bulk load.
+        restorer.close()
+        return self._open_backend(spec, directory)
+
+    def _read(self, changelog: TopicPartition, end: int, restorer: StoreRestorer) -> None:
+        consumer = self._restore_consumer()
+        try:
+            consumer.assign({changelog: restorer.offset})
+            moved_at = time.monotonic()
+            while restorer.offset < end:
+                before = restorer.offset
+                for _, records in consumer.poll(_POLL_S):
+                    restorer.apply(records, records[-1][0] + 1)
+                # The end that the client reports lies behind markers, which are no records.
+                reached = consumer.end_of(changelog)
+                if reached is not None and reached > restorer.offset:
+                    restorer.apply((), reached)
+                if restorer.offset > before:
+                    moved_at = time.monotonic()
+                elif time.monotonic() - moved_at > _STALLED_S:
+                    raise KafkaUnavailableError(
+                        f"nothing new of {changelog} at offset {before} for {_STALLED_S:.0f} s "
+                        f"while restoring up to {end}; check the broker, and that no transaction "
+                        "is left open"
+                    )
+                self._heartbeat()
+            restorer.apply((), restorer.offset, complete_at_ms=self._clock.now_ms())
+        finally:
+            consumer.close()
+
+    def _serde(self, half: str, spec: StoreSpec) -> Serde[Any]:
+        option = f"default_{half}_serde"
+        given = spec.key_serde if half == "key" else spec.value_serde
+        serde = resolve_serde(option, given if given is not None else getattr(self._config, option))
+        if serde is None:
+            raise ConfigError(
+                f"store {spec.name} has no {half} serde and default.{half}.serde is not set; "
+                "give one of them"
+            )
+        return serde

@@ -1,0 +1,157 @@
+"""The stores of one task that a StateUpdater has open, each on its way along its changelog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from headwater.errors import MissingTopicError
+from headwater.state.position import Rebuild
+from headwater.state.restore import StoreRestorer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.ids import TaskId, TopicPartition
+    from headwater.model.nodes import StoreSpec
+    from headwater.state.directory import StateDirectory
+    from headwater.state.restore import ChangelogFacts
+    from headwater.state.rocks import BlockCache
+
+
+@dataclass(slots=True)
+class Changelog:
+    """One store on its way to the end of its changelog partition."""
+
+    partition: TopicPartition
+    restorer: StoreRestorer
+    end: int
+    asked_at_ms: int
+    """When ``end`` was the end."""
+    log_end: int
+    """The newest end that is known, open transactions counted."""
+    done: bool = False
+    """``end`` was reached; a follower reads on."""
+
+
+@dataclass(slots=True)
+class TaskStores:
+    """One task's stores, to be restored up to the end or followed without one."""
+
+    task: TaskId
+    follows: bool
+    changelogs: dict[TopicPartition, Changelog] = field(default_factory=dict)
+    from_scratch: list[str] = field(default_factory=list)
+    followed: int = 0
+    """Records applied before the restore began."""
+
+    @property
+    def applied(self) -> int:
+        """Records applied since the stores were opened, or since the restore began."""
+        records = sum(changelog.restorer.applied for changelog in self.changelogs.values())
+        return records - self.followed
+
+    @property
+    def remaining(self) -> int:
+        """Offsets up to the ends that are known."""
+        return sum(
+            max(0, changelog.end - changelog.restorer.offset)
+            for changelog in self.changelogs.values()
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every store has reached the end that is known."""
+        return all(changelog.done for changelog in self.changelogs.values())
+
+    @property
+    def ahead(self) -> str:
+        """Which offsets are to be applied, for the log."""
+        return ", ".join(
+            f"{partition} from {changelog.restorer.offset} to {changelog.end}"
+            for partition, changelog in self.changelogs.items()
+        )
+
+    def may_go_on(self, facts: Mapping[TopicPartition, ChangelogFacts], now_ms: int) -> bool:
+        """Whether every store, open all the time, may be continued from its changelog."""
+        return all(
+            partition in facts
+            and not isinstance(changelog.restorer.judge(facts[partition], now_ms), Rebuild)
+            for partition, changelog in self.changelogs.items()
+        )
+
+    def restore(self, facts: Mapping[TopicPartition, ChangelogFacts], asked_at_ms: int) -> None:
+        """Follow no longer, but go up to the ends of this moment."""
+        self.followed += self.applied
+        self.follows = False
+        self.from_scratch.clear()
+        for partition, changelog in self.changelogs.items():
+            changelog.end = changelog.log_end = facts[partition].log_end
+            changelog.asked_at_ms = asked_at_ms
+            changelog.done = False
+
+    def close(self) -> None:
+        """Release every store; each keeps its position."""
+        for changelog in self.changelogs.values():
+            changelog.restorer.close()
+
+
+class TaskStoresOpener:
+    """Opens the stores of tasks, and judges their positions.
+
+    Args:
+        directory: where they lie.
+        holder: who opens them, for the message that somebody else may get.
+        block_cache: the process' shared one.
+    """
+
+    def __init__(self, directory: StateDirectory, holder: str, block_cache: BlockCache) -> None:
+        self._directory = directory
+        self._holder = holder
+        self._block_cache = block_cache
+
+    def open(
+        self,
+        stores: TaskStores,
+        specs: Mapping[TopicPartition, StoreSpec],
+        facts: Mapping[TopicPartition, ChangelogFacts],
+        asked_at_ms: int,
+    ) -> None:
+        """Open every store of a task; none stays open if one fails.
+
+        Args:
+            stores: of the task; filled.
+            specs: the stores by their changelog partitions.
+            facts: what the broker says about those that exist.
+            asked_at_ms: when it said so.
+
+        Raises:
+            MissingTopicError: a changelog topic does not exist.
+            StateError: a store cannot be opened.
+        """
+        for partition in specs:
+            if partition not in facts:
+                raise MissingTopicError(
+                    f"changelog topic {partition.topic} does not exist; it is created when the "
+                    "application starts: start it again, and its store is built anew"
+                )
+        try:
+            for partition, spec in specs.items():
+                known = facts[partition]
+                restorer = StoreRestorer(
+                    spec,
+                    self._directory.store(stores.task, spec.name),
+                    known,
+                    now_ms=asked_at_ms,
+                    holder=self._holder,
+                    block_cache=self._block_cache,
+                )
+                if isinstance(restorer.verdict, Rebuild) and known.log_end > known.log_start:
+                    stores.from_scratch.append(f"{spec.name}: {restorer.verdict.reason}")
+                changelog = Changelog(
+                    partition, restorer, known.log_end, asked_at_ms, known.log_end
+                )
+                stores.changelogs[partition] = changelog
+        except BaseException:
+            stores.close()
+            raise

@@ -1,0 +1,331 @@
+"""A StreamThread process: takes commands from the worker's main process, runs the loop, reports.
+
+    STARTING ── producer has its id ──► waiting for Go ──► RUNNING ── Stop ──► committed, closed
+                   Initialized                 │  AddTasks: open, read offsets    Stopped
+                                               │  RevokeTasks: commit, close, Released
+                                               └─ nothing touches Kafka output before Go
+
+Whatever goes wrong ends the process: a new one starts from what is committed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from typing import TYPE_CHECKING, Final, assert_never
+
+from headwater import failpoints
+from headwater.config import StreamsConfig
+from headwater.errors import HeadwaterError, RecordError
+from headwater.kafka.settings import offset_reset
+from headwater.native.clients import ThreadClients
+from headwater.native.commit import Committer
+from headwater.native.cutoff import CutOffWatch
+from headwater.native.garbage import tune_garbage_collection
+from headwater.native.loading import topology_of
+from headwater.native.loop import ProcessingLoop
+from headwater.native.messages import (
+    AddTasks,
+    Go,
+    Initialized,
+    LeaseRenewed,
+    Released,
+    RevokeTasks,
+    Stats,
+    Stop,
+    Stopped,
+    TaskRunning,
+    TaskStats,
+)
+from headwater.native.opening import RunningTask, TaskOpener
+from headwater.native.process import ChildError
+from headwater.native.stores import StoreOpener
+from headwater.native.watching import TopicWatch
+
+if TYPE_CHECKING:
+    from headwater.model.topology import Topology
+    from headwater.native.messages import ChildSettings, ToThread
+    from headwater.native.process import Link
+
+log = logging.getLogger(__name__)
+
+_STATS_INTERVAL_S: Final = 1.0
+_EXIT_LEASE_LOST: Final = 72
+_IDLE_S: Final = 0.5
+_DEAD_LETTERS_S: Final = 10.0
+
+
+class SystemClock:
+    """The machine's wall clock."""
+
+    def now_ms(self) -> int:
+        """Return milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+
+def run(settings: ChildSettings, link: Link) -> None:
+    """Run a StreamThread until ``Stop``; the target of a ``ChildProcess``.
+
+    Raises:
+        HeadwaterError: why it cannot go on; nothing uncommitted was kept.
+    """
+    config = StreamsConfig.parse(settings.config)
+    topology = topology_of(settings.topology, settings.import_path)
+    thread = StreamThread(settings, config, topology, link)
+    tune_garbage_collection()
+    thread.run()
+
+
+class StreamThread:
+    """One slot's process (Kafka's ``StreamThread``).
+
+    Args:
+        settings: who it is.
+        config: the application's.
+        topology: what it runs.
+        link: to the worker's main process.
+    """
+
+    def __init__(
+        self, settings: ChildSettings, config: StreamsConfig, topology: Topology, link: Link
+    ) -> None:
+        self._settings = settings
+        self._config = config
+        self._link = link
+        self._clock = SystemClock()
+        clients = ThreadClients(settings, config)
+        self._connection = clients.connection
+        self._admin = clients.admin
+        self._producer = clients.producer
+        self._consumer = clients.consumer
+        committer = Committer(
+            config=config,
+            consumer=self._consumer,
+            producer=self._producer,
+            admin=self._admin,
+            clock=self._clock,
+        )
+        self._opener = TaskOpener(
+            topology=topology,
+            config=config,
+            admin=self._admin,
+            collector=self._producer,
+            stores=StoreOpener(
+                settings=settings,
+                config=config,
+                admin=self._admin,
+                collector=self._producer,
+                restore_consumer=clients.restore_consumer,
+                clock=self._clock,
+                heartbeat=self._report_if_due,
+            ),
+            clock=self._clock,
+            default_reset=offset_reset(config),
+        )
+        self.loop = ProcessingLoop(
+            config=config,
+            clock=self._clock,
+            consumer=self._consumer,
+            producer=self._producer,
+            admin=self._admin,
+            committer=committer,
+            connection=self._connection,
+            opener=self._opener,
+            heartbeat=self._report_if_due,
+            check_lease=self._check_lease,
+            full_commit_interval_s=settings.full_commit_interval_s,
+        )
+        self._committer = committer
+        self._watch = TopicWatch(self._admin, self._connection)
+        self._cut_off = CutOffWatch(self._consumer, self._admin, committed_only=config.exactly_once)
+        self._may_begin = False
+        self._lease_until_ms: int | None = None
+        self._early: list[ToThread] = []
+        self._unserved: list[ToThread] = []
+        self._stopping = False
+        self._processed_by_closed = 0
+        self._report_due = 0.0
+
+    def run(self) -> None:
+        """Initialise, wait for Go, run until told to stop."""
+        try:
+            self._admin.check_reachable(self._config.request_timeout_ms / 1000)
+            failpoints.hit("thread.before_init")
+            if self._config.exactly_once:
+                self._producer.init_transactions(self._config.request_timeout_ms / 1000)
+            failpoints.hit("thread.initialized")
+            self._link.send(Initialized())
+            while not self._stopping:
+                # Before a renewal is taken in: one that came too late must not hide the loss.
+                self._check_lease()
+                self._receive()
+                self._serve_commands()
+                if self.loop.tasks:
+                    self.loop.run_once()
+                    self._watch.check()
+                    self._cut_off.check(self.loop.reading)
+                elif not self._stopping:
+                    self._idle()
+                self._report_if_due()
+            self._close()
+            self._link.send(Stopped())
+        except HeadwaterError as error:
+            self._close_dirty(error)
+            raise ChildError(error, self.loop.failing) from error
+
+    # ---- commands ------------------------------------------------------------------------------
+
+    def _idle(self) -> None:
+        """Without tasks there is nothing to poll: wait for a command."""
+        command = self._link.wait(_IDLE_S)
+        if command is not None:
+            self._obey(command)
+
+    def _receive(self) -> None:
+        """Take in what has arrived; a renewal of the Lease counts at once, even in a commit."""
+        if self._link.pending():
+            for command in self._link.commands():
+                if isinstance(command, LeaseRenewed):
+                    self._obey(command)
+                else:
+                    self._unserved.append(command)
+
+    def _serve_commands(self) -> None:
+        """Obey, unless a commit waits for the broker: tasks must not change then."""
+        if self._unserved and not self.loop.is_committing:
+            commands, self._unserved = self._unserved, []
+            for command in commands:
+                self._obey(command)
+
+    def _obey(self, command: ToThread) -> None:
+        if not self._may_begin and isinstance(command, AddTasks | RevokeTasks):
+            self._early.append(command)
+            return
+        match command:
+            case Go():
+                self._may_begin = True
+                early, self._early = self._early, []
+                for waiting in early:
+                    self._obey(waiting)
+            case AddTasks():
+                self._add(command)
+            case RevokeTasks():
+                self._revoke(command)
+            case LeaseRenewed():
+                self._lease_until_ms = command.until_boot_ms
+            case Stop():
+                self._stopping = True
+            case _:
+                assert_never(command)
+
+    def _check_lease(self) -> None:
+        """Without a Lease, under at-least-once, somebody else may have our tasks by now."""
+        if self._lease_until_ms is None:
+            return
+        now_ms = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+        if now_ms > self._lease_until_ms:
+            log.error(
+                "the Lease ran out %d ms ago: ending at once, uncommitted",
+                now_ms - self._lease_until_ms,
+            )
+            # Whatever takes time, even closing the producer, would let queued records out.
+            os._exit(_EXIT_LEASE_LOST)
+
+    def _add(self, command: AddTasks) -> None:
+        wanted = [task_id for task_id in command.tasks if task_id not in self.loop.tasks]
+        opened = self._opener.open(wanted)
+        for running in opened:
+            self.loop.failing = running.task_id
+            running.task.initialize()
+        self.loop.failing = None
+        self.loop.add(opened)
+        if not self._config.exactly_once and any(running.is_new for running in opened):
+            # Or else a crash between the first changelog entry and the first commit would look as
+            # if offsets had expired.
+            self.loop.commit_now(every_offset=True)
+        self._watch_topics()
+        for running in opened:
+            self._link.send(TaskRunning(task=running.task_id))
+
+    def _revoke(self, command: RevokeTasks) -> None:
+        leaving = [task_id for task_id in command.tasks if task_id in self.loop.tasks]
+        if leaving:
+            self.loop.commit_now()
+        removed = {running.task_id: running for running in self.loop.remove(leaving)}
+        self._watch_topics()
+        for task_id in command.tasks:
+            offsets: dict[str, int] = {}
+            if task_id in removed:
+                offsets = self._close_task(removed[task_id])
+            self._link.send(Released(task=task_id, offsets=offsets, epoch=command.epoch))
+
+    def _close_task(self, running: RunningTask) -> dict[str, int]:
+        self._processed_by_closed += running.task.statistics().processed
+        running.task.close()
+        return {str(partition): offset for partition, offset in running.committed.items()}
+
+    def _watch_topics(self) -> None:
+        topics = {p.topic for running in self.loop.tasks.values() for p in running.start}
+        self._watch.watch(self._opener.topic_ids(topics))
+
+    # ---- the end -------------------------------------------------------------------------------
+
+    def _close(self) -> None:
+        """Commit and close everything."""
+        self.loop.commit_now()
+        for running in self.loop.remove(list(self.loop.tasks)):
+            self._close_task(running)
+        self._consumer.close()
+
+    def _close_dirty(self, error: HeadwaterError) -> None:
+        """Close the stores as they were at their last commit; send nothing more.
+
+        Except, where no transaction binds them, what handlers that said FAIL have sent as dead
+        letters, with whatever was sent before.
+        """
+        if isinstance(error, RecordError) and not self._config.exactly_once:
+            with contextlib.suppress(HeadwaterError):
+                self._producer.drain(_DEAD_LETTERS_S)
+        self._producer.discard()
+        for running in self.loop.tasks.values():
+            try:
+                running.task.close()
+            except Exception:
+                log.exception("closing task %s", running.task_id)
+
+    # ---- reports -------------------------------------------------------------------------------
+
+    def _report_if_due(self) -> None:
+        now = time.monotonic()
+        if now >= self._report_due:
+            self._report_due = now + _STATS_INTERVAL_S
+            self._link.offer(self.statistics())
+
+    def statistics(self) -> Stats:
+        """Return what is reported about once a second."""
+        tasks = tuple(self._task_statistics(r) for r in self.loop.tasks.values())
+        lost_s = self._connection.lost_for_s
+        return Stats(
+            processed=self._processed_by_closed + sum(task.processed for task in tasks),
+            commits=self._committer.commits,
+            transaction_open=self._producer.is_transaction_open,
+            tasks=tasks,
+            ratios=self.loop.ratios.take(),
+            produced=self._producer.sent,
+            problem=f"no broker has answered for {lost_s:.0f} s" if lost_s > 1 else "",
+        )
+
+    def _task_statistics(self, running: RunningTask) -> TaskStats:
+        found = running.task.statistics()
+        lags = (self._consumer.lag(partition) for partition in running.start)
+        return TaskStats(
+            task=running.task_id,
+            processed=found.processed,
+            dropped=found.dropped,
+            buffered=found.buffered,
+            lag=found.buffered + sum(lag for lag in lags if lag is not None),
+            stream_time=found.stream_time,
+            committed={str(p): offset for p, offset in running.committed.items()},
+        )

@@ -1,0 +1,89 @@
+"""Are the topics that a StreamThread reads still there, and still the same? The client never says.
+
+librdkafka goes on waiting for an assigned topic that was deleted. So we ask, without waiting for
+the answer: every few seconds, and more often while no broker answers, which also finds out when
+one does again.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from headwater.errors import MissingTopicError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from headwater.kafka.admin import Admin, TopicDescription
+    from headwater.kafka.errors import Connection
+
+_INTERVAL_S: Final = 5.0
+_INTERVAL_LOST_S: Final = 1.0
+_MISSING_ANSWERS: Final = 2
+"""A broker that has just started may not know all topics yet: believe the second answer."""
+
+
+class TopicWatch:
+    """Compares the topics on the broker with those that were opened.
+
+    Args:
+        admin: asked about them.
+        connection: told when a broker answers, asked whether one is lost.
+    """
+
+    def __init__(self, admin: Admin, connection: Connection) -> None:
+        self._admin = admin
+        self._connection = connection
+        self._ids: Mapping[str, str] = {}
+        self._answer: Callable[[], dict[str, TopicDescription] | None] | None = None
+        self._asked: Mapping[str, str] = {}
+        self._due = 0.0
+        self._missing: dict[str, int] = {}
+
+    def watch(self, topic_ids: Mapping[str, str]) -> None:
+        """Watch these topics from now on, and no others; the values are their UUIDs."""
+        self._ids = dict(topic_ids)
+        self._missing.clear()
+        self._due = time.monotonic() + _INTERVAL_S
+
+    def check(self) -> None:
+        """Look at the answer if there is one, and ask if it is time. Never waits.
+
+        Raises:
+            MissingTopicError: a topic was deleted, or deleted and created again.
+        """
+        if self._answer is not None:
+            found = self._answer()
+            if found is not None:
+                self._answer = None
+                self._compare(found)
+        elif self._ids and time.monotonic() >= self._due:
+            lost = self._connection.lost_for_s > 0
+            self._due = time.monotonic() + (_INTERVAL_LOST_S if lost else _INTERVAL_S)
+            self._asked = self._ids
+            self._answer = self._admin.describe_topics_later(self._ids.keys())
+
+    def _compare(self, found: Mapping[str, TopicDescription]) -> None:
+        if not any(description.topic_id for description in found.values()) and found:
+            return  # every look-up failed: nobody answered
+        self._connection.answered()
+        for topic, topic_id in self._asked.items():
+            if topic not in self._ids:
+                continue
+            description = found.get(topic)
+            if description is None:
+                self._missing[topic] = self._missing.get(topic, 0) + 1
+                self._due = min(self._due, time.monotonic() + _INTERVAL_LOST_S)
+                if self._missing[topic] >= _MISSING_ANSWERS:
+                    raise MissingTopicError(
+                        f"topic {topic} was deleted while the application reads it; create it "
+                        "again and reset the application, or take it out of the topology"
+                    )
+            elif description.topic_id not in {"", topic_id}:
+                raise MissingTopicError(
+                    f"topic {topic} was deleted and created again: the committed offsets belong to "
+                    "the old one; stop the application and reset it"
+                )
+            else:
+                self._missing.pop(topic, None)

@@ -1,0 +1,119 @@
+"""Writes the source of a function that does what a chain of nodes does, without a call per node.
+
+A call costs a third of what a whole stateless node does, so nodes in a row become lines in a row:
+
+    for record in records:                        what the loop writes (``loops``)
+        ...
+        try:                                      what a filter writes
+            if not predicate(key, value):
+                continue
+        except Exception as error:
+            fail(error, key, value, timestamp, headers)
+            continue
+        try:                                      what map_values writes
+            value_1 = mapper(value)
+        ...
+
+Each function is small and shown in tracebacks. Nothing from outside gets into the text.
+"""
+
+from __future__ import annotations
+
+import linecache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.processor.failures import Fail
+
+Names: TypeAlias = "tuple[str, str]"
+"""The variables that hold key and value at some place of a chain."""
+Emit: TypeAlias = "Callable[[Code, Names], Names | None]"
+"""Writes one node. Returns what its children get, or ``None`` if it is the end."""
+
+INDENT = "    "
+_RESERVED = ("run", "forward", "key", "value", "timestamp", "headers", "record", "records", "error")
+"""Names that every function may use for itself."""
+NESTED_MAX = 8
+"""Loops within loops beyond this are called, not inlined; Python allows 20."""
+
+
+class Code:
+    """The body of one function under construction.
+
+    Attributes:
+        skip: the statement that ends the work on the record in hand.
+        depth: how many loops deep the next line is.
+    """
+
+    def __init__(self, *, skip: str, indent: int = 1) -> None:
+        self.skip = skip
+        self.depth = 0
+        self._indent = indent
+        self._lines: list[str] = []
+        self._bound: dict[str, Any] = {}
+        self._used: dict[str, int] = dict.fromkeys(_RESERVED, 1)
+
+    def line(self, text: str) -> None:
+        """Write a line (or several) at the current indentation."""
+        self._lines += [INDENT * self._indent + part for part in text.splitlines()]
+
+    def bind(self, value: object, name: str) -> str:
+        """Make ``value`` known to the function; return the name it got."""
+        bound = self.fresh(name)
+        self._bound[bound] = value
+        return bound
+
+    def fresh(self, name: str) -> str:
+        """Return a variable name that is not in use, like ``name``."""
+        number = self._used.get(name, 0)
+        self._used[name] = number + 1
+        return f"{name}_{number}" if number else name
+
+    def guarded(self, text: str, fail: Fail, names: Names) -> None:
+        """Write lines that call user code; if they raise, ``fail`` decides about the record."""
+        key, value = names
+        self.line("try:")
+        self._indent += 1
+        self.line(text)
+        self._indent -= 1
+        failed = self.bind(fail, "fail")
+        self.line("except Exception as error:")
+        self.line(f"{INDENT}{failed}(error, {key}, {value}, timestamp, headers)")
+        self.line(f"{INDENT}{self.skip}")
+
+    def loop(self, head: str) -> None:
+        """Write a ``for`` line; all that follows is its body."""
+        self.line(head)
+        self.skip = "continue"
+        self.depth += 1
+        self._indent += 1
+
+    def build(self, head: str, title: str) -> Callable[..., Any]:
+        """Compile the function.
+
+        Args:
+            head: its ``def`` line, and lines before the body, if any.
+            title: what tracebacks show as the file's name.
+        """
+        name = head.partition("(")[0].removeprefix("def ")
+        self.line("pass")  # the innermost block may be empty
+        source = "\n".join([head, *self._lines, ""])
+        filename = f"<{title}>"
+        # So that tracebacks show the lines.
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        exec(compile(source, filename, "exec"), self._bound)  # noqa: S102
+        function: Callable[..., Any] = self._bound[name]
+        return function
+
+
+def call(function: Callable[..., Any], name: str) -> Emit:
+    """Return an emitter that ends the chain by calling ``function`` with the record."""
+
+    def emit(code: Code, names: Names) -> None:
+        key, value = names
+        bound = code.bind(function, name)
+        code.line(f"{bound}({key}, {value}, timestamp, headers)")
+
+    return emit

@@ -1,0 +1,176 @@
+"""The Processor API at run time: a user's processor as a node, and its context."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import TopologyError
+from headwater.model.processor_api import (
+    Cancellable,
+    Processor,
+    PunctuationType,
+    Record,
+    RecordMetadata,
+)
+from headwater.processor.stores import PlainStore, TimestampedStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from headwater.ids import TaskId
+    from headwater.model.plan import UserProcessor
+    from headwater.ports import Headers
+    from headwater.processor.environment import Current, Environment
+    from headwater.processor.failures import Fail
+    from headwater.processor.routing import Children
+
+
+class TaskContext:
+    """The ``ProcessorContext`` of one processor in one task."""
+
+    __slots__ = ("_children", "_environment", "_node", "_stores")
+
+    def __init__(
+        self,
+        node: str,
+        stores: tuple[str, ...],
+        children: Children,
+        environment: Environment,
+    ) -> None:
+        self._node = node
+        self._children = children
+        self._environment = environment
+        self._stores = {name: _view(name, environment) for name in stores}
+
+    @property
+    def task_id(self) -> TaskId:
+        """The task in which the processor runs."""
+        return self._environment.task_id
+
+    @property
+    def application_id(self) -> str:
+        """The application id."""
+        return self._environment.config.application_id
+
+    @property
+    def state_dir(self) -> str:
+        """The configured state directory."""
+        return self._environment.config.state_dir
+
+    def app_configs(self) -> Mapping[str, object]:
+        """Return the configuration as it was given."""
+        return self._environment.config.originals
+
+    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+        """Hand ``record`` to every child, or only to the child node of that name.
+
+        Raises:
+            TopologyError: there is no child of that name.
+            ValueError: the timestamp is negative.
+        """
+        if record.timestamp < 0:
+            raise ValueError(f"a record's timestamp cannot be negative: {record.timestamp}")
+        to = self._children.forward if child is None else self._children.named(child)
+        current = self._environment.current
+        before = current.timestamp
+        to(record.key, record.value, record.timestamp, record.headers)
+        current.timestamp = before
+
+    def schedule(
+        self,
+        interval_ms: int,
+        kind: PunctuationType,
+        callback: Callable[[int], None],
+        *,
+        start_ms: int | None = None,
+    ) -> Cancellable:
+        """Call ``callback(timestamp_ms)`` every ``interval_ms``; ``start_ms`` anchors the first.
+
+        Raises:
+            ValueError: the interval is not positive or the start is negative.
+        """
+        environment = self._environment
+        return environment.punctuations.schedule(
+            self._node,
+            interval_ms,
+            kind,
+            callback,
+            now_ms=environment.clock.now_ms(),
+            start_ms=start_ms,
+        )
+
+    def get_state_store(self, name: str) -> Any:
+        """Return the store ``name``, which must be connected to this processor.
+
+        Raises:
+            TopologyError: the store is not connected to this processor.
+        """
+        if name not in self._stores:
+            there = ", ".join(self._stores) or "none"
+            raise TopologyError(
+                f"processor {self._node} is not connected to store {name!r} (connected: {there}); "
+                "name it with add_state_store or in process(..., stores)"
+            )
+        return self._stores[name]
+
+    def commit(self) -> None:
+        """Ask for a commit as soon as possible."""
+        self._environment.request_commit()
+
+    def current_stream_time_ms(self) -> int:
+        """Return the highest timestamp this task has seen, -1 before the first record."""
+        return self._environment.stream_time()
+
+    def current_system_time_ms(self) -> int:
+        """Return the wall-clock time, in milliseconds since the epoch."""
+        return self._environment.clock.now_ms()
+
+    def record_metadata(self) -> RecordMetadata | None:
+        """Return where the record under way was read; inside a punctuation topic "" and -1.
+
+        ``None`` before the first of either, as in ``init``.
+        """
+        current = self._environment.current
+        if current.offset >= 0:
+            return RecordMetadata(*current.source, current.offset)
+        return None if current.timestamp < 0 else RecordMetadata("", -1, -1)
+
+
+def _view(name: str, environment: Environment) -> PlainStore | TimestampedStore:
+    store = environment.store(name)
+    if environment.timestamped[name]:
+        return TimestampedStore(store)
+    return PlainStore(store, environment.current)
+
+
+class UserNode:
+    """A user's processor compiled into the pipeline."""
+
+    def __init__(
+        self, operator: UserProcessor, context: TaskContext, current: Current, fail: Fail
+    ) -> None:
+        self._operator = operator
+        self._context = context
+        self._current = current
+        self._fail = fail
+        self._processor: Processor[Any, Any, Any, Any] = operator.supplier()
+
+    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        """Hand one record to the processor (the node's closure)."""
+        self._current.timestamp = timestamp
+        try:
+            self._processor.process(Record(key, value, timestamp, headers))
+        except Exception as error:
+            self._fail(error, key, value, timestamp, headers)
+
+    def init(self) -> None:
+        """Call the processor's ``init``; its parents have been initialised before."""
+        self._processor.init(self._context)
+
+    def close(self) -> None:
+        """Call the processor's ``close``."""
+        self._processor.close()
+
+    def renew(self) -> None:
+        """Start over with a new processor, as after an aborted transaction."""
+        self._processor = self._operator.supplier()

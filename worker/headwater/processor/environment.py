@@ -1,0 +1,137 @@
+"""What the compiled nodes of one task share: its ports, the record under way, its counters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from headwater.errors import ConfigError, TopologyError
+from headwater.ports import NO_RECORD, NOWHERE, UnderWay
+from headwater.processor.resolving import resolve_serde
+
+if TYPE_CHECKING:
+    from headwater.config import StreamsConfig
+    from headwater.ids import TaskId
+    from headwater.ports import (
+        Clock,
+        Headers,
+        KeyValueStore,
+        RecordCollector,
+        StoreMap,
+    )
+    from headwater.processor.failures import Failures
+    from headwater.processor.punctuation import Punctuations
+    from headwater.serde import Serde
+
+Warn: TypeAlias = Callable[[str], None]
+"""Receives one sentence about a dropped record or the like; the engine logs it."""
+
+
+class Current(UnderWay):
+    """Where the record under way was read, and what time it is. One per task.
+
+    Inside a punctuation ``record`` is ``NO_RECORD``. Below a record cache that is flushed it is the
+    one whose change is forwarded, without its key and value.
+    """
+
+    __slots__ = ("timestamp",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timestamp = -1
+        """Time of the punctuation under way, or of the record given to a user's processor."""
+
+    def leave(self) -> None:
+        """Say that no record is under way."""
+        self.record, self.source = NO_RECORD, NOWHERE
+
+    @property
+    def offset(self) -> int:
+        """Offset of the record under way, -1 if there is none."""
+        return self.record[0]
+
+    @property
+    def source_topic(self) -> str | None:
+        """Topic of the record under way, ``None`` if there is none."""
+        return self.source.topic or None
+
+    @property
+    def source_partition(self) -> int:
+        """Partition of the record under way, -1 if there is none."""
+        return self.source.partition
+
+
+class Counters:
+    """What happened in a task since it was created."""
+
+    __slots__ = ("dropped", "processed", "punctuated")
+
+    def __init__(self) -> None:
+        self.processed = 0
+        """Records taken from the buffer, dropped ones included."""
+        self.dropped = 0
+        """Kafka's ``dropped-records``: null keys, handlers that said CONTINUE, and the like."""
+        self.punctuated = 0
+        """Punctuators called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The surroundings of one task's nodes."""
+
+    task_id: TaskId
+    config: StreamsConfig
+    collector: RecordCollector
+    stores: StoreMap
+    clock: Clock
+    topic_name: Callable[[str], str]
+    """From a topic of the topology to the broker's name: internal ones carry the application id."""
+    current: Current
+    counters: Counters
+    failures: Failures
+    punctuations: Punctuations
+    request_commit: Callable[[], None]
+    stream_time: Callable[[], int]
+    timestamped: Mapping[str, bool]
+    """Per store: whether it keeps timestamps."""
+    warn: Warn
+
+    def store(self, name: str) -> KeyValueStore:
+        """Return the store ``name``.
+
+        Raises:
+            TopologyError: the sub-topology has no such store.
+        """
+        if name not in self.stores:
+            raise TopologyError(
+                f"task {self.task_id} has no store {name!r}; connect it to the processor"
+            )
+        return self.stores[name]
+
+    def serde(self, half: str, given: Serde[Any] | None, node: str) -> Serde[Any]:
+        """Return the serde given, or the default for ``half`` (``key`` or ``value``).
+
+        Raises:
+            ConfigError: neither is there.
+        """
+        option = f"default_{half}_serde"
+        serde = resolve_serde(option, given if given is not None else getattr(self.config, option))
+        if serde is None:
+            raise ConfigError(
+                f"node {node} has no {half} serde and default.{half}.serde is not set; give one"
+            )
+        return serde
+
+    def dropping(self) -> Callable[[], None]:
+        """Return a function that counts one dropped record."""
+        counters = self.counters
+
+        def drop() -> None:
+            counters.dropped += 1
+
+        return drop
+
+    def headers_of(self) -> Headers:
+        """Return the headers of the record under way."""
+        return self.current.record[4]

@@ -1,0 +1,229 @@
+"""When a record cannot be handled: ask the handler, send dead letters, then drop it or stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from headwater.errors import (
+    DeserializationError,
+    HeadwaterError,
+    ProcessingError,
+    ProductionError,
+    SerializationError,
+)
+from headwater.model.processor_api import Record
+from headwater.processor.handlers import (
+    ErrorHandlerContext,
+    FailedOutput,
+    Origin,
+    RawInput,
+    Response,
+    Result,
+)
+
+if TYPE_CHECKING:
+    from headwater.ids import TaskId
+    from headwater.ports import Headers, OnRefused, RawRecord, RecordCollector, Send
+    from headwater.processor.environment import Counters, Current, Warn
+    from headwater.processor.handlers import Handlers
+
+Fail: TypeAlias = Callable[[Exception, Any, Any, int, "Headers"], None]
+"""``fail(exception, key, value, timestamp, headers)``: returns when the record is to be dropped."""
+
+
+class Failures:
+    """Carries out what the handlers of one task answer."""
+
+    def __init__(
+        self,
+        *,
+        task_id: TaskId,
+        handlers: Handlers,
+        collector: RecordCollector,
+        current: Current,
+        counters: Counters,
+        warn: Warn,
+    ) -> None:
+        self._task_id = task_id
+        self._handlers = handlers
+        self._collector = collector
+        self._senders: dict[str, Send] = {}
+        self._current = current
+        self._counters = counters
+        self._warn = warn
+        self._decided: SerializationError | None = None
+        """Raised by a handler's decision, so not to be decided about again."""
+
+    def of_node(self, node: str) -> Fail:
+        """Return what a node calls when its user function raised.
+
+        It returns when the handler says CONTINUE.
+
+        Raises (the function, not this method):
+            ProcessingError: the handler says FAIL, naming task, node, topic, partition and offset.
+        """
+
+        def fail(
+            exception: Exception, key: Any, value: Any, timestamp: int, headers: Headers
+        ) -> None:
+            self._processing_failed(node, exception, Record(key, value, timestamp, headers))
+
+        return fail
+
+    def punctuation_failed(self, node: str, exception: Exception) -> None:
+        """Handle an error of a punctuator, as ``of_node`` does, without a record."""
+        self._processing_failed(node, exception, None)
+
+    def _processing_failed(
+        self, node: str, exception: Exception, record: Record[Any, Any] | None
+    ) -> None:
+        is_undecided = isinstance(exception, SerializationError) and exception is not self._decided
+        if isinstance(exception, HeadwaterError) and not is_undecided:
+            raise exception  # a node below has had its say, or the task itself cannot go on
+        headers = None if record is None else record.headers
+        time = self._current.timestamp if record is None else record.timestamp
+        context = self._context(node, time, headers)
+        response = self._ask(
+            "processing", lambda: self._handlers.processing(context, record, exception)
+        )
+        place = self._place(node)
+        if response.result is Result.CONTINUE:
+            self._drop(f"{place}: the processing handler drops the record: {exception!r}")
+            return
+        raise ProcessingError(
+            f"{place}: {type(exception).__name__}: {exception}. To drop such records and go on, "
+            "set processing.exception.handler to log-and-continue"
+        ) from exception
+
+    def undecodable(self, record: RawRecord, half: str, exception: Exception) -> None:
+        """Handle a key or value (``half``) that cannot be decoded; return when it is to be dropped.
+
+        Raises:
+            DeserializationError: the handler says FAIL.
+        """
+        offset, timestamp, key, value, headers = record
+        current = self._current
+        context = self._context(None, timestamp, headers)
+        raw = RawInput(*current.source, offset, timestamp, key, value, headers)
+        response = self._ask(
+            "deserialization", lambda: self._handlers.deserialization(context, raw, exception)
+        )
+        place = f"task {self._task_id}: {current.source} offset {offset}"
+        if response.result is Result.CONTINUE:
+            self._drop(f"{place}: the {half} cannot be decoded, record dropped: {exception!r}")
+            return
+        raise DeserializationError(
+            f"{place}: the {half} cannot be decoded: {type(exception).__name__}: {exception}. "
+            "Check the source's serde; to drop such records and go on, set "
+            "deserialization.exception.handler to log-and-continue"
+        ) from exception
+
+    def unencodable(
+        self, node: str, origin: Origin, output: FailedOutput, exception: Exception
+    ) -> None:
+        """Handle a result of a sink that cannot be encoded; return when it is to be dropped.
+
+        Raises:
+            SerializationError: the handler says FAIL, or RETRY, which cannot help here.
+        """
+        context = self._context(node, output.timestamp, output.headers)
+        response = self._ask(
+            "production",
+            lambda: self._handlers.production.on_serialization(context, output, exception, origin),
+        )
+        place = f"{self._place(node)}: the {origin} for topic {output.topic}"
+        if response.result is Result.CONTINUE:
+            self._drop(f"{place} cannot be encoded, record dropped: {exception!r}")
+            return
+        shown = output.key if origin is Origin.KEY else output.value
+        self._decided = SerializationError(
+            f"{place} cannot be encoded: {type(exception).__name__}: {exception}; it is a "
+            f"{type(shown).__name__}. Check the sink's serdes (Produced), or set a "
+            "production.exception.handler that drops such records"
+        )
+        raise self._decided from exception
+
+    def of_delivery(self, node: str, topic: str) -> OnRefused:
+        """Return what is called for each output of a sink that was refused (KIP-210).
+
+        It returns when the handler says CONTINUE. The handler is never offered RETRY: the client
+        has tried as long as it may, or the record can never be taken.
+
+        Raises (the function, not this method):
+            ProductionError: the handler says FAIL, naming task, node, topic, partition and offset;
+                of the class that it was given.
+        """
+
+        def refused(
+            error: ProductionError,
+            key: bytes | None,
+            value: bytes | None,
+            timestamp: int,
+            headers: Headers,
+            partition: int | None,
+        ) -> None:
+            context = self._context(node, timestamp, headers)
+            output = FailedOutput(topic, partition, key, value, timestamp, headers)
+            production = self._handlers.production
+            response = self._ask(
+                "production",
+                lambda: production.on_delivery(context, output, error, retriable=False),
+            )
+            place = self._place(node)
+            if response.result is Result.CONTINUE:
+                self._drop(f"{place}: the production handler drops the output: {error}")
+                return
+            raise type(error)(f"{place}: {error}") from error
+
+        return refused
+
+    def _ask(self, kind: str, handler: Callable[[], Response]) -> Response:
+        try:
+            response = handler()
+        except HeadwaterError:
+            raise
+        except Exception as error:
+            raise ProcessingError(
+                f"task {self._task_id}: the {kind} exception handler itself raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(response, Response):
+            raise ProcessingError(
+                f"task {self._task_id}: the {kind} exception handler returned {response!r}, "
+                "not a Response"
+            )
+        for letter in response.dead_letters:
+            send = self._senders.get(letter.topic)
+            if send is None:
+                send = self._senders[letter.topic] = self._collector.sender(letter.topic)
+            send(letter.key, letter.value, letter.timestamp, letter.headers, None)
+        return response
+
+    def _drop(self, sentence: str) -> None:
+        self._counters.dropped += 1
+        self._warn(sentence)
+
+    def _context(self, node: str | None, timestamp: int, headers: Headers) -> ErrorHandlerContext:
+        current = self._current
+        record = current.record
+        return ErrorHandlerContext(
+            task_id=self._task_id,
+            node=node,
+            topic=current.source_topic,
+            partition=current.source_partition,
+            offset=current.offset,
+            timestamp=timestamp,
+            headers=headers,
+            source_key=record[2],
+            source_value=record[3],
+        )
+
+    def _place(self, node: str) -> str:
+        current = self._current
+        if current.offset < 0:
+            return f"task {self._task_id}, node {node} (no input record under way)"
+        return (
+            f"task {self._task_id}, node {node}, topic {current.source.topic}, "
+            f"partition {current.source.partition}, offset {current.offset}"
+        )

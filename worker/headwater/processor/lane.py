@@ -1,0 +1,149 @@
+"""One input partition of a task: its queue and its time.
+
+Records wait undecoded in the lists in which they arrived and are decoded when their turn comes, so
+that a bad record is found after the good ones before it are done. The loops are in ``loops``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from headwater.processor.loops import Head, compile_loops
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.ids import TopicPartition
+    from headwater.ports import RawRecord, Records
+    from headwater.processor.environment import Environment
+    from headwater.processor.operators.endpoints import Input
+
+UNKNOWN_TIME: Final = -1
+
+
+class Lane:
+    """The queue of one partition (Kafka's ``RecordQueue``).
+
+    A task with one partition calls ``run``; one with several looks at heads and calls ``advance``
+    when it has processed one. The two are not to be mixed.
+
+    Attributes:
+        partition: whose records these are.
+        partition_time: largest timestamp processed from it, -1 at first.
+        position: the next offset to read when nothing is buffered; ``None`` while unknown.
+        size: records buffered, the head included.
+        head: the next record, decoded; ``None`` before ``advance`` and when nothing is buffered.
+        forward: the pipeline behind this partition.
+    """
+
+    __slots__ = (
+        "_chunk",
+        "_chunks",
+        "_current",
+        "_decode",
+        "_heads",
+        "_iterator",
+        "_remaining",
+        "_run",
+        "forward",
+        "head",
+        "partition",
+        "partition_time",
+        "position",
+        "size",
+    )
+
+    def __init__(self, partition: TopicPartition, source: Input, environment: Environment) -> None:
+        self.partition = partition
+        self.partition_time = UNKNOWN_TIME
+        self.position: int | None = None
+        self.size = 0
+        self.head: Head | None = None
+        self.forward = source.forward
+        self._current = environment.current
+        self._chunks: deque[Records] = deque()
+        self._chunk: Records = ()
+        self._iterator: Iterator[RawRecord] = iter(())
+        self._remaining = 0
+        """How many records of ``_chunk`` the iterator has still to give."""
+        self._run, self._decode = compile_loops(self, source, environment)
+        self._heads: Iterator[Head] = iter(())
+
+    def add(self, records: Records) -> None:
+        """Queue records, in the order of their offsets."""
+        if records:
+            self._chunks.append(records)
+            self.size += len(records)
+
+    def clear(self) -> None:
+        """Forget what is queued."""
+        self._chunks.clear()
+        self._turn_to((), 0)
+        self.size = 0
+
+    @property
+    def next_offset(self) -> int | None:
+        """What to commit: the offset of the next record, queued or to be read."""
+        if not self.size:
+            return self.position
+        if self.head is not None:
+            return self.head[0][0]
+        if self._remaining:
+            return self._chunk[-self._remaining][0]
+        return self._chunks[0][0][0]
+
+    def run(self, records_max: int) -> int:
+        """Run up to ``records_max`` records in order; return how many were taken."""
+        self._current.source = self.partition
+        taken = 0
+        while taken < records_max and self.size:
+            if not self._remaining:
+                self._turn_to(self._chunks.popleft(), 0)
+            count = min(self._remaining, records_max - taken)
+            whole = count == self._remaining
+            try:
+                self._run(self._iterator if whole else islice(self._iterator, count))
+            except BaseException:
+                self._put_back()
+                raise
+            self._remaining -= count
+            self.size -= count
+            taken += count
+            if not self.size:
+                self.position = self._chunk[-1][0] + 1
+        return taken
+
+    def advance(self) -> Head | None:
+        """Leave the head behind, if there is one; decode the next, dropping what cannot be."""
+        try:
+            head = next(self._heads, None)
+            while head is None and self.size:
+                self._turn_to(self._chunks.popleft(), 0)
+                head = next(self._heads, None)
+        except BaseException:
+            self._put_back()
+            raise
+        self.head = head
+        if head is None:
+            self._remaining = 0
+            if self._chunk:
+                self.position = self._chunk[-1][0] + 1
+        return head
+
+    def _turn_to(self, chunk: Records, index: int) -> None:
+        self._chunk = chunk
+        self._iterator = islice(chunk, index, None) if index else iter(chunk)
+        self._remaining = len(chunk) - index
+        self._heads = self._decode(self._iterator)
+        self.head = None
+
+    def _put_back(self) -> None:
+        """Make the record under way, which raised, the next one again."""
+        failed = self._current.record
+        for index, record in enumerate(self._chunk):
+            if record is failed:
+                self._turn_to(self._chunk, index)
+                break
+        self.size = self._remaining + sum(len(chunk) for chunk in self._chunks)

@@ -1,0 +1,190 @@
+"""Sources and sinks: between bytes on a topic and values in the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from headwater.errors import HeadwaterError, ProcessingError
+from headwater.model.processor_api import RecordContext
+from headwater.processor.code import call
+from headwater.processor.handlers import FailedOutput, Origin
+from headwater.processor.timestamps import TimestampExtractor, extractor_of
+from headwater.wire.change import change_deserializer, change_serializer
+
+if TYPE_CHECKING:
+    from headwater.model.topology import SinkNode, SourceNode
+    from headwater.ports import Forward, Headers
+    from headwater.processor.code import Code, Emit, Names
+    from headwater.processor.environment import Environment
+    from headwater.processor.failures import Fail
+
+Encode: TypeAlias = Callable[[Any], bytes]
+Decode: TypeAlias = Callable[[bytes], Any]
+
+
+class Input(NamedTuple):
+    """How records of one topic enter the pipeline."""
+
+    decode_key: Decode
+    decode_value: Decode
+    extract: TimestampExtractor | None
+    """``None``: the record's own timestamp, an error if negative."""
+    forward: Forward
+    """The nodes below, as one function."""
+    emit: Emit
+    """The same, to be written into a loop."""
+
+
+def compile_source(
+    node: SourceNode, topic: str, forward: Forward, emit: Emit, environment: Environment
+) -> Input:
+    """Bind a source's serdes and extractor to ``topic`` (the broker's name)."""
+    decode_key: Decode = environment.serde("key", node.key_serde, node.name).deserializer(topic)
+    decode_value: Decode = environment.serde("value", node.value_serde, node.name).deserializer(
+        topic
+    )
+    reference = node.timestamp_extractor or environment.config.default_timestamp_extractor
+    return Input(
+        decode_key,
+        change_deserializer(decode_value) if node.changes else decode_value,
+        extractor_of(reference, environment.clock),
+        forward,
+        emit,
+    )
+
+
+def emit_sink(node: SinkNode, environment: Environment) -> Emit:
+    """Encode and send; the topic and the partition may depend on the record."""
+    if not isinstance(node.topic, str):
+        return call(_dynamic_sink(node, environment), "sink")
+    topic = environment.topic_name(node.topic)
+    if node.partitioner is not None:
+        return call(_partitioned_sink(node, topic, environment), "sink")
+    encode_key, encode_value = _encoders(node, topic, environment)
+    refuse = _refusal(node.name, topic, encode_key, environment)
+    refused = environment.failures.of_delivery(node.name, topic)
+    sender = environment.collector.sender(topic, refused)
+
+    def emit(code: Code, names: Names) -> None:
+        key, value = names
+        to_key, to_value = code.bind(encode_key, "encode_key"), code.bind(encode_value, "encode")
+        send = code.bind(sender, "send")
+        key_bytes, value_bytes = code.fresh("key_bytes"), code.fresh("value_bytes")
+        code.guarded(
+            f"{key_bytes} = None if {key} is None else {to_key}({key})\n"
+            f"{value_bytes} = None if {value} is None else {to_value}({value})",
+            refuse,
+            names,
+        )
+        code.line(f"{send}({key_bytes}, {value_bytes}, timestamp, headers, None)")
+
+    return emit
+
+
+def _encoders(node: SinkNode, topic: str, environment: Environment) -> tuple[Encode, Encode]:
+    encode_key: Encode = environment.serde("key", node.key_serde, node.name).serializer(topic)
+    encode: Encode = environment.serde("value", node.value_serde, node.name).serializer(topic)
+    return encode_key, change_serializer(encode) if node.changes else encode
+
+
+def _partitioned_sink(node: SinkNode, topic: str, environment: Environment) -> Forward:
+    """A sink that asks its partitioner, if it has one."""
+    encode_key, encode_value = _encoders(node, topic, environment)
+    refuse = _refusal(node.name, topic, encode_key, environment)
+    refused = environment.failures.of_delivery(node.name, topic)
+    send = environment.collector.sender(topic, refused)
+    partitions_of = _partitioner(node, topic, environment)
+    drop = environment.dropping()
+
+    def sink(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        partitions = partitions_of(key, value)
+        if not partitions:
+            drop()
+            return
+        try:
+            key_bytes = None if key is None else encode_key(key)
+            value_bytes = None if value is None else encode_value(value)
+        except Exception as error:
+            refuse(error, key, value, timestamp, headers)
+            return
+        for partition in partitions:
+            send(key_bytes, value_bytes, timestamp, headers, partition)
+
+    return sink
+
+
+def _refusal(name: str, topic: str, encode_key: Encode, environment: Environment) -> Fail:
+    """Return what to call when a key or value cannot be encoded: it finds out which, and asks."""
+    unencodable = environment.failures.unencodable
+
+    def refuse(error: Exception, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        output = FailedOutput(topic, None, key, value, timestamp, headers)
+        try:
+            if key is not None:
+                encode_key(key)
+        except Exception:
+            unencodable(name, Origin.KEY, output, error)
+        else:
+            unencodable(name, Origin.VALUE, output, error)
+
+    return refuse
+
+
+def _partitioner(
+    node: SinkNode, topic: str, environment: Environment
+) -> Callable[[Any, Any], Collection[int | None]]:
+    """Return a function that gives the partitions of a record: ``(None,)`` for the default."""
+    choose = node.partitioner
+    count_partitions = environment.collector.partitions
+    default: tuple[None] = (None,)
+    if choose is None:
+        return lambda key, value: default  # noqa: ARG005 - the shape of a partitioner
+
+    def partitions_of(key: Any, value: Any) -> Collection[int | None]:
+        count = count_partitions(topic)
+        try:
+            chosen = choose(topic, key, value, count)
+        except HeadwaterError:
+            raise
+        except Exception as error:
+            raise ProcessingError(
+                f"task {environment.task_id}, node {node.name}: the partitioner for topic {topic} "
+                f"raised {type(error).__name__}: {error}"
+            ) from error
+        if chosen is None:
+            return default
+        wanted = (chosen,) if isinstance(chosen, int) else tuple(chosen)
+        for partition in wanted:
+            if not 0 <= partition < count:
+                raise ProcessingError(
+                    f"task {environment.task_id}, node {node.name}: the partitioner chose "
+                    f"partition {partition} of topic {topic}, which has {count}"
+                )
+        return wanted
+
+    return partitions_of
+
+
+def _dynamic_sink(node: SinkNode, environment: Environment) -> Forward:
+    extract = node.topic
+    assert not isinstance(extract, str)
+    current = environment.current
+    sinks: dict[str, Forward] = {}
+
+    def dynamic_sink(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        context = RecordContext(
+            current.source_topic or "", current.source_partition, current.offset, timestamp, headers
+        )
+        try:
+            topic = extract(key, value, context)
+        except Exception as error:
+            raise ProcessingError(
+                f"task {environment.task_id}, node {node.name}: the topic extractor raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        if topic not in sinks:
+            sinks[topic] = _partitioned_sink(node, topic, environment)
+        sinks[topic](key, value, timestamp, headers)
+
+    return dynamic_sink

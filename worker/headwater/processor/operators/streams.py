@@ -1,0 +1,190 @@
+"""The stateless operators of KStream. Most are written into their chain's function, see ``code``.
+
+Every node guards the user's function alone: what a node below raises passes through untouched.
+Exceptions cost nothing on the way in (CPython 3.11), so the guard is free.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from headwater.model import plan
+    from headwater.ports import Forward, Headers
+    from headwater.processor.code import Code, Emit, Names
+    from headwater.processor.failures import Fail
+    from headwater.processor.routing import Children
+
+
+def emit_filter(operator: plan.Filter, fail: Fail) -> Emit:
+    """Keep what the predicate keeps."""
+
+    def emit(code: Code, names: Names) -> Names:
+        predicate = code.bind(operator.predicate, "predicate")
+        negation = "" if operator.negate else "not "
+        test = f"if {negation}{predicate}({names[0]}, {names[1]}):\n    {code.skip}"
+        code.guarded(test, fail, names)
+        return names
+
+    return emit
+
+
+def emit_map(operator: plan.Map, fail: Fail) -> Emit:
+    """Replace key and value."""
+
+    def emit(code: Code, names: Names) -> Names:
+        mapper = code.bind(operator.mapper, "mapper")
+        key, value = code.fresh("key"), code.fresh("value")
+        code.guarded(f"{key}, {value} = {mapper}({names[0]}, {names[1]})", fail, names)
+        return key, value
+
+    return emit
+
+
+def emit_map_values(operator: plan.MapValues, fail: Fail) -> Emit:
+    """Replace the value."""
+
+    def emit(code: Code, names: Names) -> Names:
+        mapper = code.bind(operator.mapper, "mapper")
+        value = code.fresh("value")
+        code.guarded(f"{value} = {mapper}({_arguments(operator, names)})", fail, names)
+        return names[0], value
+
+    return emit
+
+
+def emit_flat_map(operator: plan.FlatMap, fail: Fail) -> Emit:
+    """Give each pair; the rest of the chain stands in a loop."""
+
+    def emit(code: Code, names: Names) -> Names:
+        mapper, pairs = code.bind(operator.mapper, "mapper"), code.fresh("pairs")
+        key, value = code.fresh("key"), code.fresh("value")
+        # A generator runs user code while it is read: it is read to its end inside the guard.
+        each = f"[(k, v) for k, v in {mapper}({names[0]}, {names[1]})]"
+        code.guarded(f"{pairs} = {each}", fail, names)
+        code.loop(f"for {key}, {value} in {pairs}:")
+        return key, value
+
+    return emit
+
+
+def emit_flat_map_values(operator: plan.FlatMapValues, fail: Fail) -> Emit:
+    """Give each value under the record's key; the rest of the chain stands in a loop."""
+
+    def emit(code: Code, names: Names) -> Names:
+        mapper, values = code.bind(operator.mapper, "mapper"), code.fresh("values")
+        value = code.fresh("value")
+        mapped = f"{values} = {mapper}({_arguments(operator, names)})"
+        # As in emit_flat_map; a list cannot run anything.
+        listed = f"if type({values}) is not list:\n    {values} = list({values})"
+        code.guarded(f"{mapped}\n{listed}", fail, names)
+        code.loop(f"for {value} in {values}:")
+        return names[0], value
+
+    return emit
+
+
+def _arguments(operator: plan.MapValues | plan.FlatMapValues, names: Names) -> str:
+    return f"{names[0]}, {names[1]}" if operator.with_key else names[1]
+
+
+def emit_select_key(operator: plan.SelectKey, fail: Fail) -> Emit:
+    """Replace the key."""
+
+    def emit(code: Code, names: Names) -> Names:
+        mapper, key = code.bind(operator.mapper, "mapper"), code.fresh("key")
+        code.guarded(f"{key} = {mapper}({names[0]}, {names[1]})", fail, names)
+        return key, names[1]
+
+    return emit
+
+
+def emit_peek(operator: plan.Peek, fail: Fail) -> Emit:
+    """Call the action; ``for_each`` ends the chain."""
+
+    def emit(code: Code, names: Names) -> Names | None:
+        action = code.bind(operator.action, "action")
+        code.guarded(f"{action}({names[0]}, {names[1]})", fail, names)
+        return None if operator.terminal else names
+
+    return emit
+
+
+def emit_pass_through(operator: plan.PassThrough, fail: Fail) -> Emit:
+    """Write nothing."""
+    del operator, fail
+    return lambda code, names: names  # noqa: ARG005 - an Emit
+
+
+def emit_drop_null_key(operator: plan.DropNullKey, fail: Fail) -> Emit:
+    """Skip null keys; Kafka Streams does not count these as dropped."""
+    del operator, fail
+
+    def emit(code: Code, names: Names) -> Names:
+        code.line(f"if {names[0]} is None:\n    {code.skip}")
+        return names
+
+    return emit
+
+
+def emit_table_to_stream(operator: plan.TableToStream, fail: Fail) -> Emit:
+    """Replace a change by its new value; ``None`` for a deletion."""
+    del operator, fail
+
+    def emit(code: Code, names: Names) -> Names:
+        value = code.fresh("value")
+        code.line(f"{value} = {names[1]}[0]")
+        return names[0], value
+
+    return emit
+
+
+def compile_branch(operator: plan.Branch, children: Children, fail: Fail) -> Forward:
+    """Forward to the child of the first predicate that holds, else to the default."""
+    branches = [(predicate, children.named(name)) for predicate, name in operator.predicates]
+    default = None if operator.default is None else children.named(operator.default)
+
+    def branch(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        try:
+            for predicate, child in branches:
+                if predicate(key, value):
+                    chosen: Forward | None = child
+                    break
+            else:
+                chosen = default
+        except Exception as error:
+            fail(error, key, value, timestamp, headers)
+            return
+        if chosen is not None:
+            chosen(key, value, timestamp, headers)
+
+    return branch
+
+
+class Printer:
+    """KStream.print: lines on standard output, or at the end of a file that the task closes."""
+
+    def __init__(self, operator: plan.Print, fail: Fail) -> None:
+        self._operator = operator
+        self._fail = fail
+        self._file: TextIO | None = None
+
+    def print(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        """Print one record (the node's closure)."""
+        label, mapper, path = self._operator.label, self._operator.mapper, self._operator.path
+        try:
+            text = f"{key}, {value}" if mapper is None else mapper(key, value)
+        except Exception as error:
+            self._fail(error, key, value, timestamp, headers)
+            return
+        if path is not None and self._file is None:
+            # Line-buffered: a line is there when the next record is processed. This is the one
+            # file that this layer touches, so pathlib stays out.
+            self._file = open(path, "a", buffering=1, encoding="utf-8")  # noqa: SIM115, PTH123
+        print(f"[{label}]: {text}", file=self._file)
+
+    def close(self) -> None:
+        """Close the file; another record would open it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

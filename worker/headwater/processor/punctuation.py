@@ -1,0 +1,135 @@
+"""Callbacks by time: a schedule per callback, driven by stream time or by the wall clock.
+
+A stream-time schedule starts at time 0, so it fires at the first stream time that is known; a
+wall-clock one starts an interval from now. When a schedule fires late, the multiples it missed are
+skipped: it fires once.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+from headwater.model.processor_api import PunctuationType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.processor.environment import Counters, Current
+    from headwater.processor.failures import Failures
+
+
+class Schedule:
+    """One callback and when it is due (Kafka's ``PunctuationSchedule``); also what cancels it."""
+
+    __slots__ = ("callback", "cancelled", "due", "interval", "node")
+
+    def __init__(self, node: str, due: int, interval: int, callback: Callable[[int], None]) -> None:
+        self.node = node
+        self.due = due
+        self.interval = interval
+        self.callback = callback
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        """Never fire again."""
+        self.cancelled = True
+
+    def advance(self, now: int) -> None:
+        """Move to the first multiple of the interval after ``now``."""
+        following = self.due + self.interval
+        if now >= following:
+            following = self.due + ((now - self.due) // self.interval + 1) * self.interval
+        self.due = following
+
+    def __lt__(self, other: Schedule) -> bool:
+        return self.due < other.due
+
+
+class Punctuations:
+    """The schedules of one task."""
+
+    def __init__(self, current: Current, counters: Counters) -> None:
+        self._current = current
+        self._counters = counters
+        self._stream: list[Schedule] = []
+        self._wall: list[Schedule] = []
+
+    def schedule(
+        self,
+        node: str,
+        interval_ms: int,
+        kind: PunctuationType,
+        callback: Callable[[int], None],
+        *,
+        now_ms: int,
+        start_ms: int | None = None,
+    ) -> Schedule:
+        """Add a schedule.
+
+        Args:
+            node: whose callback it is.
+            interval_ms: at least 1.
+            kind: which time drives it.
+            callback: called with the current time of that kind.
+            now_ms: wall-clock time.
+            start_ms: when to fire first (KIP-1146); by default 0 for stream time,
+                ``now + interval`` for the wall clock. A start that has passed is moved on by
+                whole intervals.
+
+        Raises:
+            ValueError: the interval is not positive or the start is negative.
+        """
+        if interval_ms < 1:
+            raise ValueError(f"a punctuation interval is at least 1 ms, not {interval_ms}")
+        if start_ms is not None and start_ms < 0:
+            raise ValueError(f"a punctuation cannot start at {start_ms}")
+        if kind is PunctuationType.STREAM_TIME:
+            schedule = Schedule(node, start_ms or 0, interval_ms, callback)
+            heapq.heappush(self._stream, schedule)
+            return schedule
+        schedule = Schedule(node, now_ms + interval_ms, interval_ms, callback)
+        if start_ms is not None:
+            schedule.due = start_ms
+            if start_ms < now_ms:
+                schedule.advance(now_ms)
+        heapq.heappush(self._wall, schedule)
+        return schedule
+
+    def fire_stream_time(self, stream_time: int, failures: Failures) -> int:
+        """Call what is due; return how many callbacks were called.
+
+        Args:
+            stream_time: -1 while it is unknown: nothing fires.
+            failures: asks the processing handler when a callback raises.
+        """
+        return self._fire(self._stream, stream_time, failures) if stream_time >= 0 else 0
+
+    def fire_wall_clock(self, now_ms: int, failures: Failures) -> int:
+        """Call what is due at ``now_ms``; return how many callbacks were called."""
+        return self._fire(self._wall, now_ms, failures)
+
+    def _fire(self, schedules: list[Schedule], now: int, failures: Failures) -> int:
+        current = self._current
+        fired = 0
+        while schedules and schedules[0].due <= now:
+            schedule = heapq.heappop(schedules)
+            if schedule.cancelled:
+                continue
+            current.leave()
+            current.timestamp = now
+            try:
+                schedule.callback(now)
+            except Exception as error:
+                failures.punctuation_failed(schedule.node, error)
+            fired += 1
+            if not schedule.cancelled:
+                schedule.advance(now)
+                heapq.heappush(schedules, schedule)
+        self._counters.punctuated += fired
+        return fired
+
+    def clear(self) -> None:
+        """Forget every schedule."""
+        self._stream.clear()
+        self._wall.clear()

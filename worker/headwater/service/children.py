@@ -1,0 +1,162 @@
+"""The child processes of a worker: starts, tells and kills them; what they do becomes values."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.native.messages import Failed
+from headwater.native.process import ChildProcess
+from headwater.service.decide.values import (
+    ThreadEnded,
+    ThreadSaid,
+    UpdaterEnded,
+    UpdaterSaid,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from multiprocessing.connection import Connection
+
+    from headwater.config import StreamsConfig
+    from headwater.native.messages import ToThread, ToUpdater
+    from headwater.service.decide.values import Observation
+    from headwater.service.settings import WorkerSettings
+
+log = logging.getLogger(__name__)
+
+THREAD_TARGET: Final = "headwater.native.thread:run"
+UPDATER_TARGET: Final = "headwater.native.updater:run"
+_REAP_S: Final = 5.0
+
+
+class Children:
+    """StreamThreads by slot and StateUpdaters by number.
+
+    Args:
+        settings: what every child is told.
+        config: the same, parsed.
+    """
+
+    def __init__(self, settings: WorkerSettings, config: StreamsConfig) -> None:
+        self._settings = settings
+        self._config = config
+        self._threads: dict[int, ChildProcess] = {}
+        self._updaters: dict[int, ChildProcess] = {}
+
+    def start_thread(self, slot: int) -> None:
+        """Start the process of a slot."""
+        self._threads[slot] = self._start(THREAD_TARGET, f"StreamThread-{slot}", slot)
+
+    def start_updater(self, number: int) -> None:
+        """Start a StateUpdater."""
+        self._updaters[number] = self._start(UPDATER_TARGET, f"StateUpdater-{number}", number)
+
+    def _start(self, target: str, name: str, number: int) -> ChildProcess:
+        child = ChildProcess(
+            target,
+            self._settings.for_child(self._config, number),
+            name=f"{self._settings.name}-{name}",
+            log_level=self._settings.log_level,
+        )
+        log.info("started %s as process %d", child.name, child.pid)
+        return child
+
+    def tell_thread(self, slot: int, message: ToThread) -> None:
+        """Send a message; one that cannot be delivered shows as the end of the process."""
+        if (child := self._threads.get(slot)) is not None:
+            child.send(message)
+
+    def tell_updater(self, number: int, message: ToUpdater) -> None:
+        """Send a message; one that cannot be delivered shows as the end of the process."""
+        if (child := self._updaters.get(number)) is not None:
+            child.send(message)
+
+    def kill_thread(self, slot: int) -> list[Observation]:
+        """Kill a slot's process, wait for its end, return what it said last and that it ended."""
+        child = self._threads.pop(slot, None)
+        if child is None:
+            return []
+        code = child.kill()
+        said = self._last_words(child)
+        return [
+            *(ThreadSaid(slot=slot, message=message) for message in said),
+            ThreadEnded(slot=slot, exit_code=code),
+        ]
+
+    def kill_updater(self, number: int) -> list[Observation]:
+        """As ``kill_thread``, for a StateUpdater."""
+        child = self._updaters.pop(number, None)
+        if child is None:
+            return []
+        code = child.kill()
+        said = self._last_words(child)
+        return [
+            *(UpdaterSaid(updater=number, message=message) for message in said),
+            UpdaterEnded(updater=number, exit_code=code),
+        ]
+
+    def observe(self) -> Iterator[Observation]:
+        """Yield what the children have said since the last call, and which have ended."""
+        for slot, child in list(self._threads.items()):
+            for message in child.receive():
+                yield ThreadSaid(slot=slot, message=self._logged(child, message))
+            if child.gone:
+                del self._threads[slot]
+                yield ThreadEnded(slot=slot, exit_code=self._reap(child))
+        for number, child in list(self._updaters.items()):
+            for message in child.receive():
+                yield UpdaterSaid(updater=number, message=self._logged(child, message))
+            if child.gone:
+                del self._updaters[number]
+                yield UpdaterEnded(updater=number, exit_code=self._reap(child))
+
+    def connections(self) -> list[Connection]:
+        """Return what becomes readable when a child says something or ends."""
+        children = (*self._threads.values(), *self._updaters.values())
+        return [child.connection for child in children]
+
+    def pid_of_thread(self, slot: int) -> int | None:
+        """Return the process id of a slot's process, if it has one."""
+        child = self._threads.get(slot)
+        return None if child is None else child.pid
+
+    def pid_of_updater(self, number: int) -> int | None:
+        """Return the process id of a StateUpdater, if it runs."""
+        child = self._updaters.get(number)
+        return None if child is None else child.pid
+
+    def close(self) -> None:
+        """Kill whatever still runs."""
+        for child in (*self._threads.values(), *self._updaters.values()):
+            child.close()
+        self._threads.clear()
+        self._updaters.clear()
+
+    def _last_words(self, child: ChildProcess) -> list[Any]:
+        said = [self._logged(child, message) for message in child.receive()]
+        child.close()
+        return said
+
+    def _reap(self, child: ChildProcess) -> int:
+        """Wait for a child that has closed its pipe; it is on its way out, or stuck there."""
+        code = child.wait(_REAP_S)
+        if code is None:
+            code = child.kill()
+        child.close()
+        log.log(
+            logging.INFO if code == 0 else logging.WARNING,
+            "%s (process %d) ended with %d",
+            child.name,
+            child.pid,
+            code,
+        )
+        return code
+
+    def _logged(self, child: ChildProcess, message: Any) -> Any:
+        if isinstance(message, Failed):
+            where = "" if message.task is None else f", task {message.task}"
+            log.error("%s%s: %s: %s", child.name, where, message.error, message.message)
+            if message.traceback:
+                log.error("%s", message.traceback.rstrip())
+        return message

@@ -1,0 +1,311 @@
+"""Observation into table: what was read or heard, and what ended, becomes what the worker knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, assert_never
+
+from headwater import errors
+from headwater.errors import HeadwaterError
+from headwater.ids import TopicPartition
+from headwater.model.cluster import PartitionOffset, ReleasedTask, WorkerError
+from headwater.native.messages import (
+    Cancelled,
+    Failed,
+    Following,
+    Initialized,
+    Released,
+    Restored,
+    RestoreProgress,
+    Stats,
+    Stopped,
+    TaskRunning,
+)
+from headwater.service.decide import copies
+from headwater.service.decide.values import (
+    LEASE_LOST,
+    REPORT_LAG_MS,
+    TRIES,
+    TRIES_UNKNOWN,
+    DutyEnded,
+    LeaseKept,
+    Observation,
+    Slot,
+    SlotPhase,
+    SpecRead,
+    StopAsked,
+    Table,
+    TaskPhase,
+    ThreadEnded,
+    ThreadSaid,
+    UpdaterEnded,
+    UpdaterSaid,
+    pause_ms,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.ids import TaskId
+    from headwater.model.cluster import WorkerSpec
+    from headwater.native.messages import FromThread, FromUpdater
+
+_PATIENCE_MS: Final = 60_000
+"""A process that ran this long counts as healthy when it ends."""
+_RETRIABLE: Final = (errors.KafkaUnavailableError, errors.FencedError)
+"""What no number of tries ends: brokers come back, if within ``task.timeout.ms``."""
+
+_PASSING: Final = (errors.StoreLockedError, errors.StoreCorruptedError)
+"""What passes soon or not at all: locks are released, damaged stores are rebuilt."""
+
+
+def observe(table: Table, observation: Observation, now_ms: int) -> None:
+    """Note ``observation`` in ``table``."""
+    match observation:
+        case SpecRead(spec=spec):
+            _spec_read(table, spec, now_ms)
+        case LeaseKept(at_ms=at_ms):
+            _lease_kept(table, at_ms, now_ms)
+        case ThreadSaid(slot=slot, message=message):
+            _thread_said(table, table.slots[slot], message, now_ms)
+        case ThreadEnded(slot=slot):
+            _thread_ended(table, table.slots[slot], now_ms)
+        case UpdaterSaid(updater=updater, message=message):
+            _updater_said(table, updater, message, now_ms)
+        case UpdaterEnded(updater=updater):
+            _updater_ended(table, updater, now_ms)
+        case DutyEnded(id=duty_id, result=result):
+            table.duty_begun = ""
+            if result is not None:
+                table.duty_results[duty_id] = result
+        case StopAsked():
+            stop(table, now_ms)
+        case _:
+            assert_never(observation)
+
+
+def _lease_kept(table: Table, at_ms: int, now_ms: int) -> None:
+    """Note a renewal. One that comes too late is a new beginning, not the old Lease going on."""
+    if not table.has_lease(now_ms):
+        # What the control loop wrote meanwhile was passed over: read it now.
+        table.must_read = True
+        if not table.exactly_once and table.lease_ms is not None:
+            table.doom_holders(LEASE_LOST)
+    table.lease_ms = at_ms
+
+
+def stop(table: Table, now_ms: int) -> None:
+    """Begin to end: release everything, then leave."""
+    if table.stopping_since_ms is None:
+        table.stopping_since_ms = now_ms
+
+
+def fail(table: Table, failure: Failed, now_ms: int) -> None:
+    """Give up: remember why, and begin to end."""
+    if table.error is None:
+        table.error = WorkerError(error=failure.error, message=failure.message, task=failure.task)
+        kind = getattr(errors, failure.error, HeadwaterError)
+        table.exit_code = kind.exit_code if issubclass(kind, HeadwaterError) else 1
+    stop(table, now_ms)
+
+
+def _spec_read(table: Table, spec: WorkerSpec | None, now_ms: int) -> None:
+    if not table.has_lease(now_ms):
+        return
+    table.must_read = False
+    if spec is None or spec.epoch < table.highest_epoch:
+        return
+    before, table.spec = table.spec, spec
+    table.highest_epoch = spec.epoch
+    if before is not None and _grants_the_same(table, before, spec):
+        # This read came after these slots had their ids, and nothing has changed: they may begin.
+        for slot in table.slots.values():
+            if slot.phase is SlotPhase.READING:
+                slot.phase = SlotPhase.CONFIRMED
+    standing = {duty.id for duty in spec.duties}
+    table.duty_results = {
+        id_: result for id_, result in table.duty_results.items() if id_ in standing
+    }
+    table.released = {
+        task: released for task, released in table.released.items() if task in spec.revoking
+    }
+    for slot in table.slots.values():
+        if slot.phase is SlotPhase.FENCED and spec.epoch > slot.fenced_epoch:
+            slot.phase = SlotPhase.ABSENT
+    table.barred = {task: epoch for task, epoch in table.barred.items() if epoch >= spec.epoch}
+    if spec.drain:
+        stop(table, now_ms)
+
+
+def _grants_the_same(table: Table, before: WorkerSpec, now: WorkerSpec) -> bool:
+    mine = table.incarnation
+    return before.epoch == now.epoch and before.active_for(mine) == now.active_for(mine)
+
+
+def _thread_said(table: Table, slot: Slot, message: FromThread, now_ms: int) -> None:
+    slot.heard_ms = now_ms
+    _note_answers(table, message, now_ms)
+    match message:
+        case Initialized():
+            if slot.phase is SlotPhase.STARTING:
+                slot.phase = SlotPhase.READING
+                _clean(table, slot)
+        case TaskRunning(task=task):
+            if (held := table.tasks.get(task)) is not None and held.phase is TaskPhase.STARTING:
+                held.phase = TaskPhase.RUNNING
+        case Released(task=task, offsets=offsets, epoch=epoch):
+            _released(table, task, offsets, epoch)
+        case Failed():
+            _thread_failed(table, slot, message, now_ms)
+        case Stats() | Stopped():
+            pass
+        case _:
+            assert_never(message)
+
+
+def _note_answers(table: Table, message: FromThread | FromUpdater, now_ms: int) -> None:
+    """Note whether a broker answers, and if none does, since when."""
+    match message:
+        case Initialized() | TaskRunning() | Restored():
+            table.unanswered_since_ms = 0
+        case Following(problem=""):
+            table.unanswered_since_ms = 0
+        case Stats(tasks=tasks, problem=problem):
+            if problem:
+                table.unanswered_since_ms = table.unanswered_since_ms or now_ms
+            elif tasks:
+                table.unanswered_since_ms = 0
+        case _:
+            pass
+
+
+def _is_given_up(table: Table, failure: Failed, asked_ms: int, now_ms: int) -> bool:
+    """Whether brokers have been silent for ``task.timeout.ms``, now that one more wait is over."""
+    if failure.error != errors.KafkaUnavailableError.__name__:
+        return False
+    table.unanswered_since_ms = table.unanswered_since_ms or asked_ms
+    return now_ms - table.unanswered_since_ms >= table.patience_ms - REPORT_LAG_MS
+
+
+def _clean(table: Table, slot: Slot) -> None:
+    """The slot's id was initialised: whatever its last process left open is aborted."""
+    for task in table.tasks.values():
+        if task.slot == slot.number:
+            task.dirty = False
+
+
+def _released(table: Table, task: TaskId, offsets: Mapping[str, int], epoch: int) -> None:
+    if table.tasks.pop(task, None) is None:
+        return
+    if table.spec is not None and task in table.spec.active_for(table.incarnation):
+        return  # It only changes its slot, or was granted again meanwhile.
+    table.released[task] = ReleasedTask(task=task, epoch=epoch, offsets=_offsets(offsets))
+
+
+def _offsets(offsets: Mapping[str, int]) -> tuple[PartitionOffset, ...]:
+    found = []
+    for name, offset in offsets.items():
+        topic, _, partition = name.rpartition("-")
+        found.append(
+            PartitionOffset(partition=TopicPartition(topic, int(partition)), offset=offset)
+        )
+    return tuple(sorted(found, key=lambda item: item.partition))
+
+
+def _thread_failed(table: Table, slot: Slot, failure: Failed, now_ms: int) -> None:
+    slot.failed = slot.doomed = f"{failure.error}: {failure.message}"
+    if failure.fenced:
+        slot.phase = SlotPhase.FENCED
+        slot.fenced_epoch = table.epoch
+        for task in [task for task in table.tasks.values() if task.slot == slot.number]:
+            table.barred[task.id] = table.epoch
+            if not task.on_updater:
+                del table.tasks[task.id]  # A restore under way is cancelled first: not wanted now.
+    elif is_final(failure, slot.failures) or _is_given_up(
+        table, failure, slot.began_ms if slot.phase is SlotPhase.STARTING else now_ms, now_ms
+    ):
+        fail(table, failure, now_ms)
+
+
+def is_final(failure: Failed, failures: int) -> bool:
+    """Whether trying again cannot help, or was tried often enough."""
+    kind = getattr(errors, failure.error, None)
+    if kind is None or not issubclass(kind, HeadwaterError):
+        return failures + 1 >= TRIES_UNKNOWN
+    if issubclass(kind, _PASSING):
+        return failures + 1 >= TRIES
+    return not issubclass(kind, _RETRIABLE)
+
+
+def _thread_ended(table: Table, slot: Slot, now_ms: int) -> None:
+    slot.alive = False
+    slot.doomed = ""
+    if slot.phase is SlotPhase.FENCED:
+        return  # Its id belongs to somebody else: there is nothing of ours left to abort.
+    stopped = slot.phase is SlotPhase.STOPPING
+    slot.phase = SlotPhase.ABSENT if stopped and not _tasks_of(table, slot) else SlotPhase.DEAD
+    slot.failures = 1 if now_ms - slot.began_ms > _PATIENCE_MS else slot.failures + 1
+    slot.restart_ms = now_ms + pause_ms(slot.failures)
+    for task in _tasks_of(table, slot):
+        if table.tasks[task].on_thread:
+            table.tasks[task].phase = TaskPhase.WAITING
+            table.tasks[task].dirty = True
+
+
+def _tasks_of(table: Table, slot: Slot) -> list[TaskId]:
+    return [task.id for task in table.tasks.values() if task.slot == slot.number]
+
+
+def _updater_said(table: Table, number: int, message: FromUpdater, now_ms: int) -> None:
+    updater = table.updaters[number]
+    updater.heard_ms = now_ms
+    _note_answers(table, message, now_ms)
+    match message:
+        case RestoreProgress(task=task_id, restored=restored, remaining=remaining):
+            if (task := table.tasks.get(task_id)) is not None:
+                task.restored, task.remaining = restored, remaining
+        case Restored(task=task_id, records=records):
+            updater.failures = 0
+            task = table.tasks.get(task_id)
+            if task is not None and task.on_updater and task.updater == number:
+                task.phase = TaskPhase.READY
+                task.failures = 0
+                task.restored, task.remaining = records, 0
+        case Following():
+            updater.failures = 0
+            copies.note_following(table, number, message, now_ms)
+        case Cancelled(task=task_id):
+            copies.note_closed(table, task_id)
+            task = table.tasks.get(task_id)
+            if task is not None and task.phase is TaskPhase.CANCELLING:
+                task.phase = TaskPhase.WAITING
+        case Failed(following=True):
+            copies.note_failure(table, number, message, now_ms)
+        case Failed():
+            _restore_failed(table, number, message, now_ms)
+        case Stopped():
+            pass
+        case _:
+            assert_never(message)
+
+
+def _restore_failed(table: Table, number: int, failure: Failed, now_ms: int) -> None:
+    task = table.tasks.get(failure.task) if failure.task is not None else None
+    failures = table.updaters[number].failures if task is None else task.failures
+    if is_final(failure, failures) or _is_given_up(table, failure, now_ms, now_ms):
+        fail(table, failure, now_ms)
+    if task is not None and task.on_updater and task.updater == number:
+        task.phase = TaskPhase.WAITING
+        task.failures += 1
+        task.retry_ms = now_ms + max(1_000, pause_ms(task.failures))
+
+
+def _updater_ended(table: Table, number: int, now_ms: int) -> None:
+    updater = table.updaters[number]
+    if not updater.stopping:
+        updater.failures += 1
+        updater.restart_ms = now_ms + pause_ms(updater.failures)
+    updater.alive = updater.stopping = False
+    copies.note_updater_ended(table, number, now_ms)
+    for task in table.tasks.values():
+        if task.updater == number and task.on_updater:
+            task.phase = TaskPhase.WAITING

@@ -1,0 +1,88 @@
+"""The table as the status that the control loop reads, and as states for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from headwater.model.cluster import TaskStatus, WorkerStatus
+from headwater.model.lifecycle import TaskState, ThreadState
+from headwater.service.decide.copies import is_caught_up
+from headwater.service.decide.values import SlotPhase, TaskPhase
+
+if TYPE_CHECKING:
+    from headwater.ids import TaskId
+    from headwater.service.decide.values import Slot, Table
+
+_TASK_STATES: Final = {
+    TaskPhase.WAITING: TaskState.CREATED,
+    TaskPhase.RESTORING: TaskState.RESTORING,
+    TaskPhase.CANCELLING: TaskState.RESTORING,
+    TaskPhase.READY: TaskState.RESTORING,
+    TaskPhase.STARTING: TaskState.RESTORING,
+    TaskPhase.RUNNING: TaskState.RUNNING,
+    TaskPhase.REVOKING: TaskState.SUSPENDED,
+}
+
+_THREAD_STATES: Final = {
+    SlotPhase.ABSENT: ThreadState.CREATED,
+    SlotPhase.STARTING: ThreadState.STARTING,
+    SlotPhase.READING: ThreadState.STARTING,
+    SlotPhase.CONFIRMED: ThreadState.STARTING,
+    SlotPhase.STOPPING: ThreadState.PENDING_SHUTDOWN,
+    SlotPhase.DEAD: ThreadState.DEAD,
+    SlotPhase.FENCED: ThreadState.DEAD,
+}
+
+
+def status_of(table: Table) -> WorkerStatus:
+    """Return what the worker reports now; equal tables give equal statuses."""
+    held = table.held
+    return WorkerStatus(
+        incarnation=table.incarnation,
+        acknowledged_epoch=table.epoch,
+        tasks=tuple(_task_status(table, task) for task in sorted(held)),
+        released=tuple(table.released[task] for task in sorted(table.released)),
+        stored=tuple(table.stored[task] for task in sorted(table.stored) if task not in held),
+        fenced_slots=tuple(
+            slot.number for slot in table.slots.values() if slot.phase is SlotPhase.FENCED
+        ),
+        duty_results=tuple(table.duty_results[id_] for id_ in sorted(table.duty_results)),
+        topology=table.topology,
+        endpoint=table.endpoint,
+        error=table.error,
+    )
+
+
+def _task_status(table: Table, task_id: TaskId) -> TaskStatus:
+    """A task that is to become active counts as such, although it is followed for a while yet."""
+    task = table.tasks.get(task_id)
+    if task is not None:
+        return TaskStatus(task=task_id, state=_TASK_STATES[task.phase], slot=task.slot)
+    copy = table.copies[task_id]
+    return TaskStatus(
+        task=task_id,
+        state=TaskState.RUNNING if copy.has_caught_up else TaskState.RESTORING,
+        role=copy.role,
+        lag=copy.told_lag,
+        caught_up=is_caught_up(table, copy),
+    )
+
+
+def thread_state(table: Table, slot: Slot) -> ThreadState:
+    """Return a slot's state in Kafka Streams' words."""
+    if slot.phase is not SlotPhase.RUNNING:
+        return _THREAD_STATES[slot.phase]
+    phases = {task.phase for task in table.tasks.values() if task.slot == slot.number}
+    if TaskPhase.REVOKING in phases:
+        return ThreadState.PARTITIONS_REVOKED
+    return ThreadState.RUNNING if phases <= {TaskPhase.RUNNING} else ThreadState.PARTITIONS_ASSIGNED
+
+
+def is_ready(table: Table) -> bool:
+    """Whether every task granted under the acknowledged epoch is processed (readiness)."""
+    if table.spec is None or table.error is not None or table.stopping_since_ms is not None:
+        return False
+    if table.spec.incarnation != table.incarnation:
+        return False
+    running = {task.id for task in table.tasks.values() if task.phase is TaskPhase.RUNNING}
+    return running >= set(table.spec.active_for(table.incarnation))

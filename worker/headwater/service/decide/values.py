@@ -1,0 +1,445 @@
+"""The worker's table and the vocabulary around it: observations in, actions out.
+
+    slot   ABSENT -> STARTING -> READING -> CONFIRMED -> RUNNING -> STOPPING -> ABSENT
+                        ^           |           |           |
+                       DEAD <-------+-----------+-----------+--> FENCED -> ABSENT
+    task   WAITING -> RESTORING -> READY -> STARTING -> RUNNING -> REVOKING -> gone
+              |           +--> CANCELLING -> gone        (and back to WAITING as its slot ends)
+    copy   WAITING -> FOLLOWING -> CLOSING -> gone       (standby, warm-up)
+                          +--> RESTORING, as an active task: promoted
+
+Only ``observe`` and ``reconcile`` change the table. All times are milliseconds of the boot-time
+clock, which goes on while the machine sleeps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from headwater.model.cluster import LAG_UNKNOWN
+
+if TYPE_CHECKING:
+    from headwater.ids import TaskId
+    from headwater.model.cluster import (
+        ReleasedTask,
+        Role,
+        StoredTask,
+        WorkerError,
+        WorkerSpec,
+    )
+    from headwater.model.duties import Duty, DutyResult
+    from headwater.model.topics import TopologyReport
+    from headwater.native.messages import FromThread, FromUpdater, ToThread, ToUpdater
+
+LEASE_MS: Final = 30_000
+"""How long the control loop waits for a renewal, unless ``session.timeout.ms`` says otherwise."""
+
+DRAIN_LIMIT_MS: Final = 60_000
+"""A drain that takes longer is cut short by killing what is left."""
+
+START_LIMIT_MS: Final = 120_000
+"""A process says nothing while it starts and opens its clients; so long is patience enough."""
+
+UPDATER_IDLE_MS: Final = 500
+"""A StateUpdater without work ends after this long: it costs memory."""
+
+REPORT_LAG_MS: Final = 3_000
+"""A StreamThread's report that a broker is lost comes so late at most."""
+
+TRIES: Final = 5
+"""How often in a row something is tried that may be cured by another try, but need not."""
+
+TRIES_UNKNOWN: Final = 3
+"""As ``TRIES``, for exceptions that are none of ours."""
+
+
+_LONGEST_PAUSE_MS: Final = 30_000
+
+
+def pause_ms(failures: int) -> int:
+    """Return how long to wait after the n-th failure in a row: 0, 1 s, 2 s, 4 s ... 30 s."""
+    return 0 if failures <= 1 else min(_LONGEST_PAUSE_MS, 1_000 << min(failures - 2, 10))
+
+
+class SlotPhase(StrEnum):
+    """What the process of one slot is doing."""
+
+    ABSENT = "absent"
+    STARTING = "starting"
+    """It initialises its transactional id."""
+    READING = "reading"
+    """It has its id; our own StreamWorker is to be read again."""
+    CONFIRMED = "confirmed"
+    """That was done and nothing has changed: it may be told to go."""
+    RUNNING = "running"
+    """It was told to go."""
+    STOPPING = "stopping"
+    DEAD = "dead"
+    """Ended and awaited; what it left open is not known to be aborted."""
+    FENCED = "fenced"
+    """Another producer took its id; it stays down until the epoch grows."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Slot:
+    """One StreamThread's place."""
+
+    number: int
+    phase: SlotPhase = SlotPhase.ABSENT
+    process: int = 0
+    """How many processes this slot has had."""
+    alive: bool = False
+    """There is a process that was not awaited yet."""
+    doomed: str = ""
+    """Why the process is to be killed; empty if it is not."""
+    heard_ms: int = 0
+    began_ms: int = 0
+    failures: int = 0
+    """Ends in a row without a longer run in between."""
+    restart_ms: int = 0
+    fenced_epoch: int = 0
+    lease_told_ms: int = 0
+    """The renewal that the process was told of last."""
+    failed: str = ""
+    """Why the last process ended, for people."""
+
+    @property
+    def owes_fence(self) -> bool:
+        """Whether an earlier process may have left a transaction open."""
+        return self.process > 0 and self.phase in (SlotPhase.DEAD, SlotPhase.STARTING)
+
+
+class TaskPhase(StrEnum):
+    """Where one task is."""
+
+    WAITING = "waiting"
+    RESTORING = "restoring"
+    CANCELLING = "cancelling"
+    READY = "ready"
+    STARTING = "starting"
+    RUNNING = "running"
+    REVOKING = "revoking"
+
+
+@dataclass(slots=True, kw_only=True)
+class Task:
+    """One task this worker holds."""
+
+    id: TaskId
+    slot: int
+    goal: int
+    """The slot it is to run in; it goes there once the present one has released it."""
+    stateful: bool
+    phase: TaskPhase = TaskPhase.WAITING
+    updater: int = -1
+    dirty: bool = False
+    """A process that ended without a word had it: it is not released before that slot is clean."""
+    retry_ms: int = 0
+    failures: int = 0
+    """Restores in a row that failed."""
+    restored: int = 0
+    remaining: int = 0
+
+    @property
+    def on_thread(self) -> bool:
+        """Whether a StreamThread may have its stores open."""
+        return self.phase in (TaskPhase.STARTING, TaskPhase.RUNNING, TaskPhase.REVOKING)
+
+    @property
+    def on_updater(self) -> bool:
+        """Whether a StateUpdater may have its stores open."""
+        return self.phase in (TaskPhase.RESTORING, TaskPhase.CANCELLING)
+
+
+class CopyPhase(StrEnum):
+    """Where one standby or warm-up task is."""
+
+    WAITING = "waiting"
+    FOLLOWING = "following"
+    CLOSING = "closing"
+
+
+@dataclass(slots=True, kw_only=True)
+class Copy:
+    """One standby or warm-up task this worker holds."""
+
+    id: TaskId
+    role: Role
+    phase: CopyPhase = CopyPhase.WAITING
+    updater: int = -1
+    retry_ms: int = 0
+    failures: int = 0
+    """Beginnings in a row that failed."""
+    lag: int = LAG_UNKNOWN
+    has_caught_up: bool = False
+    """Its lag has been acceptable once."""
+    told_lag: int = LAG_UNKNOWN
+    """The bucket that the status shows."""
+    told_ms: int = 0
+    """When the lag was last as great as that."""
+    problem: str = ""
+    """What keeps it from following, for people."""
+
+    @property
+    def on_updater(self) -> bool:
+        """Whether a StateUpdater may have its stores open."""
+        return self.phase is not CopyPhase.WAITING
+
+
+@dataclass(slots=True, kw_only=True)
+class Updater:
+    """One StateUpdater process."""
+
+    number: int
+    alive: bool = False
+    stopping: bool = False
+    heard_ms: int = 0
+    idle_since_ms: int = 0
+    restart_ms: int = 0
+    failures: int = 0
+
+
+LEASE_LOST: Final = "the Lease was lost: another worker may own the tasks by now"
+
+
+@dataclass(slots=True, kw_only=True)
+class Table:
+    """Everything the decisions depend on."""
+
+    worker: str
+    incarnation: str
+    threads: int
+    exactly_once: bool
+    hung_ms: int
+    max_updaters: int
+    highest_epoch: int = 0
+    """The highest epoch this worker's directory has ever seen."""
+    remembered_epoch: int = 0
+    """The highest epoch that is written down."""
+    stateful: frozenset[int] = frozenset()
+    """Sub-topologies with a changelog to restore."""
+    topology: TopologyReport | None = None
+    endpoint: str = ""
+    spec: WorkerSpec | None = None
+    lease_duration_ms: int = LEASE_MS
+    """After so long without a renewal the control loop takes the worker for dead."""
+    lease_ms: int | None = None
+    """When the Lease was last renewed."""
+    must_read: bool = True
+    slots: dict[int, Slot] = field(default_factory=dict)
+    tasks: dict[TaskId, Task] = field(default_factory=dict)
+    copies: dict[TaskId, Copy] = field(default_factory=dict)
+    """Standby and warm-up tasks. One that is to be active stays here until its restore begins."""
+    updaters: dict[int, Updater] = field(default_factory=dict)
+    barred: dict[TaskId, int] = field(default_factory=dict)
+    """Tasks dropped by a fence, and the epoch they must not start under again."""
+    released: dict[TaskId, ReleasedTask] = field(default_factory=dict)
+    stored: dict[TaskId, StoredTask] = field(default_factory=dict)
+    duty_results: dict[str, DutyResult] = field(default_factory=dict)
+    duty_begun: str = ""
+    """The duty under way."""
+    error: WorkerError | None = None
+    exit_code: int = 0
+    stopping_since_ms: int | None = None
+    """Set once the worker is to end, for whatever reason."""
+    last_tick_ms: int = 0
+    patience_ms: int = 300_000
+    """Without an answer from a broker for so long (``task.timeout.ms``) the worker gives up."""
+    unanswered_since_ms: int = 0
+    """When the first of the questions in a row was put that no broker answered; 0 for none."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in force."""
+        return self.spec.epoch if self.spec is not None else self.highest_epoch
+
+    @property
+    def held(self) -> frozenset[TaskId]:
+        """The tasks held, in any role."""
+        return frozenset(self.tasks) | frozenset(self.copies)
+
+    @property
+    def lease_limit_ms(self) -> int:
+        """Without a renewal for so long we have no Lease: long before others say so."""
+        return self.lease_duration_ms * 2 // 3
+
+    @property
+    def lease_margin_ms(self) -> int:
+        """So long before the limit an at-least-once worker begins to commit and stop."""
+        return self.lease_duration_ms // 6
+
+    def has_lease(self, now_ms: int) -> bool:
+        """Whether the Lease was renewed recently enough to take on anything new."""
+        return self.lease_ms is not None and now_ms - self.lease_ms < self.lease_limit_ms
+
+    def doom_holders(self, reason: str) -> None:
+        """Have every StreamThread that holds tasks killed, uncommitted."""
+        for slot in self.slots.values():
+            if not slot.alive or slot.phase in (SlotPhase.STARTING, SlotPhase.FENCED):
+                continue
+            if any(task.slot == slot.number and task.on_thread for task in self.tasks.values()):
+                slot.doomed = reason
+
+
+# --- observations -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecRead:
+    """The own StreamWorker was just read, uncached; ``None`` while there is none."""
+
+    spec: WorkerSpec | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseKept:
+    """The Lease was renewed at ``at_ms`` (taken before the write began)."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadSaid:
+    """A StreamThread's message."""
+
+    slot: int
+    message: FromThread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadEnded:
+    """A StreamThread's process has ended and was awaited."""
+
+    slot: int
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdaterSaid:
+    """A StateUpdater's message."""
+
+    updater: int
+    message: FromUpdater
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdaterEnded:
+    """A StateUpdater's process has ended and was awaited."""
+
+    updater: int
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DutyEnded:
+    """A duty has a result, or was dropped because it no longer stood in the spec (``None``)."""
+
+    id: str
+    result: DutyResult | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopAsked:
+    """Drain and end: SIGTERM, or ``close()`` of an embedded application."""
+
+
+Observation: TypeAlias = (
+    SpecRead
+    | LeaseKept
+    | ThreadSaid
+    | ThreadEnded
+    | UpdaterSaid
+    | UpdaterEnded
+    | DutyEnded
+    | StopAsked
+)
+
+# --- actions ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSpec:
+    """Read the own StreamWorker now, uncached, and observe it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RememberEpoch:
+    """Write down the highest epoch seen; it comes before anything done under that epoch."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartThread:
+    """Start a process for a slot."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TellThread:
+    """Send a message to a StreamThread."""
+
+    slot: int
+    message: ToThread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillThread:
+    """SIGKILL a StreamThread's process and wait for its end."""
+
+    slot: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartUpdater:
+    """Start a StateUpdater."""
+
+    updater: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TellUpdater:
+    """Send a message to a StateUpdater."""
+
+    updater: int
+    message: ToUpdater
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillUpdater:
+    """SIGKILL a StateUpdater's process and wait for its end."""
+
+    updater: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginDuty:
+    """Re-read the own StreamWorker; carry the duty out if it still stands there."""
+
+    duty: Duty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """Everything is closed: the worker's process may end."""
+
+    exit_code: int
+
+
+Action: TypeAlias = (
+    ReadSpec
+    | RememberEpoch
+    | StartThread
+    | TellThread
+    | KillThread
+    | StartUpdater
+    | TellUpdater
+    | KillUpdater
+    | BeginDuty
+    | End
+)

@@ -1,0 +1,207 @@
+"""Carries out duties: what needs a Kafka client, done by a worker on behalf of the control loop.
+
+Each is safe to repeat. A result says what was found, never what to do about it.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, assert_never
+
+from headwater.errors import HeadwaterError, KafkaAuthError, KafkaUnavailableError
+from headwater.kafka.admin import Admin
+from headwater.kafka.errors import Connection
+from headwater.kafka.fencing import fence
+from headwater.kafka.settings import admin_settings, producer_settings
+from headwater.model.duties import (
+    CreateTopics,
+    DescribeGroup,
+    DescribeTopics,
+    Duty,
+    DutyFailed,
+    DutyResult,
+    Fence,
+    GroupDescribed,
+    IdsFenced,
+    Reset,
+    ResetDone,
+    TopicsCreated,
+    TopicsDescribed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from headwater.config import StreamsConfig
+    from headwater.kafka.admin import TopicDescription
+    from headwater.model.topics import InternalTopic
+
+log = logging.getLogger(__name__)
+
+_FENCES_AT_ONCE: Final = 8
+_PROPAGATION_S: Final = 0.05
+
+
+class Duties:
+    """A worker's Kafka clients for duties; made when first needed.
+
+    Args:
+        config: the application's.
+        client_id: shown in the broker's logs.
+        timeout_s: for one question to the broker; ``request.timeout.ms`` if that is less.
+    """
+
+    def __init__(self, config: StreamsConfig, *, client_id: str, timeout_s: float = 30.0) -> None:
+        self._config = config
+        self._client_id = client_id
+        self._timeout_s = min(timeout_s, config.request_timeout_ms / 1000)
+        self._connection = Connection(config.bootstrap_servers)
+
+    @cached_property
+    def admin(self) -> Admin:
+        """The admin client."""
+        settings = admin_settings(
+            self._config, self._connection, client_id=f"{self._client_id}-admin"
+        )
+        return Admin(settings, self._connection, timeout_s=self._timeout_s)
+
+    def carry_out(self, duty: Duty) -> DutyResult:
+        """Do what the duty says; a failure is a result as well."""
+        try:
+            return self._carry_out(duty)
+        except HeadwaterError as error:
+            log.warning("duty %s (%s) failed: %s", duty.id, duty.KIND, error)
+            return DutyFailed(id=duty.id, error=type(error).__name__, message=str(error))
+
+    def _carry_out(self, duty: Duty) -> DutyResult:
+        match duty:
+            case DescribeTopics():
+                found = self.admin.describe_topics(duty.topics)
+                return TopicsDescribed(
+                    id=duty.id,
+                    partitions=_partitions(found),
+                    topic_ids=_topic_ids(found),
+                    delete_retention_ms=self._delete_retention_ms(found),
+                )
+            case CreateTopics():
+                found = self.create_topics(duty.topics)
+                return TopicsCreated(
+                    id=duty.id,
+                    partitions=_partitions(found),
+                    topic_ids=_topic_ids(found),
+                    delete_retention_ms=self._delete_retention_ms(found),
+                )
+            case Fence():
+                self.fence(duty.transactional_ids)
+                return IdsFenced(id=duty.id)
+            case DescribeGroup():
+                return GroupDescribed(id=duty.id, members=self.admin.group_members(duty.group))
+            case Reset():
+                self.admin.delete_group(duty.application_id)
+                deleted = self.admin.delete_topics(duty.internal_topics)
+                return ResetDone(id=duty.id, deleted_topics=deleted)
+            case _:
+                assert_never(duty)
+
+    def create_topics(self, topics: Collection[InternalTopic]) -> dict[str, TopicDescription]:
+        """Create what does not exist; return the topics as the broker has them then.
+
+        Raises:
+            KafkaUnavailableError: the topics are not known to the broker in time.
+        """
+        self.admin.create_topics(topics)
+        names = [topic.name for topic in topics]
+        deadline = time.monotonic() + self._timeout_s
+        # A broker that has just accepted a topic may not have heard of it from its controller yet.
+        while len(described := self.admin.describe_topics(names)) < len(names):
+            if time.monotonic() > deadline:
+                missing = ", ".join(sorted(set(names) - described.keys()))
+                raise KafkaUnavailableError(
+                    f"the broker does not show {missing} although it created it; see its log"
+                )
+            time.sleep(_PROPAGATION_S)
+        return described
+
+    def partitions(self, topics: Collection[str]) -> dict[str, int]:
+        """Return the partition counts of the topics that exist."""
+        return _partitions(self.admin.describe_topics(topics))
+
+    def _delete_retention_ms(self, topics: Iterable[str]) -> dict[str, int]:
+        """Return for how long the changelogs among ``topics`` keep tombstones."""
+        prefix = f"{self._config.application_id}-"
+        changelogs = sorted(
+            name for name in topics if name.startswith(prefix) and name.endswith("-changelog")
+        )
+        try:
+            found = self.admin.topic_settings(changelogs, "delete.retention.ms")
+        except KafkaAuthError as error:
+            log.info("cannot see for how long changelogs keep tombstones: %s", error)
+            return {}
+        return {name: int(value) for name, value in sorted(found.items())}
+
+    def fence(self, transactional_ids: Collection[str]) -> None:
+        """Initialise every id once, several at a time: their former owners can commit no more.
+
+        Raises:
+            KafkaUnavailableError: at least one id is not fenced.
+            KafkaAuthError: an id is not allowed.
+        """
+        if not transactional_ids:
+            return
+        with ThreadPoolExecutor(min(_FENCES_AT_ONCE, len(transactional_ids))) as pool:
+            list(pool.map(self._fence_one, transactional_ids))
+
+    def _fence_one(self, transactional_id: str) -> None:
+        settings = producer_settings(
+            self._config,
+            self._connection,
+            client_id=f"{self._client_id}-fence",
+            transactional_id=transactional_id,
+        )
+        fence(settings, self._connection, timeout_s=self._timeout_s)
+        log.info("fenced %s", transactional_id)
+
+
+def _partitions(described: Mapping[str, TopicDescription]) -> dict[str, int]:
+    return {name: topic.partitions for name, topic in sorted(described.items())}
+
+
+def _topic_ids(described: Mapping[str, TopicDescription]) -> dict[str, str]:
+    return {name: topic.topic_id for name, topic in sorted(described.items())}
+
+
+class DutyRunner:
+    """Carries duties out one after the other, in a thread of its own.
+
+    Args:
+        duties: who does them.
+        done: called from that thread with each result.
+    """
+
+    def __init__(self, duties: Duties, done: Callable[[DutyResult], None]) -> None:
+        self._duties = duties
+        self._done = done
+        self._queue: queue.SimpleQueue[Duty | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, duty: Duty) -> None:
+        """Queue a duty."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="duties", daemon=True)
+            self._thread.start()
+        self._queue.put(duty)
+
+    def close(self, timeout_s: float) -> None:
+        """Take no more; wait for the duty under way."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while (duty := self._queue.get()) is not None:
+            self._done(self._duties.carry_out(duty))

@@ -1,0 +1,60 @@
+"""The highest epoch a worker has seen, kept on its volume: outdated assignments stay refused."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from headwater.errors import DiskFullError, StateError
+from headwater.service.carrier import replace_json
+from headwater.state.diskfull import is_disk_full
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class EpochFile:
+    """One small file beside the stores.
+
+    Args:
+        path: where it is, or will be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> int:
+        """Return the epoch; 0 if none was ever written.
+
+        Raises:
+            StateError: the file is damaged.
+        """
+        try:
+            return int(json.loads(self._path.read_text(encoding="utf-8"))["epoch"])
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StateError(
+                f"cannot read {self._path}: {error}; it says which assignments are outdated. "
+                "Delete it once no other process of this worker runs, then start again"
+            ) from error
+
+    def write(self, epoch: int) -> None:
+        """Replace the epoch.
+
+        Raises:
+            DiskFullError: there is no room for a few bytes.
+            StateError: the directory cannot be written.
+        """
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            replace_json(self._path, {"epoch": epoch})
+        except OSError as error:
+            if is_disk_full(error):
+                raise DiskFullError(
+                    f"the disk that holds {self._path.parent} is full; free space or enlarge the "
+                    "volume, then start again: nothing committed is lost"
+                ) from error
+            raise StateError(
+                f"cannot write {self._path}: {error.strerror}; check state.dir and its owner"
+            ) from error

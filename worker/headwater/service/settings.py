@@ -1,0 +1,138 @@
+"""Everything one worker is told at its start, from a StreamApp, flags and the environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from headwater.config import StreamsConfig
+from headwater.dsl.loading import SourceText
+from headwater.errors import ConfigError
+from headwater.native.messages import ChildSettings
+from headwater.service.credentials import security_of
+from headwater.service.decide.values import LEASE_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from headwater.model.streamapp import StreamApp, TopologySource
+
+_LEASE_MIN_MS: Final = 3_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """One worker process.
+
+    Attributes:
+        app: the StreamApp's name.
+        name: the worker's.
+        config: the StreamsConfig as given (dotted names), with a password if there is one; it
+            travels to the children through a pipe.
+        topology: ``"module:function"``, a module's text or a cloudpickled function.
+        import_path: directories put in front of ``sys.path``.
+        http_host: where ``/metrics`` and the rest are served.
+        http_port: 0 picks a free one; ``None`` serves nothing.
+        log_level: of this process and its children.
+    """
+
+    app: str
+    name: str
+    config: Mapping[str, str | int | float | bool] = field(repr=False)
+    topology: str | SourceText | bytes
+    import_path: tuple[str, ...] = ()
+    http_host: str = "127.0.0.1"
+    http_port: int | None = 0
+    log_level: str = "WARNING"
+
+    def parsed(self) -> StreamsConfig:
+        """Return the configuration, checked.
+
+        Raises:
+            ConfigError: an option is unknown or wrong, or there is no broker address.
+        """
+        config = StreamsConfig.parse(self.config)
+        if not config.bootstrap_servers:
+            raise ConfigError(
+                "bootstrap.servers is missing: set spec.kafka.bootstrapServers of the StreamApp, "
+                "--bootstrap host:port, or 'bootstrap.servers' in the config of KafkaStreams"
+            )
+        return config
+
+    def for_child(self, config: StreamsConfig, slot: int) -> ChildSettings:
+        """Return what the process of a slot, or a StateUpdater of that number, has to know."""
+        return ChildSettings(
+            application_id=config.application_id,
+            worker=self.name,
+            slot=slot,
+            config=self.config,
+            topology=self.topology,
+            state_dir=config.state_dir,
+            cache_bytes=config.statestore_cache_max_bytes // config.num_stream_threads,
+            import_path=self.import_path,
+        )
+
+
+def lease_duration_ms(config: StreamsConfig) -> int:
+    """Return after how long without a sign of life a worker is taken for dead.
+
+    It is what ``session.timeout.ms`` of the consumer says, as in Kafka; 30 s by default.
+
+    Raises:
+        ConfigError: it is not a number, or too short for a renewal to be late.
+    """
+    given = config.consumer_overrides().get("session.timeout.ms", LEASE_MS)
+    try:
+        duration_ms = int(str(given))
+    except ValueError:
+        duration_ms = 0
+    if duration_ms < _LEASE_MIN_MS:
+        raise ConfigError(
+            f"session.timeout.ms: {given!r} is not allowed; expected milliseconds, at least "
+            f"{_LEASE_MIN_MS}: a worker that is silent for so long is replaced"
+        )
+    return duration_ms
+
+
+def topology_source(source: TopologySource) -> str | SourceText:
+    """Return where a StreamApp's topology comes from, as the worker's processes are told.
+
+    Raises:
+        ConfigError: it is in a ConfigMap, which workers do not read.
+    """
+    if source.module is not None:
+        return source.module
+    if source.inline is not None:
+        return SourceText(text=source.inline, function=source.function_name)
+    raise ConfigError(
+        "spec.topology.configMapRef: the worker was to be handed the text itself; apply the "
+        "StreamApp through the operator or `headwater up`, or give --topology module:function"
+    )
+
+
+def config_of(
+    app: StreamApp, overrides: Mapping[str, str | int], kafka_dir: Path | None = None
+) -> dict[str, str | int | float | bool]:
+    """Return the configuration that a StreamApp asks for.
+
+    Args:
+        app: parsed and checked.
+        overrides: options, by dotted name, that win over the StreamApp's.
+        kafka_dir: where the credentials for Kafka lie, if it needs any.
+
+    Raises:
+        ConfigError: credentials are missing.
+    """
+    spec = app.spec
+    config: dict[str, str | int | float | bool] = {
+        **spec.kafka.config,
+        **spec.config,
+        **security_of(spec.kafka, kafka_dir),
+        "application.id": app.application_id,
+        "num.stream.threads": spec.threads_per_worker,
+        "processing.guarantee": spec.processing_guarantee.value,
+    }
+    if spec.kafka.bootstrap_servers:
+        config["bootstrap.servers"] = spec.kafka.bootstrap_servers
+    return {**config, **overrides}

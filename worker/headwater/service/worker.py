@@ -1,0 +1,436 @@
+"""The worker's main process: one loop that observes, asks ``decide`` what to do, and does it.
+
+    spec, Lease, children, duties ─► observe ─► Table ─► decide ─► actions ─► children, carrier
+                                                  └────► report ─► status, HTTP
+
+It does nothing per record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import threading
+import uuid
+from dataclasses import replace
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, assert_never
+
+from headwater import failpoints
+from headwater.errors import HeadwaterError, StateError
+from headwater.model.cluster import Lease, WorkerError, WorkerStatus, format_epoch
+from headwater.native.loading import topology_of
+from headwater.native.messages import Go
+from headwater.native.process import failed
+from headwater.service.carrier import CarrierLostError, CarrierUnavailableError
+from headwater.service.children import Children
+from headwater.service.clock import boot_ms
+from headwater.service.decide.observe import fail, observe
+from headwater.service.decide.reconcile import decide
+from headwater.service.decide.report import status_of
+from headwater.service.decide.values import (
+    Action,
+    BeginDuty,
+    DutyEnded,
+    End,
+    KillThread,
+    KillUpdater,
+    LeaseKept,
+    Observation,
+    ReadSpec,
+    RememberEpoch,
+    SpecRead,
+    StartThread,
+    StartUpdater,
+    StopAsked,
+    Table,
+    TellThread,
+    TellUpdater,
+)
+from headwater.service.duties import Duties, DutyRunner
+from headwater.service.epoch import EpochFile
+from headwater.service.http import HttpServer
+from headwater.service.settings import lease_duration_ms
+from headwater.service.stored import stored_tasks
+from headwater.service.view import Numbers
+from headwater.state.directory import StateDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from headwater.config import StreamsConfig
+    from headwater.ids import TaskId
+    from headwater.model.duties import Duty, DutyResult
+    from headwater.model.topics import TopologyReport
+    from headwater.model.topology import Topology
+    from headwater.service.carrier import Carrier
+    from headwater.service.settings import WorkerSettings
+    from headwater.service.view import WorkerView
+
+log = logging.getLogger(__name__)
+
+_TICK_S: Final = 0.1
+_RENEWALS: Final = 10
+"""How often the Lease is renewed within its duration."""
+_RETRY_MS: Final = 500
+_VIEW_MS: Final = 500
+_COMPLAINT_MS: Final = 10_000
+"""The same complaint is logged again only after so long."""
+
+
+class Worker:
+    """One worker. ``run`` is its life; ``stop`` may be called from any thread or signal handler.
+
+    Args:
+        settings: what it was told.
+        carrier: its way to its StreamWorker and Lease.
+
+    Raises:
+        ConfigError: an option is unknown or wrong.
+        ImportPathError: the topology cannot be had.
+        TopologyError: the topology breaks a rule.
+        StateError: the state directory cannot be used.
+    """
+
+    def __init__(self, settings: WorkerSettings, carrier: Carrier) -> None:
+        config = settings.parsed()
+        topology = topology_of(settings.topology, settings.import_path)
+        self._carrier = carrier
+        self._application_id = config.application_id
+        self._children = Children(settings, config)
+        client_id = f"{config.client_id or config.application_id}-{settings.name}"
+        self._duties = DutyRunner(Duties(config, client_id=client_id), self._duty_done)
+        self._directory = StateDirectory(Path(config.state_dir), config.application_id)
+        self._epoch_file = EpochFile(self._directory.path / f"{settings.name}.epoch.json")
+        self._inbox: queue.SimpleQueue[Observation] = queue.SimpleQueue()
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        os.set_blocking(self._wake_write, False)
+        # Reentrant: a signal handler, which calls ``stop``, may interrupt who holds it.
+        self._wake_lock = threading.RLock()
+        self._is_closed = False
+        self._table = _table(settings, config, topology, self._epoch_file.read())
+        self._numbers = Numbers()
+        self._written: WorkerStatus | None = None
+        self._renewals = self._renew_due_ms = self._write_due_ms = self._view_due_ms = 0
+        self._read_due_ms = 0
+        self._complained: dict[str, int] = {}
+        self._held: frozenset[TaskId] = frozenset()
+        self._end: End | None = None
+        self.view = self._new_view()
+        """The newest view of this worker; replaced as a whole."""
+        self._http: HttpServer | None = None
+        if settings.http_port is not None:
+            self._http = HttpServer(
+                settings.http_host, settings.http_port, lambda: self.view, boot_ms
+            )
+            self._table.endpoint = self._http.endpoint
+
+    @property
+    def incarnation(self) -> str:
+        """The UUID of this process' worker; tasks are granted to it."""
+        return self._table.incarnation
+
+    @property
+    def highest_epoch(self) -> int:
+        """The highest epoch this worker has seen, now or in an earlier life."""
+        return self._table.highest_epoch
+
+    @property
+    def endpoint(self) -> str:
+        """``host:port`` of the HTTP service; empty without one."""
+        return self._table.endpoint
+
+    @property
+    def topology_report(self) -> TopologyReport:
+        """What was built from the topology, as names and numbers."""
+        assert self._table.topology is not None
+        return self._table.topology
+
+    @property
+    def error(self) -> WorkerError | None:
+        """Why the worker ended, if it had to."""
+        return self._table.error
+
+    def stop(self) -> None:
+        """Ask for a drain: commit and release everything, then end."""
+        self._post(StopAsked())
+
+    def close(self) -> None:
+        """Release what a worker that was never run holds."""
+        self._close()
+
+    def run(self) -> int:
+        """Live until stopped or until it cannot go on; return the exit code."""
+        try:
+            self._scan_state(None)
+            while self._end is None:
+                self._wait(self._turn())
+            self._write_status(boot_ms())
+            return self._end.exit_code
+        finally:
+            self._close()
+
+    # -- the loop --------------------------------------------------------------------------------
+
+    def _turn(self) -> bool:
+        """Observe, decide, act and report once; return whether something was done."""
+        now_ms = boot_ms()
+        self._renew_lease(now_ms)
+        if self._end is None and self._carrier.has_changed():
+            self._read_spec()
+        if self._end is not None:
+            return False
+        for observation in self._children.observe():
+            self._observe(observation)
+        while not self._inbox.empty():
+            self._observe(self._inbox.get())
+        has_acted = self._act_all(decide(self._table, boot_ms()))
+        self._notice_tasks_given_up()
+        self._write_status(now_ms)
+        if has_acted or now_ms >= self._view_due_ms:
+            self._view_due_ms = now_ms + _VIEW_MS
+            self.view = self._new_view()
+        return has_acted
+
+    def _wait(self, hurry: bool) -> None:  # noqa: FBT001 - private, called once
+        """Sleep until a child says something, somebody posts, or the next tick is due."""
+        if hurry:
+            return
+        ready = wait([*self._children.connections(), self._wake_read], _TICK_S)
+        if self._wake_read in ready:
+            os.read(self._wake_read, 4096)
+
+    def _observe(self, observation: Observation) -> None:
+        now_ms = boot_ms()
+        self._numbers.take(observation, now_ms)
+        observe(self._table, observation, now_ms)
+
+    def _post(self, observation: Observation) -> None:
+        self._inbox.put(observation)
+        with self._wake_lock, contextlib.suppress(BlockingIOError):
+            if not self._is_closed:
+                os.write(self._wake_write, b"x")
+
+    # -- actions ---------------------------------------------------------------------------------
+
+    def _act_all(self, actions: Sequence[Action]) -> bool:
+        """Carry out what was decided; return whether anything came of it."""
+        has_acted = False
+        for action in actions:
+            if self._end is not None:
+                break
+            has_acted = self._act(action) or has_acted
+        return has_acted
+
+    def _act(self, action: Action) -> bool:  # noqa: C901, PLR0912 - one case per action
+        """Carry an action out; return whether anything came of it."""
+        match action:
+            case ReadSpec():
+                failpoints.hit("worker.before_read")
+                return self._read_spec()
+            case RememberEpoch(epoch=epoch):
+                self._remember_epoch(epoch)
+            case StartThread(slot=slot):
+                self._children.start_thread(slot)
+            case TellThread(slot=slot, message=message):
+                if isinstance(message, Go):
+                    failpoints.hit("worker.before_go")
+                self._children.tell_thread(slot, message)
+            case KillThread(slot=slot, reason=reason):
+                log.warning("killing StreamThread %d: %s", slot, reason)
+                for observation in self._children.kill_thread(slot):
+                    self._observe(observation)
+            case StartUpdater(updater=updater):
+                self._children.start_updater(updater)
+            case TellUpdater(updater=updater, message=message_):
+                self._children.tell_updater(updater, message_)
+            case KillUpdater(updater=updater, reason=reason):
+                log.warning("killing StateUpdater %d: %s", updater, reason)
+                for observation in self._children.kill_updater(updater):
+                    self._observe(observation)
+            case BeginDuty(duty=duty):
+                return self._begin_duty(duty)
+            case End():
+                self._end = action
+            case _:
+                assert_never(action)
+        return True
+
+    def _read_spec(self) -> bool:
+        if boot_ms() < self._read_due_ms or self._end is not None:
+            return False
+        try:
+            spec = self._carrier.read()
+        except CarrierUnavailableError as error:
+            self._read_due_ms = self._try_again(error)
+            return False
+        except CarrierLostError as error:
+            self._give_way(error)
+            return False
+        if spec is not None and spec.epoch < self._table.highest_epoch:
+            log.warning(
+                "refused epoch %s: %s was seen before; an outdated control loop wrote it",
+                format_epoch(spec.epoch),
+                format_epoch(self._table.highest_epoch),
+            )
+        self._observe(SpecRead(spec=spec))
+        return True
+
+    def _begin_duty(self, duty: Duty) -> bool:
+        """Carry out a duty if it still stands in the spec as it is at this moment."""
+        has_read = self._read_spec()
+        if has_read and self._table.spec is not None and duty in self._table.spec.duties:
+            self._duties.begin(duty)
+        else:
+            self._observe(DutyEnded(id=duty.id, result=None))
+        return has_read
+
+    def _duty_done(self, result: DutyResult) -> None:
+        self._post(DutyEnded(id=result.id, result=result))
+
+    def _remember_epoch(self, epoch: int) -> None:
+        try:
+            self._epoch_file.write(epoch)
+        except StateError as error:
+            fail(self._table, failed(error), boot_ms())
+
+    # -- reports ---------------------------------------------------------------------------------
+
+    def _renew_lease(self, now_ms: int) -> None:
+        if now_ms < self._renew_due_ms:
+            return
+        lease = Lease(
+            worker=self._table.worker,
+            holder=self._table.incarnation,
+            duration_ms=self._table.lease_duration_ms,
+            renewals=self._renewals + 1,
+        )
+        try:
+            at_ms = self._carrier.renew(lease)
+        except CarrierUnavailableError as error:
+            self._renew_due_ms = self._try_again(error)
+            return
+        except CarrierLostError as error:
+            self._give_way(error)
+            return
+        if at_ms is not None:
+            self._renewals += 1
+            self._renew_due_ms = now_ms + self._table.lease_duration_ms // _RENEWALS
+            self._observe(LeaseKept(at_ms=at_ms))
+
+    def _try_again(self, error: CarrierUnavailableError) -> int:
+        """Say what is in the way, unless it was said just now; return when to try again."""
+        now_ms, said = boot_ms(), str(error)
+        if now_ms - self._complained.get(said, -_COMPLAINT_MS) >= _COMPLAINT_MS:
+            self._complained = {said: now_ms}
+            log.warning("%s; trying again", said)
+        return now_ms + max(_RETRY_MS, int(error.retry_after_s * 1000))
+
+    def _give_way(self, error: CarrierLostError) -> None:
+        """End at once: closing in order would commit what may be somebody else's by now."""
+        fail(self._table, failed(error), boot_ms())
+        self._end = End(exit_code=error.exit_code)
+
+    def _write_status(self, now_ms: int) -> None:
+        status = status_of(self._table)
+        if status == self._written or now_ms < self._write_due_ms:
+            return
+        try:
+            self._carrier.write_status(status)
+        except CarrierUnavailableError as error:
+            self._write_due_ms = self._try_again(error)
+        else:
+            self._written = status
+
+    def _new_view(self) -> WorkerView:
+        return self._numbers.view(self._table, self._children, self._application_id, boot_ms())
+
+    def _notice_tasks_given_up(self) -> None:
+        held = self._table.held
+        gone = self._held - held
+        self._held = held
+        if gone:
+            self._scan_state(gone)
+
+    def _scan_state(self, tasks: frozenset[TaskId] | None) -> None:
+        """Find out which tasks the directory stores, and up to where; ``None``: all of them."""
+        for task in self._table.stored.keys() & tasks if tasks is not None else ():
+            del self._table.stored[task]
+        self._table.stored |= stored_tasks(self._application_id, self._directory.stored(tasks))
+
+    def _close(self) -> None:
+        self._children.close()
+        self._duties.close(0.0)
+        if self._http is not None:
+            self._http.close()
+        with self._wake_lock:
+            # Others may post still; the numbers may be somebody else's files from now on.
+            self._is_closed = True
+            os.close(self._wake_read)
+            os.close(self._wake_write)
+
+
+def run_worker(
+    settings: WorkerSettings, carrier: Carrier, started: Callable[[Worker], None]
+) -> int:
+    """Run a worker until it ends.
+
+    Args:
+        settings: what it was told.
+        carrier: its way to its StreamWorker and Lease.
+        started: told of the worker before it lives.
+
+    Returns:
+        the exit code.
+
+    Raises:
+        HeadwaterError: it could not begin; the status says so as well.
+    """
+    with reporting_failure(carrier):
+        worker = Worker(settings, carrier)
+    started(worker)
+    return worker.run()
+
+
+@contextlib.contextmanager
+def reporting_failure(carrier: Carrier) -> Iterator[None]:
+    """Tell the control loop of whatever keeps a worker from beginning."""
+    try:
+        yield
+    except HeadwaterError as error:
+        failure = WorkerError(error=type(error).__name__, message=str(error))
+        with contextlib.suppress(CarrierUnavailableError):
+            carrier.write_status(WorkerStatus(incarnation=str(uuid.uuid4()), error=failure))
+        raise
+
+
+def _table(
+    settings: WorkerSettings, config: StreamsConfig, topology: Topology, highest_epoch: int
+) -> Table:
+    report = topology.report(config.application_id)
+    return Table(
+        worker=settings.name,
+        incarnation=str(uuid.uuid4()),
+        threads=config.num_stream_threads,
+        exactly_once=config.exactly_once,
+        hung_ms=int(str(config.consumer_overrides().get("max.poll.interval.ms", 300_000))),
+        max_updaters=max(1, min(config.num_stream_threads, os.cpu_count() or 1)),
+        patience_ms=config.task_timeout_ms,
+        lease_duration_ms=lease_duration_ms(config),
+        highest_epoch=highest_epoch,
+        remembered_epoch=highest_epoch,
+        stateful=frozenset(
+            subtopology.id
+            for subtopology in topology.subtopologies
+            if any(store.logging and store.persistent for store in subtopology.stores)
+        ),
+        topology=replace(
+            report,
+            topic_configs={name: str(value) for name, value in config.topic_overrides().items()},
+            replication_factor=config.replication_factor,
+        ),
+    )

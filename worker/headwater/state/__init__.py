@@ -1,0 +1,47 @@
+"""State stores: where a task's tables and aggregates live between records.
+
+The only package that imports rocksdict.
+
+    backend   ``MemoryBackend``, ``RocksBackend``   committed entries and their position
+    layers    ``WriteBack``, ``RecordCache``        what is not committed, what is not forwarded
+    store     ``open_store`` -> ``LayeredStore``    the ``KeyValueStore`` that processors see
+
+Entry points::
+
+    open_store(spec, *, task, changelog_topic, backend, cache, changelog_send, key_serde,
+               value_serde, settled_bytes_max=...) -> LayeredStore
+    CacheBudget(limit_bytes)                  one per StreamThread, shared by all its stores
+    StateDirectory(state_dir, application_id).store(task, name) -> StoreDirectory (lock, wipe)
+    open_backend(spec, store_directory, holder="StreamThread w-0-1") -> Backend
+    StoreRestorer(spec, store_directory, ChangelogFacts(...), now_ms=..., holder=...)
+    judge(position, ...) -> Usable | Rebuild  may a stored position be trusted?
+
+May import ``ports`` and what lies below; knows neither Kafka nor threads.
+"""
+
+from headwater.state.cache import CacheBudget
+from headwater.state.directory import StateDirectory, StoredStore
+from headwater.state.memory import MemoryBackend
+from headwater.state.position import Rebuild, RebuildReason, Usable, judge
+from headwater.state.restore import ChangelogFacts, StoreRestorer, open_backend
+from headwater.state.rocks import BlockCache, RocksBackend, RocksOptions
+from headwater.state.store import LayeredStore, open_store
+
+__all__ = [
+    "BlockCache",
+    "CacheBudget",
+    "ChangelogFacts",
+    "LayeredStore",
+    "MemoryBackend",
+    "Rebuild",
+    "RebuildReason",
+    "RocksBackend",
+    "RocksOptions",
+    "StateDirectory",
+    "StoreRestorer",
+    "StoredStore",
+    "Usable",
+    "judge",
+    "open_backend",
+    "open_store",
+]

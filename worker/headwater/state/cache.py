@@ -1,0 +1,290 @@
+"""The record cache: delays and deduplicates what a store writes and forwards (``ThreadCache``).
+
+A store's cache is one dict, the entry that was written or looked up longest ago first; dirty ones
+wait for a flush, clean ones are there for reading. The caches of all stores of a thread share one
+``CacheBudget``. A put that takes the thread over its limit makes room in the cache it wrote to:
+the eldest entries go, and if one of them is dirty, all dirty ones of that cache are flushed.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.ports import UnderWay
+from headwater.state.writeback import (
+    DIRTY,
+    ENTRY_OVERHEAD_BYTES,
+    NEW,
+    UNCOMMITTED,
+    UNREAD,
+    UNSENT,
+    Entry,
+)
+
+if TYPE_CHECKING:
+    from headwater.ports import Forward, Headers
+    from headwater.state.writeback import WriteBack
+
+_SPARE_FRACTION: Final = 32
+
+
+class CacheBudget:
+    """How much the record caches of one thread may hold together (``statestore_cache_max_bytes``).
+
+    Sizes are in bytes. A limit of 0 switches the delay off: every write is forwarded at once.
+    """
+
+    __slots__ = ("_caches", "limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._caches: list[RecordCache] = []
+
+    def resize(self, limit: int) -> None:
+        """Change the limit of a running thread; caches are emptied in turn until they fit.
+
+        A limit cannot be changed from or to 0: stores are built for the one or the other.
+        """
+        assert (limit > 0) == (self.limit > 0), (self.limit, limit)
+        self.limit = limit
+        for cache in list(self._caches):
+            cache.make_room()
+
+    def register(self, cache: RecordCache) -> None:
+        """Add the cache of one more store."""
+        self._caches.append(cache)
+
+    def unregister(self, cache: RecordCache) -> None:
+        """Take the cache of a closed store out."""
+        if cache in self._caches:
+            self._caches.remove(cache)
+
+
+class RecordCache:
+    """The record cache of one store, above its write-back layer.
+
+    Attributes:
+        entries: by identity; an entry is here or in the write-back layer's index, never in both.
+        dirty_count: how many of them are dirty.
+        under_way: the record that is being processed, or was when a forwarded change was made.
+    """
+
+    __slots__ = (
+        "_base",
+        "_forward",
+        "_send_old",
+        "_used",
+        "below",
+        "budget",
+        "codec",
+        "dirty_count",
+        "entries",
+        "under_way",
+    )
+
+    def __init__(self, below: WriteBack, budget: CacheBudget) -> None:
+        self.below = below
+        self.codec = below.codec
+        self.budget = budget
+        self.entries: dict[Any, Entry] = {}
+        self.dirty_count = 0
+        self.under_way = UnderWay()
+        self._base: dict[Any, Any] = {}
+        self._used = 0
+        self._forward: Forward | None = None
+        self._send_old = False
+        budget.register(self)
+
+    def on_change(self, forward: Forward | None, *, send_old: bool) -> None:
+        """Name the node that hears of flushed entries."""
+        self._forward = forward
+        self._send_old = send_old
+
+    def find(self, identity: Any) -> Entry | None:
+        """Return the entry of a key; one read from below stays here, which may push others out."""
+        entry = self.entries.get(identity)
+        if entry is not None:
+            if not entry.flags & DIRTY:
+                # Looked up lately. Dirty ones keep their place: it is the order of the flush.
+                del self.entries[identity]
+                self.entries[entry.identity] = entry
+            return entry
+        entry = self.below.entries.pop(identity, None) or self.below.read(identity)
+        if entry is not None:
+            self.admit(entry)
+        return entry
+
+    def admit(self, entry: Entry) -> None:
+        """Take in an entry that is new to the cache."""
+        self.entries[entry.identity] = entry
+        self.grow(self.codec.size(entry.identity, entry.stored) + ENTRY_OVERHEAD_BYTES)
+        if self.budget.used > self.budget.limit:
+            self.make_room()
+
+    def put(self, identity: Any, stored: Any, timestamp: int, headers: Headers) -> None:
+        """Set a key without reading it; it goes below and downstream at the next flush."""
+        entry = self.entries.get(identity) or self.below.entries.pop(identity, None)
+        if entry is None:
+            entry = Entry(identity, None, timestamp)
+            entry.flags = UNREAD
+        self.replace(entry, stored, timestamp, headers)
+
+    def replace(self, entry: Entry, stored: Any, timestamp: int, headers: Headers) -> None:
+        """Give an entry, of this cache or new to it, its next value."""
+        identity, old = entry.identity, entry.stored
+        entry.stored = stored
+        entry.timestamp = timestamp
+        entry.headers = headers
+        under_way = self.under_way
+        entry.offset = under_way.record[0]
+        entry.source = under_way.source
+        if not entry.flags & DIRTY:
+            self.dirtied(entry, old)
+        if self.entries.pop(identity, None) is None:
+            self.admit(entry)
+            return
+        self.entries[identity] = entry
+        if self.codec.fixed_bytes is None:
+            self.grow(self.codec.size(identity, stored) - self.codec.size(identity, old))
+            if self.budget.used > self.budget.limit:
+                self.make_room()
+
+    def dirtied(self, entry: Entry, old: Any) -> None:
+        """Note that a clean entry with the value ``old`` has become dirty."""
+        self.dirty_count += 1
+        if entry.flags & UNREAD:
+            entry.flags |= DIRTY
+            return
+        entry.flags = entry.flags & UNCOMMITTED | (DIRTY | NEW if old is None else DIRTY)
+        if self._send_old:
+            self._base[entry.identity] = old
+
+    def grow(self, grown: int) -> None:
+        """Count ``grown`` more bytes."""
+        self._used += grown
+        self.budget.used += grown
+
+    def make_room(self) -> None:
+        """Drop the eldest entries, flushing if one is dirty, until the budget is kept."""
+        budget, entries = self.budget, self.entries
+        while budget.used > budget.limit and entries:
+            # Some more than needed: skipping the holes that they leave in the dict costs time.
+            target = budget.limit - budget.limit // _SPARE_FRACTION
+            average = max(1, self._used // len(entries))
+            before = len(entries)
+            for entry in list(islice(entries.values(), (budget.used - target) // average + 1)):
+                if entry.flags & DIRTY:
+                    if budget.used <= budget.limit:
+                        return
+                    self.flush()
+                if entries.get(entry.identity) is entry and not entry.flags & DIRTY:
+                    self._drop(entry)
+            if len(entries) >= before:
+                return
+
+    def _drop(self, entry: Entry) -> None:
+        identity = entry.identity
+        del self.entries[identity]
+        self.grow(-self.codec.size(identity, entry.stored) - ENTRY_OVERHEAD_BYTES)
+        entry.headers = None
+        if entry.flags & UNCOMMITTED:
+            self.below.keep(entry)
+
+    def dirty(self) -> list[Entry]:
+        """Return the dirty entries in the order of their last write."""
+        if self.dirty_count == len(self.entries):
+            return list(self.entries.values())
+        found: list[Entry] = []
+        for entry in reversed(self.entries.values()):
+            if len(found) == self.dirty_count:
+                break
+            if entry.flags & DIRTY:
+                found.append(entry)
+        found.reverse()
+        return found
+
+    def flush(self) -> int:
+        """Write dirty entries below and forward their changes; return how many there were.
+
+        A key that was written and deleted since the last flush and is absent below leaves no
+        trace.
+        """
+        if not self.dirty_count:
+            return 0
+        dirty = self.dirty()
+        base = self._base
+        # Clean before anything is forwarded: the nodes below may write to this very store.
+        known = [entry.flags for entry in dirty]
+        self._base = {}
+        self.dirty_count = 0
+        for entry in dirty:
+            entry.flags &= UNCOMMITTED
+        under_way = self.under_way
+        # An eviction happens in the middle of a record that may have nothing to do with it.
+        record, source = under_way.record, under_way.source
+        try:
+            self._flush_all(dirty, known, base)
+        finally:
+            under_way.record, under_way.source = record, source
+        return len(dirty)
+
+    def _flush_all(self, dirty: list[Entry], known: list[int], base: dict[Any, Any]) -> None:
+        forward, under_way = self._forward, self.under_way
+        mark, key_of = self.below.mark, self.codec.key_of
+        # Values that need no decoding, with nothing to say about the old ones: most aggregates.
+        plain = self.codec.immutable and not self._send_old
+        for entry, flags in zip(dirty, known, strict=True):
+            stored = entry.stored
+            if stored is None or not plain:
+                self._flush_one(entry, flags, base)
+                continue
+            if not entry.flags & UNSENT:
+                mark(entry)
+            if forward is not None:
+                timestamp, headers = entry.timestamp, entry.headers
+                under_way.record = entry.offset, timestamp, None, None, headers
+                under_way.source = entry.source
+                forward(key_of(entry.identity), (stored, None), timestamp, headers)
+
+    def _flush_one(self, entry: Entry, flags: int, base: dict[Any, Any]) -> None:
+        forward, stored = self._forward, entry.stored
+        old = None
+        if forward is not None and (self._send_old or stored is None):
+            if flags & UNREAD:
+                found = self.below.read(entry.identity)
+                old = None if found is None else found.stored
+            elif self._send_old:
+                old = base[entry.identity]
+        changed = forward is None or stored is not None
+        if changed or (old is not None if flags & UNREAD else not flags & NEW):
+            if not entry.flags & UNSENT:
+                self.below.mark(entry)
+            if forward is not None:
+                codec = self.codec
+                before = codec.to_value(old) if self._send_old else None
+                change = (codec.to_value(stored), before)
+                timestamp, headers = entry.timestamp, entry.headers
+                self.under_way.record = entry.offset, timestamp, None, None, headers
+                self.under_way.source = entry.source
+                forward(codec.key_of(entry.identity), change, timestamp, headers)
+        if stored is None and entry.stored is None and not entry.flags & DIRTY:
+            self._drop(entry)
+
+    def clear(self) -> None:
+        """Forget every entry, dirty or clean."""
+        self.entries.clear()
+        self._base.clear()
+        self.dirty_count = 0
+        self.grow(-self._used)
+
+    def dirty_bytes(self) -> int:
+        """About how much the dirty entries take."""
+        count = len(self.entries)
+        return self._used * self.dirty_count // count if count else 0
+
+    def close(self) -> None:
+        """Give this cache's share back to the thread."""
+        self.clear()
+        self.budget.unregister(self)

@@ -1,0 +1,220 @@
+"""How one store's keys and values become bytes, and which may be kept decoded between records.
+
+Three shapes of a value:
+
+* the *value* that user code sees;
+* what the layers in memory keep, the *stored* form: the value itself if its serde says
+  ``immutable``, else its bytes, because user code may change a mutable value in place;
+* the *row* in the backend: ``timestamp int64 ‖ bytes`` in a store with timestamps, else the bytes.
+
+The changelog carries the bytes, with the timestamp as the record's. The *identity* of a key is
+what the layers' dicts are keyed by: the text itself for the string serde, else the key's bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.errors import DeserializationError, SerializationError
+from headwater.model.topology import StoreKind
+from headwater.serde.primitives import BytesSerde, DoubleSerde, IntegerSerde, LongSerde, StringSerde
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.model.topology import StoreSpec
+    from headwater.serde import Serde
+
+_TIMESTAMP: Final = struct.Struct(">q")
+_pack_timestamp: Final = _TIMESTAMP.pack
+_TIMESTAMP_BYTES: Final = 8
+
+# Values of exactly this class need no trial serialization when they are put, if they also fit
+# (``_FITS``): a whole number may be out of range, a text may hold lone surrogates.
+_EXACT: Final[dict[type, type]] = {
+    LongSerde: int,
+    DoubleSerde: float,
+    StringSerde: str,
+    BytesSerde: bytes,
+}
+_FIXED_BYTES: Final[dict[type, int]] = {LongSerde: 8, DoubleSerde: 8, IntegerSerde: 4}
+
+
+_LONG_MIN: Final = -(2**63)
+_LONG_MAX: Final = 2**63 - 1
+_INFINITY: Final = float("inf")
+
+
+def _fits_long(value: int) -> bool:
+    return _LONG_MIN <= value <= _LONG_MAX
+
+
+_FITS: Final[dict[type, Callable[[Any], bool]]] = {LongSerde: _fits_long, StringSerde: str.isascii}
+"""Says quickly of most values that they can be serialized; of the rest, a trial does."""
+
+
+def _fits_all(_value: Any) -> bool:
+    return True
+
+
+class _NoExactClass:
+    """No class is known to be safe: every value goes through its serializer."""
+
+
+class StoreCodec:
+    """The serdes of one store, bound to its changelog topic.
+
+    Attributes:
+        key_is_identity: a key may be used in a dict as it is; only ``encode_key`` can tell
+            whether it is legal.
+        immutable: values may be kept decoded.
+        exact: the class of value that needs no trial serialization, if it fits.
+        limits: the smallest and the largest number of that class which fit; of a class that has
+            no numbers, they mean nothing.
+        fixed_bytes: length of every serialized value, or ``None`` if it varies.
+    """
+
+    __slots__ = (
+        "_deserialize",
+        "_fits",
+        "decode_key",
+        "encode_key",
+        "exact",
+        "fixed_bytes",
+        "immutable",
+        "key_is_identity",
+        "limits",
+        "serialize",
+        "store",
+        "timestamped",
+        "topic",
+    )
+
+    def __init__(
+        self, spec: StoreSpec, topic: str, key_serde: Serde[Any], value_serde: Serde[Any]
+    ) -> None:
+        self.store = spec.name
+        self.topic = topic
+        self.timestamped = spec.kind is StoreKind.TIMESTAMPED_KEY_VALUE
+        self.key_is_identity = type(key_serde) is StringSerde
+        self.encode_key: Callable[[Any], bytes] = key_serde.serializer(topic)
+        self.decode_key: Callable[[bytes], Any] = key_serde.deserializer(topic)
+        self.serialize: Callable[[Any], bytes] = value_serde.serializer(topic)
+        self._deserialize: Callable[[bytes], Any] = value_serde.deserializer(topic)
+        self.immutable = value_serde.immutable
+        self.exact = (
+            _EXACT.get(type(value_serde), _NoExactClass) if self.immutable else _NoExactClass
+        )
+        self._fits = _FITS.get(type(value_serde), _fits_all)
+        self.limits: tuple[float, float] = (
+            (_LONG_MIN, _LONG_MAX) if self.exact is int else (-_INFINITY, _INFINITY)
+        )
+        self.fixed_bytes = _FIXED_BYTES.get(type(value_serde)) if self.immutable else None
+
+    def identity(self, key: Any) -> Any:
+        """Return what the layers' dicts know ``key`` by.
+
+        Raises:
+            SerializationError: the key is null or its serde does not take it.
+        """
+        try:
+            data = self.encode_key(key)
+        except Exception as error:
+            raise self.key_error(key, error) from error
+        return key if self.key_is_identity else data
+
+    def key_bytes(self, identity: Any) -> bytes:
+        """Return the serialized key of an identity."""
+        data: bytes = self.encode_key(identity) if self.key_is_identity else identity
+        return data
+
+    def key_of(self, identity: Any) -> Any:
+        """Return the key of an identity."""
+        return identity if self.key_is_identity else self.decode_key(identity)
+
+    def identity_of(self, key_bytes: bytes) -> Any:
+        """Return the identity of a serialized key."""
+        return self.decode_key(key_bytes) if self.key_is_identity else key_bytes
+
+    def to_stored(self, value: Any) -> Any:
+        """Return the stored form of a value that is not ``None``.
+
+        Raises:
+            SerializationError: the value's serde does not take it.
+        """
+        if value.__class__ is self.exact and self._fits(value):
+            return value
+        try:
+            data = self.serialize(value)
+            if not self.immutable:
+                return data
+            if value.__class__ is self.exact:
+                return value
+            # A serde may take more than it gives back (1 for 1.0): keep what a restart would read.
+            return value if self.exact is _NoExactClass else self._deserialize(data)
+        except Exception as error:
+            raise self.value_error(value, error) from error
+
+    def to_value(self, stored: Any) -> Any:
+        """Return the value of a stored form; ``None`` stays ``None``."""
+        return stored if self.immutable or stored is None else self._decode(stored)
+
+    def to_row(self, stored: Any, timestamp: int) -> bytes | None:
+        """Return what the backend keeps; ``None`` (a deletion) stays ``None``.
+
+        Raises:
+            SerializationError: a number is out of range or a text has lone surrogates.
+        """
+        if stored is None:
+            return None
+        try:
+            data: bytes = self.serialize(stored) if self.immutable else stored
+        except Exception as error:
+            raise self.value_error(stored, error) from error
+        return _pack_timestamp(timestamp) + data if self.timestamped else data
+
+    def from_row(self, row: bytes) -> tuple[Any, int]:
+        """Return ``(stored, timestamp)`` of a row; the timestamp is -1 in a store without them."""
+        if not self.timestamped:
+            return (self._decode(row) if self.immutable else row), -1
+        data = row[_TIMESTAMP_BYTES:]
+        return (self._decode(data) if self.immutable else data), _TIMESTAMP.unpack_from(row)[0]
+
+    def size(self, identity: Any, stored: Any) -> int:
+        """Return the bytes of key and value, for the cache's limit; text counts its characters."""
+        fixed = self.fixed_bytes
+        if fixed is not None:
+            return len(identity) + fixed
+        if stored is None:
+            return len(identity)
+        if self.immutable and self.exact not in {str, bytes}:
+            return len(identity) + len(self.serialize(stored))
+        return len(identity) + len(stored)
+
+    def key_error(self, key: Any, error: Exception) -> SerializationError:
+        """Return the error for a key that cannot be serialized."""
+        if key is None:
+            return SerializationError(
+                f"store {self.store}: the key is null; filter such records before they reach it"
+            )
+        return SerializationError(
+            f"store {self.store}: key {key!r:.200} ({type(key).__name__}) cannot be serialized "
+            f"for {self.topic}: {error}; give the store a key serde that fits"
+        )
+
+    def value_error(self, value: Any, error: Exception) -> SerializationError:
+        """Return the error for a value that cannot be serialized."""
+        return SerializationError(
+            f"store {self.store}: value {value!r:.200} ({type(value).__name__}) cannot be "
+            f"serialized for {self.topic}: {error}; give the store a value serde that fits"
+        )
+
+    def _decode(self, data: bytes) -> Any:
+        try:
+            return self._deserialize(data)
+        except Exception as error:
+            raise DeserializationError(
+                f"store {self.store} holds a value that its serde cannot read ({error}); if the "
+                f"serde was changed, reset the application or give the store a new name"
+            ) from error

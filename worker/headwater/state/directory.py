@@ -1,0 +1,219 @@
+"""Where stores lie on disk, who may open them, and which format they have.
+
+    <state dir>/<application id>/<task id>/rocksdb/<store>/
+        lock     held (flock) by the process that has the store open; its text names the holder
+        format   the version of this layout; a newer one is refused
+        db/      the RocksDB database
+        damaged  there if the database was found damaged: it is thrown away when it is opened next
+
+The kernel drops the lock when its holder ends, however it ends, so no lock is ever stale.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from headwater import failpoints
+from headwater.errors import DiskFullError, StateError, StoreFormatError, StoreLockedError
+from headwater.ids import TaskId
+from headwater.state.diskfull import is_disk_full
+from headwater.state.rocks import read_position
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from headwater.ports import Position
+
+STORE_FORMAT: Final = 1
+
+_LOCK: Final = "lock"
+_FORMAT: Final = "format"
+_DATABASE: Final = "db"
+_DISCARDED: Final = "db.discarded"
+_DAMAGED: Final = "damaged"
+_ROCKSDB: Final = "rocksdb"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStore:
+    """One store found on disk; its ``position`` is ``None`` if it never committed."""
+
+    task: TaskId
+    store: str
+    position: Position | None
+
+
+class StateDirectory:
+    """The state of one application on one machine or volume.
+
+    Args:
+        root: the configured ``state_dir``.
+        application_id: the application; each has a directory of its own.
+    """
+
+    def __init__(self, root: Path, application_id: str) -> None:
+        self.path = root / application_id
+
+    def store(self, task: TaskId, name: str) -> StoreDirectory:
+        """Return the directory of one store; nothing is touched yet."""
+        return StoreDirectory(self.path / str(task) / _ROCKSDB / name, f"{name} of task {task}")
+
+    def stored(self, tasks: Collection[TaskId] | None = None) -> list[StoredStore]:
+        """Return every store on disk with its position, whether or not somebody has it open.
+
+        Args:
+            tasks: look at the stores of these alone; each costs some milliseconds.
+        """
+        found = []
+        for database in sorted(self.path.glob(f"*/{_ROCKSDB}/*/{_DATABASE}")):
+            try:
+                task = TaskId.parse(database.parents[2].name)
+            except ValueError:
+                continue
+            if tasks is None or task in tasks:
+                found.append(StoredStore(task, database.parent.name, read_position(database)))
+        return found
+
+    def wipe_task(self, task: TaskId) -> None:
+        """Delete all stores of a task.
+
+        Raises:
+            StoreLockedError: one of them is in use.
+        """
+        directory = self.path / str(task)
+        for store in sorted(directory.glob(f"{_ROCKSDB}/*")):
+            held = self.store(task, store.name)
+            held.acquire(holder="clean-up")
+            held.wipe()
+            held.release()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+class StoreDirectory:
+    """The directory of one store: lock it, check its format, open what is in ``database``.
+
+    Args:
+        path: ``.../rocksdb/<store>``.
+        name: what messages call the store.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path = path
+        self.name = name
+        self._lock: int | None = None
+
+    @property
+    def database(self) -> Path:
+        """Where the backend's files go."""
+        return self.path / _DATABASE
+
+    def acquire(self, *, holder: str) -> None:
+        """Make the directory if need be, lock it and check its format.
+
+        Args:
+            holder: who asks, for the message that somebody else may get: ``"StreamThread w-0-1"``.
+
+        Raises:
+            StoreLockedError: another process, or another part of this one, has the store open.
+            StoreFormatError: a newer version wrote it.
+            DiskFullError: there is no room for the directory.
+        """
+        assert self._lock is None, f"store {self.name} is acquired already"
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = self._locked(holder)
+            self._check_format()
+            shutil.rmtree(self.path / _DISCARDED, ignore_errors=True)
+        except OSError as error:
+            self.release()
+            raise self._explain(error) from error
+        except StateError:
+            self.release()
+            raise
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether whoever had the database open last found it damaged."""
+        return (self.path / _DAMAGED).exists()
+
+    def mark_damaged(self) -> None:
+        """Remember that the database is damaged: opening it again need not show it."""
+        with suppress(OSError):
+            (self.path / _DAMAGED).touch()
+
+    def release(self) -> None:
+        """Let the next one in; the backend must be closed."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def wipe(self) -> None:
+        """Delete the database but keep the lock: the store starts empty."""
+        assert self._lock is not None, f"store {self.name} is not acquired"
+        # Renamed first: a database that is half deleted could not be told from a damaged one.
+        old = self.path / _DISCARDED
+        shutil.rmtree(old, ignore_errors=True)
+        if self.database.exists():
+            self.database.rename(old)
+        (self.path / _DAMAGED).unlink(missing_ok=True)
+        failpoints.hit("directory.wiping")
+        shutil.rmtree(old, ignore_errors=True)
+
+    def _locked(self, holder: str) -> int:
+        descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            other = os.pread(descriptor, 512, 0).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise StoreLockedError(
+                f"store {self.name} at {self.path} is in use by {other or 'another process'}; "
+                f"stop it, or give each worker a state_dir of its own"
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{holder} (process {os.getpid()})\n".encode(), 0)
+        return descriptor
+
+    def _check_format(self) -> None:
+        try:
+            text = (self.path / _FORMAT).read_text()
+        except FileNotFoundError:
+            # The format is written before the database is made: what lies there is not ours.
+            self.wipe()
+            self._write_format()
+            return
+        try:
+            found = int(json.loads(text)["format"])
+        except (ValueError, KeyError, TypeError):
+            raise StoreFormatError(
+                f"store {self.name} at {self.path}: the file {_FORMAT} is unreadable; delete the "
+                f"directory, and the store is rebuilt from its changelog"
+            ) from None
+        if found > STORE_FORMAT:
+            raise StoreFormatError(
+                f"store {self.name} at {self.path} has format {found}, written by a newer version; "
+                f"this one reads up to {STORE_FORMAT}: run the newer version again, or delete the "
+                f"directory, and the store is rebuilt from its changelog"
+            )
+
+    def _write_format(self) -> None:
+        new = self.path / f"{_FORMAT}.new"
+        new.write_text(json.dumps({"format": STORE_FORMAT}) + "\n")
+        new.replace(self.path / _FORMAT)
+
+    def _explain(self, error: OSError) -> StateError:
+        if is_disk_full(error):
+            return DiskFullError(
+                f"store {self.name}: the disk that holds {self.path} is full; free space or "
+                f"enlarge the volume, then start again: nothing committed is lost"
+            )
+        return StateError(
+            f"store {self.name}: {self.path} cannot be used: {error}; check state_dir and its owner"
+        )

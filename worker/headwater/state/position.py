@@ -1,0 +1,119 @@
+"""Whether a stored position can still be trusted, and the bytes it is stored as. Pure.
+
+A store resumes from its position only if its changelog still has everything that happened since:
+
+    topic id differs                  the topic was deleted and made anew
+    offset below the log start        records we never applied are gone
+    offset above the log end          the log was truncated or is another one
+    older than delete.retention.ms    tombstones may have been compacted away before we saw them
+    unknown format                    a version we cannot read wrote it
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from headwater.ports import Position
+
+POSITION_FORMAT: Final = 1
+CLOCK_MARGIN_MS: Final = 3_600_000
+"""Taken off ``delete.retention.ms``: clocks differ between machines, and a restore takes time."""
+
+_HEAD: Final = struct.Struct(">Bqq")
+
+
+class RebuildReason(StrEnum):
+    """Why a store must be thrown away; the value is the sentence shown to people."""
+
+    NO_POSITION = "the store has no position"
+    UNKNOWN_FORMAT = "the position was written in a format this version does not know"
+    OTHER_TOPIC = "the changelog topic was deleted and created again"
+    BELOW_LOG_START = "the position lies before the start of the changelog"
+    ABOVE_LOG_END = "the position lies after the end of the changelog"
+    TOO_OLD = "tombstones written since the last commit may already be deleted"
+    DAMAGED = "the database is damaged"
+    FROM_THE_FUTURE = "the last commit lies in the future: the clock was set back"
+
+
+@dataclass(frozen=True, slots=True)
+class Usable:
+    """The store resumes: apply the changelog from ``offset`` on."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """The store is thrown away; apply the changelog from ``offset``, its start."""
+
+    reason: RebuildReason
+    offset: int
+
+
+Verdict: TypeAlias = Usable | Rebuild
+
+
+def judge(
+    position: Position | None,
+    *,
+    topic_id: str,
+    log_start: int,
+    log_end: int,
+    now_ms: int,
+    delete_retention_ms: int,
+) -> Verdict:
+    """Say whether the store at ``position`` may be continued from its changelog.
+
+    Args:
+        position: what the store says it holds; ``None`` for a store that never committed.
+        topic_id: UUID of the changelog topic as the broker knows it now.
+        log_start: first offset that the changelog partition still has.
+        log_end: the partition's end offset, uncommitted records included.
+        now_ms: wall-clock time.
+        delete_retention_ms: the topic's ``delete.retention.ms``.
+    """
+    reason = _reason(position, topic_id, log_start, log_end, now_ms, delete_retention_ms)
+    if reason is not None or position is None:
+        return Rebuild(reason or RebuildReason.NO_POSITION, log_start)
+    return Usable(position.offset)
+
+
+def _reason(
+    position: Position | None,
+    topic_id: str,
+    log_start: int,
+    log_end: int,
+    now_ms: int,
+    delete_retention_ms: int,
+) -> RebuildReason | None:
+    if position is None:
+        return RebuildReason.NO_POSITION
+    age_ms = now_ms - position.committed_at_ms
+    checks = (
+        (position.format != POSITION_FORMAT, RebuildReason.UNKNOWN_FORMAT),
+        (position.topic_id != topic_id, RebuildReason.OTHER_TOPIC),
+        (position.offset < log_start, RebuildReason.BELOW_LOG_START),
+        (position.offset > log_end, RebuildReason.ABOVE_LOG_END),
+        (age_ms > max(delete_retention_ms - CLOCK_MARGIN_MS, 0), RebuildReason.TOO_OLD),
+        (age_ms < -CLOCK_MARGIN_MS, RebuildReason.FROM_THE_FUTURE),
+    )
+    return next((reason for failed, reason in checks if failed), None)
+
+
+def encode_position(position: Position) -> bytes:
+    """Return format ‖ offset ‖ time ‖ topic id: what a backend stores beside the data."""
+    return (
+        _HEAD.pack(position.format, position.offset, position.committed_at_ms)
+        + position.topic_id.encode()
+    )
+
+
+def decode_position(data: bytes) -> Position:
+    """Read ``encode_position``'s bytes; of an unknown format only its number is read."""
+    if not data or data[0] != POSITION_FORMAT or len(data) < _HEAD.size:
+        return Position(topic_id="", offset=-1, committed_at_ms=-1, format=data[0] if data else 0)
+    known, offset, committed_at_ms = _HEAD.unpack_from(data)
+    return Position(data[_HEAD.size :].decode(errors="replace"), offset, committed_at_ms, known)

@@ -1,0 +1,275 @@
+"""Brings a store up to date from its changelog. Knows no Kafka: the records are handed in.
+
+    open -> judge its position -> (wipe) -> apply batch, apply batch, ... -> finish or close
+
+The *time* of a position says since when tombstones may be missing from the store, so it moves only
+when the store is known to be complete: a restore keeps the time of the commit it continues from
+(or of its own start, after a wipe) until it has reached the end of the log. A restore that is
+interrupted again and again for a day is thus found too old and begins anew, as it must.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from headwater import failpoints
+from headwater.errors import StateError, StoreCorruptedError
+from headwater.model.topology import StoreKind
+from headwater.ports import Position
+from headwater.state.memory import MemoryBackend
+from headwater.state.position import Rebuild, RebuildReason, judge
+from headwater.state.rocks import BlockCache, RocksBackend, RocksOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater.model.topology import StoreSpec
+    from headwater.ports import Backend, RawRecord
+    from headwater.state.directory import StoreDirectory
+    from headwater.state.position import Verdict
+
+BATCH_ENTRIES_MAX: Final = 5_000
+"""RocksDB's write holds the global lock: a larger batch would stop the process' other threads."""
+
+_SETTLED_RECORDS: Final = 20_000
+"""So many records in a write buffer are written out in some 10 ms when the store is closed."""
+
+_RESTORING: Final = RocksOptions(write_buffer_bytes=8 * 1024 * 1024)
+_pack_timestamp: Final = struct.Struct(">q").pack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogFacts:
+    """What the broker says about a store's changelog partition when the store is opened.
+
+    Attributes:
+        topic_id: UUID of the topic.
+        log_start: first offset there is.
+        log_end: end offset, uncommitted records included.
+        delete_retention_ms: the topic's ``delete.retention.ms``.
+    """
+
+    topic_id: str
+    log_start: int
+    log_end: int
+    delete_retention_ms: int
+
+
+def open_backend(
+    spec: StoreSpec,
+    directory: StoreDirectory | None,
+    *,
+    holder: str,
+    options: RocksOptions | None = None,
+    block_cache: BlockCache | None = None,
+) -> Backend:
+    """Open the backend that ``spec`` asks for; closing it also releases the directory.
+
+    Args:
+        spec: the store; in memory if it is not persistent, then ``directory`` is not used.
+        directory: where a persistent store lies.
+        holder: who opens it, for the message that somebody else may get.
+        options: sizes of the database.
+        block_cache: the process' shared one.
+
+    Raises:
+        StoreLockedError: the store is in use.
+        StoreFormatError: a newer version wrote it.
+        DiskFullError: there is no room.
+        StoreCorruptedError: the database is damaged, or was found so when it was open last.
+    """
+    if not spec.persistent:
+        return MemoryBackend()
+    assert directory is not None, f"store {spec.name} is persistent: it needs a directory"
+    directory.acquire(holder=holder)
+    try:
+        if spec.logging and directory.is_damaged:
+            raise StoreCorruptedError(
+                f"store {directory.name} at {directory.path} was found damaged; it must be rebuilt "
+                "from its changelog"
+            )
+        return RocksBackend(
+            directory.database,
+            options=options,
+            block_cache=block_cache,
+            name=directory.name,
+            on_close=directory.release,
+            on_damage=directory.mark_damaged,
+        )
+    except StateError:
+        directory.release()
+        raise
+
+
+class StoreRestorer:
+    """One store being restored or kept up as a standby.
+
+    Opening it judges the stored position and wipes a store that cannot be continued; a damaged
+    database is wiped too, since the changelog has everything.
+
+    Args:
+        spec: the store.
+        directory: where a persistent store lies; ``None`` for one in memory.
+        facts: what the broker says about the changelog partition now.
+        now_ms: wall-clock time.
+        holder: who restores, for the message that somebody else may get.
+        options: sizes; a restore only writes, so ``bulk`` is switched on.
+        block_cache: the process' shared one.
+
+    Attributes:
+        verdict: ``Usable`` or ``Rebuild`` with its reason.
+        offset: the next changelog offset to apply.
+        applied: records applied so far.
+    """
+
+    def __init__(
+        self,
+        spec: StoreSpec,
+        directory: StoreDirectory | None,
+        facts: ChangelogFacts,
+        *,
+        now_ms: int,
+        holder: str,
+        options: RocksOptions | None = None,
+        block_cache: BlockCache | None = None,
+    ) -> None:
+        self._spec = spec
+        self._directory = directory
+        self._holder = holder
+        self._options = replace(options or _RESTORING, bulk=True)
+        self._block_cache = block_cache
+        self._timestamped = spec.kind is StoreKind.TIMESTAMPED_KEY_VALUE
+        self._backend, damaged = self._open_or_wipe()
+        position = self._backend.position()
+        self.verdict: Verdict = _judge(position, facts, now_ms)
+        if damaged:
+            self.verdict = Rebuild(RebuildReason.DAMAGED, facts.log_start)
+        if isinstance(self.verdict, Rebuild):
+            if next(self._backend.range(None, None), None) is not None or position is not None:
+                self._wipe()
+            position = None
+        self.offset = self.verdict.offset
+        self.applied = 0
+        self._settled = 0
+        complete_at_ms = now_ms if position is None else position.committed_at_ms
+        self._position = Position(facts.topic_id, self.offset, complete_at_ms)
+
+    def judge(self, facts: ChangelogFacts, now_ms: int) -> Verdict:
+        """Say whether the store, open all the time, may still be continued from its changelog.
+
+        Args:
+            facts: what the broker says about the changelog partition now.
+            now_ms: wall-clock time.
+        """
+        return _judge(self._position, facts, now_ms)
+
+    def apply(
+        self, records: Sequence[RawRecord], next_offset: int, *, complete_at_ms: int | None = None
+    ) -> None:
+        """Apply committed changelog records, in order, and remember ``next_offset``.
+
+        Args:
+            records: as read from the partition; those with a null key are skipped.
+            next_offset: the consumer's position after them (control records count).
+            complete_at_ms: wall-clock time at which ``next_offset`` was the end of the log, if it
+                was: from then on nothing can be missing.
+
+        Raises:
+            DiskFullError: what was not written can be applied again after a re-open.
+        """
+        for start in range(0, len(records), BATCH_ENTRIES_MAX):
+            end = start + BATCH_ENTRIES_MAX
+            last = end >= len(records)
+            slice_ = records if last and not start else records[start:end]
+            offset = next_offset if last else slice_[-1][0] + 1
+            self._write(slice_, offset, complete_at_ms if last else None)
+        if not records and (next_offset != self.offset or complete_at_ms is not None):
+            self._write((), next_offset, complete_at_ms)
+
+    def _write(self, records: Sequence[RawRecord], offset: int, complete_at_ms: int | None) -> None:
+        if self._timestamped:
+            entries = [
+                (key, None if value is None else _pack_timestamp(timestamp) + value)
+                for _, timestamp, key, value, _ in records
+                if key is not None
+            ]
+        else:
+            entries = [(key, value) for _, _, key, value, _ in records if key is not None]
+        position = self._position
+        complete = position.committed_at_ms if complete_at_ms is None else complete_at_ms
+        self._position = Position(position.topic_id, offset, complete)
+        self._backend.write(entries, self._position)
+        self.offset = offset
+        self.applied += len(records)
+        failpoints.hit("restore.applied")
+
+    def settle(self) -> None:
+        """Begin to flush what was applied, if it is much: for a store that may soon be closed.
+
+        Raises:
+            StateError: as ``apply``.
+        """
+        if self.applied - self._settled > _SETTLED_RECORDS:
+            self._backend.flush_later()
+            self._settled = self.applied
+
+    def approximate_num_entries(self) -> int:
+        """About how many keys the store holds by now."""
+        return self._backend.approximate_num_entries()
+
+    def take(self) -> Backend:
+        """Return the backend, which is the caller's to close: how a store in memory is handed on.
+
+        A persistent store is better closed and opened again, which gives it the options for
+        reading and writing.
+        """
+        return self._backend
+
+    def close(self) -> None:
+        """Release the store; it resumes from ``offset`` when it is opened next."""
+        self._backend.close()
+
+    def discard(self) -> None:
+        """Release the store and delete it: it starts empty when it is opened next."""
+        self._backend.close()
+        self._discard()
+
+    def _open(self) -> Backend:
+        return open_backend(
+            self._spec,
+            self._directory,
+            holder=self._holder,
+            options=self._options,
+            block_cache=self._block_cache,
+        )
+
+    def _open_or_wipe(self) -> tuple[Backend, bool]:
+        try:
+            return self._open(), False
+        except StoreCorruptedError:
+            self._discard()
+            return self._open(), True
+
+    def _wipe(self) -> None:
+        self._backend.close()
+        self._discard()
+        self._backend = self._open()
+
+    def _discard(self) -> None:
+        if self._directory is not None and self._spec.persistent:
+            self._directory.acquire(holder=self._holder)
+            self._directory.wipe()
+            self._directory.release()
+
+
+def _judge(position: Position | None, facts: ChangelogFacts, now_ms: int) -> Verdict:
+    return judge(
+        position,
+        topic_id=facts.topic_id,
+        log_start=facts.log_start,
+        log_end=facts.log_end,
+        now_ms=now_ms,
+        delete_retention_ms=facts.delete_retention_ms,
+    )

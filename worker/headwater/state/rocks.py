@@ -1,0 +1,344 @@
+"""The RocksDB backend: one database per store, data and position in one write batch.
+
+There is one column family. The position lies in the same key space as the data, under a key that
+sorts after nearly every other. The few user keys that would reach it are escaped, so any bytes are
+a legal key and byte order is kept:
+
+    key <  8 x 0xff              stored as it is
+    8 x 0xff 0x00                the position
+    8 x 0xff ‖ rest              stored as 8 x 0xff ‖ 0x01 ‖ rest
+
+The write-ahead log is on and never synced: a killed process loses nothing. A machine that loses
+power may lose the tail; since data and position share a batch, the store is then merely older, and
+its changelog makes that good.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from rocksdict import (
+    AccessType,
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    MemtableFactory,
+    Options,
+    Rdict,
+    ReadOptions,
+    WriteBatch,
+    WriteBufferManager,
+)
+
+from headwater import failpoints
+from headwater.errors import DiskFullError, StateError, StoreCorruptedError, StoreLockedError
+from headwater.state.diskfull import is_disk_full
+from headwater.state.position import decode_position, encode_position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+    from pathlib import Path
+
+    from headwater.ports import Position
+
+_CEILING: Final = b"\xff" * 8
+_POSITION_KEY: Final = _CEILING + b"\x00"
+_ESCAPED: Final = _CEILING + b"\x01"
+_COLUMN_FAMILY: Final = "default"
+_DAMAGED: Final = re.compile(r"corruption|no such file", re.IGNORECASE)
+_IN_USE: Final = re.compile(r"lock file|lock hold", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RocksOptions:
+    """Sizes of one store, in bytes. The block cache is shared by all stores of a process."""
+
+    write_buffer_bytes: int = 4 * 1024 * 1024
+    """A quarter of what Kafka Streams takes: the buffers of all stores fit a processor's cache,
+    which makes a put faster and costs no more compaction."""
+    write_buffers_max: int = 3
+    block_bytes: int = 4096
+    bloom_bits_per_key: int = 10
+    wal_bytes_max: int = 64 * 1024 * 1024
+    background_jobs: int = 2
+    bulk: bool = False
+    """The store is only written, as in a restore: entries are sorted when a buffer is flushed, by
+    a background thread, instead of when they are put. Reads are very slow meanwhile."""
+
+
+class BlockCache:
+    """Uncompressed blocks of every store of a process (Kafka Streams has 50 MB for each store).
+
+    Args:
+        capacity_bytes: for blocks.
+        write_buffer_bytes: for the write buffers of all stores; from about there on a write begins
+            to flush. By default each store has its own bound only.
+    """
+
+    __slots__ = ("handle", "write_buffers")
+
+    def __init__(
+        self, capacity_bytes: int = 32 * 1024 * 1024, *, write_buffer_bytes: int | None = None
+    ) -> None:
+        self.handle: Any = Cache(capacity_bytes)
+        self.write_buffers: Any = None
+        if write_buffer_bytes is not None:
+            self.write_buffers = WriteBufferManager(write_buffer_bytes, allow_stall=False)
+
+
+class RocksBackend:
+    """Holds the committed entries of one store in a RocksDB database.
+
+    Args:
+        path: directory of the database; made if missing.
+        options: sizes.
+        block_cache: shared by all stores of the process.
+        name: what messages call the store; the directory's name if not given.
+        on_close: called once the files are released.
+        on_damage: called when the database turns out to be damaged.
+
+    Raises:
+        StoreLockedError: another process has the database open.
+        DiskFullError: there is no room to open it.
+        StoreCorruptedError: it cannot be read.
+    """
+
+    persistent = True
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        options: RocksOptions | None = None,
+        block_cache: BlockCache | None = None,
+        name: str = "",
+        on_close: Callable[[], None] | None = None,
+        on_damage: Callable[[], None] | None = None,
+    ) -> None:
+        self._on_damage = on_damage
+        self.path = path
+        self.name = name or path.name
+        built = build_options(options or RocksOptions(), block_cache or BlockCache(8 * 1024 * 1024))
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            # On re-open a column family that is not named here silently gets default options.
+            self._db = Rdict(str(path), options=built, column_families={_COLUMN_FAMILY: built})
+            failpoints.hit("rocks.opened")
+            data: bytes | None = self._db.get(_POSITION_KEY)
+        except Exception as error:
+            raise self._explain(error, "opened") from error
+        self._position = None if data is None else decode_position(data)
+        self._iterators: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
+        self._on_close = on_close
+        self._closed = False
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of ``key``.
+
+        Raises:
+            StoreCorruptedError: its block is damaged.
+        """
+        try:
+            value: bytes | None = self._db.get(key if key < _CEILING else _stored(key))
+        except Exception as error:
+            raise self._explain(error, "read") from error
+        return value
+
+    def range(
+        self, start: bytes | None, end: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate from ``start`` to ``end``, both inclusive, in byte order, as of this call."""
+        low = None if start is None else _stored(start)
+        high = None if end is None else _stored(end)
+        if low is not None and high is not None and low > high:
+            return iter(())
+        first = high if reverse else low
+        rows: Any = self._db.items(backwards=reverse, from_key=first, read_opt=ReadOptions())
+        iterator = self._bounded(rows, low, high, reverse=reverse)
+        self._iterators.add(iterator)
+        return iterator
+
+    def _bounded(
+        self,
+        rows: Iterator[tuple[bytes, bytes]],
+        low: bytes | None,
+        high: bytes | None,
+        *,
+        reverse: bool,
+    ) -> Generator[tuple[bytes, bytes], None, None]:
+        last = high if reverse else low
+        for stored, value in rows:
+            if reverse:
+                if high is not None and stored > high:
+                    continue
+                if low is not None and stored < low:
+                    return
+            elif high is not None and stored > high:
+                return
+            last = stored
+            if stored < _CEILING:
+                yield stored, value
+            elif stored != _POSITION_KEY:
+                yield _CEILING + stored[len(_ESCAPED) :], value
+        self._check_the_end(last, reverse=reverse)
+
+    def _check_the_end(self, last: bytes | None, *, reverse: bool) -> None:
+        """Tell the end of the data from a damaged block: rocksdict's iterator ends at both."""
+        step = self._db.iter()
+        try:
+            if last is None:
+                step.seek_to_last() if reverse else step.seek_to_first()
+            else:
+                step.seek_for_prev(last) if reverse else step.seek(last)
+            # To step beyond either end would crash the process.
+            if step.valid():
+                step.prev() if reverse else step.next()
+            step.status()
+        except Exception as error:
+            raise self._explain(error, "read") from error
+
+    def write(
+        self, entries: Iterable[tuple[bytes, bytes | None]], position: Position | None
+    ) -> None:
+        """Apply puts and deletes and the position in one atomic batch.
+
+        Raises:
+            DiskFullError: nothing of the batch was applied.
+        """
+        batch = WriteBatch(raw_mode=True)
+        put = batch.put
+        for key, value in entries:
+            stored = key if key < _CEILING else _stored(key)
+            if value is None:
+                batch.delete(stored)
+            else:
+                put(stored, value)
+        if position is not None:
+            put(_POSITION_KEY, encode_position(position))
+        try:
+            failpoints.hit("rocks.write")
+            self._db.write(batch)
+        except Exception as error:
+            raise self._explain(error, "written") from error
+        if position is not None:
+            self._position = position
+        failpoints.hit("rocks.written")
+
+    def position(self) -> Position | None:
+        """Return the stored position."""
+        return self._position
+
+    def approximate_num_entries(self) -> int:
+        """RocksDB's estimate of the number of keys; overwritten ones count until compaction."""
+        estimate: int | None = self._db.property_int_value("rocksdb.estimate-num-keys")
+        return max(0, (estimate or 0) - (self._position is not None))
+
+    def flush_later(self) -> None:
+        """Begin to write the write buffer to a table, so that closing the store has little to do.
+
+        Raises:
+            DiskFullError: there is no room.
+            StoreCorruptedError: an earlier one failed because of damage.
+        """
+        try:
+            self._db.flush(wait=False)
+        except Exception as error:
+            raise self._explain(error, "flushed") from error
+
+    def memory_bytes(self) -> int:
+        """Memtables and table readers of this store, without the shared block cache."""
+        names = ("rocksdb.cur-size-all-mem-tables", "rocksdb.estimate-table-readers-mem")
+        return sum(self._db.property_int_value(name) or 0 for name in names)
+
+    def close(self) -> None:
+        """Release the files; another process may open them after this returns."""
+        if self._closed:
+            return
+        self._closed = True
+        for iterator in list(self._iterators):
+            iterator.close()
+        # Whatever the last flush says, the data is in the write-ahead log.
+        with suppress(Exception):
+            self._db.close()
+        if self._on_close is not None:
+            self._on_close()
+
+    def _explain(self, error: Exception, verb: str) -> StateError:
+        text = str(error)
+        if is_disk_full(error):
+            return DiskFullError(
+                f"store {self.name} cannot be {verb}: the disk that holds {self.path} is full; "
+                f"free space or enlarge the volume, then start again: nothing committed is lost"
+            )
+        if _IN_USE.search(text):
+            return StoreLockedError(
+                f"store {self.name} at {self.path} is in use by another process: {text}"
+            )
+        if _DAMAGED.search(text):
+            if self._on_damage is not None:
+                self._on_damage()
+            return StoreCorruptedError(
+                f"store {self.name} at {self.path} is damaged: {text}; it must be rebuilt from its "
+                f"changelog"
+            )
+        return StateError(f"store {self.name} at {self.path} cannot be {verb}: {text}")
+
+
+def build_options(options: RocksOptions, block_cache: BlockCache) -> Any:
+    """Return the ``rocksdict.Options`` that every open of a store must be given."""
+    built = Options(raw_mode=True)
+    built.create_if_missing(create_if_missing=True)
+    built.set_write_buffer_size(options.write_buffer_bytes)
+    built.set_max_write_buffer_number(options.write_buffers_max)
+    built.set_max_total_wal_size(options.wal_bytes_max)
+    built.set_max_background_jobs(options.background_jobs)
+    built.set_compression_type(DBCompressionType.none())
+    built.set_keep_log_file_num(2)
+    built.set_max_log_file_size(1024 * 1024)
+    built.set_stats_dump_period_sec(0)
+    built.set_stats_persist_period_sec(0)
+    if block_cache.write_buffers is not None:
+        built.set_write_buffer_manager(block_cache.write_buffers)
+    if options.bulk:
+        built.set_memtable_factory(MemtableFactory.vector())
+    # One process writes, one batch at a time: the locks for concurrent writers only cost.
+    built.set_allow_concurrent_memtable_write(allow=False)
+    built.set_enable_write_thread_adaptive_yield(enabled=False)
+    table = BlockBasedOptions()
+    table.set_block_size(options.block_bytes)
+    table.set_block_cache(block_cache.handle)
+    table.set_bloom_filter(options.bloom_bits_per_key, block_based=False)
+    table.set_format_version(5)
+    built.set_block_based_table_factory(table)
+    return built
+
+
+def read_position(path: Path) -> Position | None:
+    """Return the position of the database at ``path`` without taking its lock, if it has one.
+
+    Sees what is committed at this moment, also while another process writes.
+    """
+    built = build_options(RocksOptions(), BlockCache(1024 * 1024))
+    built.create_if_missing(create_if_missing=False)
+    try:
+        db = Rdict(
+            str(path),
+            options=built,
+            column_families={_COLUMN_FAMILY: built},
+            access_type=AccessType.read_only(error_if_log_file_exist=False),
+        )
+    except Exception:  # noqa: BLE001  an unreadable database has no position; opening it properly says why
+        return None
+    try:
+        data: bytes | None = db.get(_POSITION_KEY)
+    finally:
+        db.close()
+    return None if data is None else decode_position(data)
+
+
+def _stored(key: bytes) -> bytes:
+    return key if key < _CEILING else _ESCAPED + key[len(_CEILING) :]

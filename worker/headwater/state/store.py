@@ -1,0 +1,266 @@
+"""A task's key-value store: record cache over write-back layer over backend, typed at the surface.
+
+    open_store(spec, task=TaskId(0, 3), changelog_topic="app-counts-changelog",
+               backend=MemoryBackend(), cache=CacheBudget(10_485_760),
+               changelog_send=collector.sender("app-counts-changelog"),
+               key_serde=Serdes.string, value_serde=Serdes.long) -> LayeredStore
+
+``cache`` is shared by all stores of a thread; with ``cache=None``, a limit of 0 or ``spec.caching``
+off nothing is delayed. ``changelog_send=None`` (or ``spec.logging`` off) keeps no changelog.
+
+    put, updater -> record cache -> write-back layer -> changelog -> backend
+                    flush_cache     flush_changelog                  commit
+
+Nothing may be written to the store from the ``flush_cache`` that begins a commit to its ``commit``,
+or to ``seal`` if the engine wants to go on while it waits for the broker.
+"""
+
+from __future__ import annotations
+
+from heapq import merge
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.ports import Timestamps
+from headwater.state.cache import RecordCache
+from headwater.state.codec import StoreCodec
+from headwater.state.updaters import Updating, compile_cached, compile_direct
+from headwater.state.writeback import WriteBack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from headwater.ids import TaskId
+    from headwater.model.topology import StoreSpec
+    from headwater.ports import Backend, Forward, Position, Send, UnderWay, Update
+    from headwater.serde import Serde
+    from headwater.state.cache import CacheBudget
+    from headwater.state.writeback import Entry
+
+SETTLED_BYTES: Final = 16 * 1024 * 1024
+"""Default bound on committed entries kept decoded, per store without a record cache."""
+
+
+def open_store(
+    spec: StoreSpec,
+    *,
+    task: TaskId,
+    changelog_topic: str,
+    backend: Backend,
+    cache: CacheBudget | None,
+    changelog_send: Send | None,
+    key_serde: Serde[Any],
+    value_serde: Serde[Any],
+    settled_bytes_max: int = SETTLED_BYTES,
+) -> LayeredStore:
+    """Build the store of ``spec`` over an open backend.
+
+    Args:
+        spec: name, kind, caching and logging.
+        task: the task it belongs to; its partition is the changelog's.
+        changelog_topic: what serializers are bound to and messages name, also without logging.
+        backend: committed entries; the store closes it.
+        cache: budget of the thread's record caches; ``None`` for none.
+        changelog_send: sends to the changelog; ignored if the spec has logging off.
+        key_serde: the spec's or the configured default, never ``None``.
+        value_serde: likewise.
+        settled_bytes_max: bound on committed entries kept decoded when the record cache is off.
+    """
+    codec = StoreCodec(spec, changelog_topic, key_serde, value_serde)
+    # A limit of 0 takes the caching layer out, with all its effects, as in Kafka Streams.
+    caching = spec.caching and cache is not None and cache.limit > 0
+    below = WriteBack(
+        codec,
+        backend,
+        changelog_send if spec.logging else None,
+        partition=task.partition,
+        settled_bytes_max=settled_bytes_max,
+    )
+    record_cache = RecordCache(below, cache) if caching and cache is not None else None
+    return LayeredStore(spec, below, record_cache)
+
+
+class LayeredStore:
+    """The ``KeyValueStore`` of ``ports`` over any backend.
+
+    Attributes:
+        name: the store's name.
+        caching: changes are delayed in the record cache.
+        logging: writes go to a changelog.
+    """
+
+    def __init__(self, spec: StoreSpec, below: WriteBack, cache: RecordCache | None) -> None:
+        self.name = spec.name
+        self.caching = cache is not None
+        self.logging = spec.logging
+        self._codec = below.codec
+        self._below = below
+        self._cache = cache
+        self._find: Callable[[Any], Entry | None] = below.find if cache is None else cache.find
+        self._forward: Forward | None = None
+        self._send_old = False
+        self._compiled = False
+
+    def get(self, key: Any) -> tuple[Any, int] | None:
+        """Return ``(value, timestamp)``; the timestamp is -1 in a store without timestamps.
+
+        Raises:
+            SerializationError: the key is null or its serde does not take it.
+        """
+        codec = self._codec
+        try:
+            entry = self._find(key if codec.key_is_identity else codec.identity(key))
+        except TypeError as error:
+            raise codec.key_error(key, error) from error
+        if entry is None or entry.stored is None:
+            return None
+        return codec.to_value(entry.stored), entry.timestamp if codec.timestamped else -1
+
+    def put(self, key: Any, value: Any, timestamp: int) -> None:
+        """Set ``key``, or delete it with ``None``; the changelog record has ``timestamp`` too.
+
+        Raises:
+            SerializationError: a serde does not take the key or the value.
+        """
+        codec = self._codec
+        identity = codec.identity(key)
+        stored = None if value is None else codec.to_stored(value)
+        if self._cache is not None:
+            self._cache.put(identity, stored, timestamp, self._cache.under_way.record[4])
+        else:
+            self._below.put(identity, stored, timestamp)
+
+    def range(
+        self, start: Any, end: Any, *, reverse: bool = False
+    ) -> Iterator[tuple[Any, Any, int]]:
+        """Iterate ``(key, value, timestamp)`` from ``start`` to ``end`` inclusive.
+
+        Ordered by serialized key; ``None`` leaves a side open. What is written after this call is
+        not seen.
+        """
+        codec = self._codec
+        low = None if start is None else codec.key_bytes(codec.identity(start))
+        high = None if end is None else codec.key_bytes(codec.identity(end))
+        written = self._written(low, high)
+        committed = self._below.backend.range(low, high, reverse=reverse)
+        return self._merged(written, committed, reverse=reverse)
+
+    def _written(self, low: bytes | None, high: bytes | None) -> dict[bytes, tuple[Any, int]]:
+        key_bytes = self._codec.key_bytes
+        dirty = () if self._cache is None else self._cache.dirty()
+        found: dict[bytes, tuple[Any, int]] = {}
+        for entry in chain(self._below.written(), dirty):
+            key = key_bytes(entry.identity)
+            if (low is None or key >= low) and (high is None or key <= high):
+                found[key] = entry.stored, entry.timestamp
+        return found
+
+    def _merged(
+        self,
+        written: dict[bytes, tuple[Any, int]],
+        committed: Iterator[tuple[bytes, bytes]],
+        *,
+        reverse: bool,
+    ) -> Iterator[tuple[Any, Any, int]]:
+        codec = self._codec
+        rows = sorted(written.items(), key=itemgetter(0), reverse=reverse)
+        rest = ((key, codec.from_row(row)) for key, row in committed if key not in written)
+        for key, (stored, timestamp) in merge(rows, rest, key=itemgetter(0), reverse=reverse):
+            if stored is not None:
+                yield (
+                    codec.decode_key(key),
+                    codec.to_value(stored),
+                    timestamp if codec.timestamped else -1,
+                )
+
+    def approximate_num_entries(self) -> int:
+        """About how many keys there are: those committed and those written since."""
+        below = self._below
+        waiting = sum(1 for _ in below.written())
+        if self._cache is not None:
+            waiting += self._cache.dirty_count
+        return below.backend.approximate_num_entries() + waiting
+
+    def follow(self, under_way: UnderWay) -> None:
+        """Keep with each change that waits where the record under way was read."""
+        assert not self._compiled, "follow after updater"
+        if self._cache is not None:
+            self._cache.under_way = under_way
+
+    def on_change(self, forward: Forward | None, *, send_old: bool) -> None:
+        """Name the node that hears of changes ``(new, old)``; to be called before ``updater``."""
+        assert not self._compiled, "on_change after updater"
+        self._forward = forward
+        self._send_old = send_old
+        if self._cache is not None:
+            self._cache.on_change(forward, send_old=send_old)
+
+    def updater(
+        self, step: Update | None, timestamps: str, initializer: Callable[[], Any] | None = None
+    ) -> Forward:
+        """Compile read-modify-write-forward; see ``headwater.state.updaters``."""
+        self._compiled = True
+        updating = Updating(
+            step=step,
+            initializer=initializer,
+            take_max=timestamps == Timestamps.MAX and self._codec.timestamped,
+            send_old=self._send_old,
+        )
+        if self._cache is not None:
+            return compile_cached(self._cache, updating)
+        return compile_direct(self._below, updating, self._forward)
+
+    def flush_cache(self) -> int:
+        """Forward the changes of dirty cache entries; return how many entries that were."""
+        return 0 if self._cache is None else self._cache.flush()
+
+    def flush_changelog(self) -> int:
+        """Send every write not yet in the changelog; return how many records that were.
+
+        Raises:
+            SerializationError: a value turned out not to fit its serde.
+        """
+        return self._below.flush_changelog()
+
+    def seal(self) -> None:
+        """Fix what ``commit`` writes, after both flushes; from now on the store may be written to.
+
+        What is written meanwhile belongs to the next commit. An ``abort`` forgets both.
+        """
+        assert self._cache is None or not self._cache.dirty_count, "seal before flush_cache"
+        self._below.seal()
+
+    def commit(self, position: Position | None) -> None:
+        """Write all uncommitted entries and the position to the backend in one batch.
+
+        Raises:
+            DiskFullError: nothing was written and nothing forgotten.
+        """
+        self._below.commit(position)
+
+    def abort(self, *, resend: bool = False) -> None:
+        """Forget every uncommitted write.
+
+        Args:
+            resend: the changelog keeps what it was sent of them; send it what the store holds.
+        """
+        if self._cache is not None:
+            # Clean entries too: some were flushed and are as uncommitted as the rest.
+            self._cache.clear()
+        self._below.abort(resend=resend)
+
+    def uncommitted_bytes(self) -> int:
+        """About how much memory the writes that are not committed hold."""
+        dirty = 0 if self._cache is None else self._cache.dirty_bytes()
+        return dirty + self._below.uncommitted_bytes()
+
+    def position(self) -> Position | None:
+        """Return the position of the last commit."""
+        return self._below.backend.position()
+
+    def close(self) -> None:
+        """Close the backend. Uncommitted writes are lost: commit first."""
+        if self._cache is not None:
+            self._cache.close()
+        self._below.backend.close()

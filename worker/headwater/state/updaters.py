@@ -1,0 +1,287 @@
+"""Read-modify-write-forward, compiled into one function per DSL node: the hot path of state.
+
+``compile_cached`` serves a store whose record cache is on: the change waits in the cache.
+``compile_direct`` serves a store without: the change goes downstream at once. In both, the next
+record of a key that was updated lately costs one dict look-up. A value of an immutable serde is
+handed on as it is; any other is kept as bytes and decoded afresh for each record, because the
+user's function may change it in place.
+
+What a record with timestamp ``t`` does to a key whose stored timestamp is ``s``, as in Kafka
+Streams:
+
+    ============================  ==================  ==========================
+                                  timestamp stored    timestamp forwarded
+    ============================  ==================  ==========================
+    aggregate, key absent         t                   t
+    aggregate, key present        max(s, t)           max(s, t)
+    aggregate to null (deletion)  t (the tombstone)   max(s, t); with a cache: t
+    table                         t                   t
+    ============================  ==================  ==========================
+
+The old value in the change of an absent key is what the initializer gave; with a cache it is none,
+and the deletion of an absent key is no change at all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headwater.state.writeback import DIRTY, UNSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.ports import Forward, Headers, Update
+    from headwater.state.cache import RecordCache
+    from headwater.state.writeback import Entry, WriteBack
+
+
+class _NeverAClass:
+    """No value has this class: every value takes the general path."""
+
+
+_UNSTEPPED: Any = _NeverAClass()
+
+
+class Updating(NamedTuple):
+    """What one DSL node does with a record.
+
+    Attributes:
+        step: ``step(key, value, old)`` gives the new value; ``None``: the value replaces the old.
+        initializer: gives ``old`` for an absent key.
+        take_max: the stored timestamp never goes back.
+        send_old: the change carries the old value.
+    """
+
+    step: Update | None
+    initializer: Callable[[], Any] | None
+    take_max: bool
+    send_old: bool
+
+
+def compile_cached(cache: RecordCache, updating: Updating) -> Forward:
+    """Return the update function of a store with its record cache on."""
+    if updating.step is None:
+        return _cached_upsert(cache)
+    change = _cached_change(cache, updating, updating.step)
+    if cache.codec.immutable:
+        return _cached_fast(cache, updating, updating.step, change)
+
+    codec, entries = cache.codec, cache.entries
+
+    def update(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        identity = codec.identity(key)
+        change(entries.get(identity), identity, key, value, timestamp, headers)
+
+    return update
+
+
+def compile_direct(below: WriteBack, updating: Updating, forward: Forward | None) -> Forward:
+    """Return the update function of a store that forwards each change at once."""
+    hear = forward or _nobody
+    if updating.step is None and not updating.send_old:
+        return _direct_upsert(below, hear)
+    step = updating.step or _replace
+    change = _direct_change(below, updating, step, hear)
+    if below.codec.immutable:
+        return _direct_fast(below, updating, step, hear, change)
+
+    codec, entries = below.codec, below.entries
+
+    def update(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        identity = codec.identity(key)
+        change(entries.get(identity), identity, key, value, timestamp, headers)
+
+    return update
+
+
+def _nobody(_key: Any, _change: Any, _timestamp: int, _headers: Headers) -> None:
+    """Hear nothing."""
+
+
+def _replace(_key: Any, value: Any, _old: Any) -> Any:
+    return value
+
+
+def _cached_fast(
+    cache: RecordCache, updating: Updating, step: Update, change: Callable[..., None]
+) -> Forward:
+    """Handle a known key and immutable values of fixed size; ``change`` does the rest."""
+    codec, entries = cache.codec, cache.entries
+    pop, dirtied, under_way = entries.pop, cache.dirtied, cache.under_way
+    key_is_identity, encode_key, key_error = (
+        codec.key_is_identity,
+        codec.encode_key,
+        codec.key_error,
+    )
+    fixed: Any = codec.exact if codec.fixed_bytes is not None else _NeverAClass
+    low, high = codec.limits
+    take_max = updating.take_max
+
+    def update(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        try:
+            identity = key if key_is_identity else encode_key(key)
+            entry = pop(identity, None)
+        except Exception as error:
+            raise key_error(key, error) from error
+        if entry is None:
+            change(None, identity, key, value, timestamp, headers)
+            return
+        # Taken out and put back, under the key object that it has: entries are flushed in the
+        # order of their last write.
+        entries[entry.identity] = entry
+        old = entry.stored
+        if old is None:
+            change(entry, identity, key, value, timestamp, headers)
+            return
+        new = step(key, value, old)
+        if new.__class__ is not fixed or new > high or new < low:
+            change(entry, identity, key, value, timestamp, headers, new)
+            return
+        entry.stored = new
+        if not take_max or entry.timestamp < timestamp:
+            entry.timestamp = timestamp
+        entry.headers = headers
+        entry.offset = under_way.record[0]
+        entry.source = under_way.source
+        if not entry.flags & DIRTY:
+            dirtied(entry, old)
+
+    return update
+
+
+def _cached_change(cache: RecordCache, updating: Updating, step: Update) -> Callable[..., None]:
+    codec, below = cache.codec, cache.below
+    initializer, take_max = updating.initializer, updating.take_max
+
+    def change(
+        entry: Entry | None,
+        identity: Any,
+        key: Any,
+        value: Any,
+        timestamp: int,
+        headers: Headers,
+        new: Any = _UNSTEPPED,
+    ) -> None:
+        if entry is None:
+            entry = below.load(identity)
+        old = entry.stored
+        if new is _UNSTEPPED:
+            if old is None:
+                new = step(key, value, None if initializer is None else initializer())
+            else:
+                new = step(key, value, codec.to_value(old))
+        if new is not None:
+            new = codec.to_stored(new)
+            if take_max and old is not None and entry.timestamp > timestamp:
+                timestamp = entry.timestamp
+        below.entries.pop(identity, None)
+        cache.replace(entry, new, timestamp, headers)
+
+    return change
+
+
+def _cached_upsert(cache: RecordCache) -> Forward:
+    codec = cache.codec
+
+    def upsert(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        stored = None if value is None else codec.to_stored(value)
+        cache.put(codec.identity(key), stored, timestamp, headers)
+
+    return upsert
+
+
+def _direct_fast(
+    below: WriteBack,
+    updating: Updating,
+    step: Update,
+    forward: Forward,
+    change: Callable[..., None],
+) -> Forward:
+    """Handle a known key and immutable values of fixed size; ``change`` does the rest."""
+    codec = below.codec
+    get, mark = below.entries.get, below.mark
+    key_is_identity, encode_key, key_error = (
+        codec.key_is_identity,
+        codec.encode_key,
+        codec.key_error,
+    )
+    fixed: Any = codec.exact if codec.fixed_bytes is not None else _NeverAClass
+    low, high = codec.limits
+    take_max, send_old = updating.take_max, updating.send_old
+
+    def update(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        try:
+            identity = key if key_is_identity else encode_key(key)
+            entry = get(identity)
+        except Exception as error:
+            raise key_error(key, error) from error
+        if entry is None or entry.stored is None:
+            change(entry, identity, key, value, timestamp, headers)
+            return
+        old = entry.stored
+        new = step(key, value, old)
+        if new.__class__ is not fixed or new > high or new < low:
+            change(entry, identity, key, value, timestamp, headers, new)
+            return
+        entry.stored = new
+        if take_max and entry.timestamp > timestamp:
+            timestamp = entry.timestamp
+        else:
+            entry.timestamp = timestamp
+        if not entry.flags & UNSENT:
+            mark(entry)
+        forward(key, (new, old if send_old else None), timestamp, headers)
+
+    return update
+
+
+def _direct_change(
+    below: WriteBack, updating: Updating, step: Update, forward: Forward
+) -> Callable[..., None]:
+    codec = below.codec
+    initializer, take_max, send_old = updating.initializer, updating.take_max, updating.send_old
+
+    def change(
+        entry: Entry | None,
+        identity: Any,
+        key: Any,
+        value: Any,
+        timestamp: int,
+        headers: Headers,
+        new: Any = _UNSTEPPED,
+    ) -> None:
+        if entry is None:
+            entry = below.load(identity)
+        held, before, moved = entry.stored, None, timestamp
+        if held is None:
+            initial = None if initializer is None else initializer()
+            new = step(key, value, initial)
+            if send_old and initializer is not None:
+                before = initial if codec.immutable else initializer()
+        else:
+            if new is _UNSTEPPED:
+                new = step(key, value, codec.to_value(held))
+            # Decoded afresh: the step may have changed its copy into the new value.
+            before = codec.to_value(held) if send_old else None
+            if take_max and entry.timestamp > timestamp:
+                moved = entry.timestamp
+        if new is None:
+            below.replace(entry, None, timestamp)
+        else:
+            below.replace(entry, stored := codec.to_stored(new), moved)
+            new = stored if codec.immutable else new
+        forward(key, (new, before), moved, headers)
+
+    return change
+
+
+def _direct_upsert(below: WriteBack, forward: Forward) -> Forward:
+    codec = below.codec
+
+    def upsert(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        identity = codec.identity(key)
+        below.put(identity, None if value is None else codec.to_stored(value), timestamp)
+        forward(key, (value, None), timestamp, headers)
+
+    return upsert

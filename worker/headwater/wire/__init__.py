@@ -1,0 +1,1 @@
+"""Byte layouts shared with Kafka Streams. Pure: bytes in, values out."""
