@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 from tests.support.updater import T0, T1, Changelog, Updater, settings_of, stored
-from tests.support.waiting import wait_for
 
 from headwater.config import StreamsConfig
 from headwater.native.messages import (
@@ -18,6 +17,7 @@ from headwater.native.messages import (
     Failed,
     Restore,
     Restored,
+    RestoreProgress,
     Stop,
     Stopped,
 )
@@ -104,11 +104,11 @@ def test_a_restore_waits_for_an_open_transaction_at_the_tail(
     changelog.write({"a": 1})
     producer = changelog.write_transaction({"a": 2}, end="open")
     updater.send(Restore(task=T0, epoch=1))
-    wait_for(
-        lambda: StateDirectory(Path(settings.state_dir), settings.application_id).stored(),
-        what="opening",
-    )
-    assert not [message for message in updater.said if isinstance(message, Restored)]
+    progress = updater.wait_for(RestoreProgress, Restored)
+    while isinstance(progress, RestoreProgress) and progress.restored < 1:
+        progress = updater.wait_for(RestoreProgress, Restored)
+    assert isinstance(progress, RestoreProgress), "it did not wait"
+    assert progress.remaining == 1
 
     producer.commit_transaction(30)
 

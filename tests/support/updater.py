@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headwater.ids import TaskId
@@ -58,7 +58,6 @@ class Changelog:
     def write(self, values: dict[str, int], *, partition: int = 0) -> None:
         producer = Producer({"bootstrap.servers": self._servers})
         self._produce(producer, values, partition)
-        producer.flush(30)
 
     def write_transaction(
         self, values: dict[str, int], *, partition: int = 0, end: str = "commit"
@@ -73,7 +72,6 @@ class Changelog:
         producer.init_transactions(30)
         producer.begin_transaction()
         self._produce(producer, values, partition)
-        producer.flush(30)
         if end == "commit":
             producer.commit_transaction(30)
         elif end == "abort":
@@ -81,11 +79,24 @@ class Changelog:
         return producer
 
     def _produce(self, producer: Producer, values: dict[str, int], partition: int) -> None:
+        refused: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                refused.append(error)
+
         for key, value in values.items():
             producer.produce(
-                self.topic, LONG.pack(value), key.encode(), partition=partition, timestamp=7
+                self.topic,
+                LONG.pack(value),
+                key.encode(),
+                partition=partition,
+                timestamp=7,
+                on_delivery=delivered,
             )
             producer.poll(0)
+        assert not producer.flush(60), "no answer from the broker"
+        assert not refused
 
 
 class Updater:
