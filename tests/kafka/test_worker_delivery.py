@@ -1,17 +1,15 @@
-"""What a worker is handed in files: its topology as text or as a module, its Kafka credentials."""
+"""What a worker is handed in files: its topology, as text or as a module."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 from tests.support.waiting import wait_for
 from tests.support.worker import Counting, WorkerProcess
 
 from headwater.errors import ImportPathError
 from headwater.ids import TaskId
-from headwater.local.broker import KafkaBroker
 from headwater.model.cluster import Role
 from headwater.model.lifecycle import TaskState
 
@@ -117,32 +115,3 @@ def test_a_signal_ends_a_worker_that_is_still_importing(
 
         assert worker.stop() == 130
         assert "Traceback" not in worker.log.read_text()
-
-
-def test_credentials_come_from_files_and_go_nowhere_else(unique_name: str, tmp_path: Path) -> None:
-    password = "not-to-be-seen-anywhere"
-    with KafkaBroker(sasl_users={"alice": password}) as broker:
-        counting = Counting(broker.bootstrap_servers, unique_name)
-        credentials = tmp_path / "kafka"
-        credentials.mkdir()
-        (credentials / "username").write_text("alice")
-        (credentials / "password").write_text(f"{password}\n")
-        (credentials / "ca.crt").write_text(broker.ca_certificate.read_text())
-        kafka: dict[str, Any] = {
-            "bootstrapServers": broker.secure_servers,
-            "tls": {"caSecretRef": {"name": "authority"}},
-            "authentication": {"type": "PLAIN", "secretRef": {"name": "alice"}},
-        }
-        with WorkerProcess(
-            counting, tmp_path, HEADWATER_KAFKA_DIR=str(credentials), HEADWATER_LOG_LEVEL="DEBUG"
-        ) as worker:
-            worker.streamapp["spec"]["kafka"] = kafka
-            counts_everything(worker, counting)
-
-            family = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children()]
-            seen = [" ".join([*each.cmdline(), *each.environ().values()]) for each in family]
-            assert len(seen) > 1
-            assert not [text for text in seen if password in text]
-            assert worker.stop() == 0
-        written = [worker.log, *(path for path in worker.directory.iterdir() if path.is_file())]
-        assert not [path for path in written if password in path.read_text()]

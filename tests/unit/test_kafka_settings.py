@@ -166,3 +166,39 @@ def test_a_refusal_explains_why_nobody_answers() -> None:
     found.on_error(KafkaError(KafkaError._AUTHENTICATION, "invalid credentials"))
 
     assert type(found.problem("connecting")).__name__ == "KafkaAuthError"
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "field"),
+    [
+        ("_AUTHENTICATION", "invalid credentials", "spec.kafka.authentication and its Secret"),
+        ("_SSL", "certificate verify failed", "spec.kafka.tls and its Secret"),
+        (
+            "_TRANSPORT",
+            "ssl://b:9092: Receive failed: ssl/tls alert bad certificate: SSL alert number 42",
+            "spec.kafka.authentication (type TLS) and its Secret",
+        ),
+        ("TOPIC_AUTHORIZATION_FAILED", "not authorized", "an ACL of the broker"),
+    ],
+)
+def test_a_refusal_says_what_to_correct(code: str, said: str, field: str) -> None:
+    from confluent_kafka import KafkaError
+
+    found = Connection("b:9092")
+    found.on_error(KafkaError(getattr(KafkaError, code), said))
+    found.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+
+    problem = found.problem("connecting")
+
+    assert type(problem).__name__ == "KafkaAuthError"
+    assert said in str(problem)
+    assert field in str(problem)
+
+
+def test_an_alert_that_is_not_about_certificates_is_an_outage() -> None:
+    from confluent_kafka import KafkaError
+
+    found = Connection("b:9092")
+    found.on_error(KafkaError(KafkaError._TRANSPORT, "Receive failed: SSL alert number 421"))
+
+    assert type(found.problem("connecting")).__name__ == "KafkaUnavailableError"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwater.local import jar_sets
+from headwater.local.accounts import format_options
 from headwater.local.certificates import Certificate
 from headwater.local.filelock import FileLock, FileLockHeldError, is_held
 from headwater.local.properties import Listeners, render
@@ -70,6 +71,33 @@ def test_overrides_win_and_extra_listeners_are_advertised_by_their_host() -> Non
     # Escaped once for the login module and once more for the properties file.
     login = settings["listener.name.secure.plain.sasl.jaas.config"]
     assert login.endswith(r'user_u="a\\"b\\\\c";')
+
+
+def test_who_shows_a_certificate_has_a_listener_of_his_own() -> None:
+    certificate = Certificate(Path("/tls/broker.p12"), "secret", Path("/tls/ca.pem"))
+
+    settings = _settings(
+        render(
+            Listeners(1, 2, mutual=5),
+            data=Path("/d"),
+            users={},
+            certificate=certificate,
+            client_authorities=Path("/clients.pem"),
+            overrides={},
+        )
+    )
+
+    assert settings["listeners"].endswith("MUTUAL://127.0.0.1:5")
+    assert settings["listener.name.mutual.ssl.client.auth"] == "required"
+    assert settings["listener.name.mutual.ssl.truststore.location"] == "/clients.pem"
+    assert not any(key.startswith("listener.name.secure") for key in settings)
+
+
+def test_no_option_that_makes_an_account_holds_its_password() -> None:
+    options = list(format_options({"alice": "in wonderland"}))
+
+    assert [option.split("=")[1] for option in options] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
+    assert not any("wonderland" in option for option in options)
 
 
 def test_a_lock_excludes_its_own_process_and_names_the_holder(tmp_path: Path) -> None:

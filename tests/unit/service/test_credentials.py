@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kube.pki import Authority
 
 from headwater.config import StreamsConfig
 from headwater.errors import ConfigError
@@ -35,9 +36,17 @@ def authentication(kind: str) -> dict[str, Any]:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    for name in ("ca.crt", "tls.crt", "tls.key", "username"):
-        (tmp_path / name).write_text(f"{name}\n")
-    (tmp_path / "password").write_text(f"{SECRET}\n")
+    authority = Authority(tmp_path / "pki")
+    pair = authority.user("orders")
+    contents = {
+        "ca.crt": authority.files.certificate.read_text(),
+        "tls.crt": pair.certificate.read_text(),
+        "tls.key": pair.key.read_text(),
+        "username": "username\n",
+        "password": f"{SECRET}\n",
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content)
     return tmp_path
 
 
@@ -101,6 +110,39 @@ def test_what_is_missing_or_empty_is_named_with_the_field_that_asks_for_it(
 
     with pytest.raises(ConfigError, match=rf"{asked}.*HEADWATER_KAFKA_DIR"):
         config(None, **kafka)
+
+
+def test_what_is_no_certificate_or_of_another_key_is_named_and_not_repeated(
+    directory: Path,
+) -> None:
+    tls = {"caSecretRef": {"name": "authority"}}
+    key = (directory / "tls.key").read_text()
+    other = Authority(directory / "other").user("other")
+    for wrong in ("no key", other.key.read_text()):
+        (directory / "tls.key").write_text(wrong)
+        with pytest.raises(ConfigError, match=r"secretRef kafka-user.*tls.crt and .*tls.key") as no:
+            config(directory, authentication=authentication("TLS"), tls=tls)
+        assert wrong not in str(no.value)
+
+    (directory / "tls.key").write_text(key)
+    config(directory, authentication=authentication("TLS"), tls=tls)
+    (directory / "ca.crt").write_text(key)
+    with pytest.raises(ConfigError, match=r"tls.caSecretRef, key ca.crt: .* no certificates") as no:
+        config(directory, tls=tls)
+    assert key.splitlines()[1] not in str(no.value)
+
+
+def test_a_key_whose_password_is_a_setting_is_left_to_the_client(directory: Path) -> None:
+    (directory / "tls.key").write_text("encrypted")
+
+    found = config(
+        directory,
+        authentication=authentication("TLS"),
+        tls={},
+        config={"ssl.key.password": "${SOMEWHERE}"},
+    )
+
+    assert found["ssl.key.location"] == str(directory / "tls.key")
 
 
 def test_a_password_is_in_no_message_and_no_description(directory: Path) -> None:

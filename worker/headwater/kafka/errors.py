@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Final, cast
@@ -36,13 +37,19 @@ MISSING: Final = frozenset(
     }
 )
 """The topic, or the partition, is not there."""
-DENIED: Final = frozenset(
+NOT_LOGGED_IN: Final = frozenset(
     {
         KafkaError._AUTHENTICATION,  # noqa: SLF001
-        KafkaError._SSL,  # noqa: SLF001
         KafkaError.SASL_AUTHENTICATION_FAILED,
         KafkaError.UNSUPPORTED_SASL_MECHANISM,
         KafkaError.ILLEGAL_SASL_STATE,
+    }
+)
+"""The broker does not take the user name and the password."""
+NOT_TRUSTED: Final = frozenset({KafkaError._SSL})  # noqa: SLF001
+"""There is no TLS with the broker; most often we do not trust its certificate."""
+NOT_ALLOWED: Final = frozenset(
+    {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.GROUP_AUTHORIZATION_FAILED,
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -50,7 +57,12 @@ DENIED: Final = frozenset(
         KafkaError.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
     }
 )
-"""The broker, or its certificate, refuses us."""
+"""The broker knows who we are, and we may not do that."""
+DENIED: Final = NOT_LOGGED_IN | NOT_TRUSTED | NOT_ALLOWED
+"""The broker refuses us, or we do not trust it."""
+_CERTIFICATE_REFUSED: Final = re.compile(r"SSL alert number (42|43|44|45|46|48|49|116)\b")
+"""Alerts about a client's certificate, or that there is none. With TLS 1.3 they come once the
+client takes the handshake for done, so it speaks of a broken connection."""
 UNREACHABLE: Final = frozenset(
     {
         KafkaError._TRANSPORT,  # noqa: SLF001
@@ -157,11 +169,8 @@ def translate(problem: KafkaError | BaseException, doing: str) -> HeadwaterError
     elif code in FOREIGN_MEMBER:
         kind = GroupInUseError
         advice = "stop the application that is a member of the group, wait for its session to end"
-    elif code in DENIED:
-        kind, advice = (
-            KafkaAuthError,
-            "check security.protocol, sasl.*, ssl.* and the broker's ACLs",
-        )
+    elif code in DENIED or is_certificate_refused(error):
+        kind, advice = KafkaAuthError, _advice_when_denied(error)
     elif code in MISSING:
         kind, advice = MissingTopicError, "create the topic, then start again"
     elif code in TOO_LARGE:
@@ -170,6 +179,29 @@ def translate(problem: KafkaError | BaseException, doing: str) -> HeadwaterError
     elif code in UNREACHABLE:
         kind, advice = KafkaUnavailableError, "check bootstrap.servers and that the broker runs"
     return kind(f"{said}; {advice}")
+
+
+def is_certificate_refused(error: KafkaError) -> bool:
+    """Whether the broker ended the connection for want of a client certificate that it trusts."""
+    return _CERTIFICATE_REFUSED.search(error.str()) is not None
+
+
+def _advice_when_denied(error: KafkaError) -> str:
+    """Return the next step: in the words of a program's settings, and in those of a cluster."""
+    code = error.code()
+    if code in NOT_ALLOWED:
+        return "grant it by an ACL of the broker"
+    if code in NOT_LOGGED_IN:
+        settings, field = "security.protocol and sasl.*", "authentication"
+    elif code in NOT_TRUSTED:
+        settings, field = "ssl.*, above all ssl.ca.location", "tls"
+    else:
+        settings = "ssl.*: the broker asks for a client certificate that it trusts"
+        field = "authentication (type TLS)"
+    return (
+        f"check {settings}; on a cluster spec.kafka.{field} and its Secret, then change "
+        "spec.restartNonce"
+    )
 
 
 def production_error(error: KafkaError, topic: str, partition: int | None) -> ProductionError:
@@ -205,7 +237,7 @@ class Connection:
         """Take notice of an error event (the clients' ``error_cb``)."""
         code = error.code()
         with self._lock:
-            if code in DENIED:
+            if code in DENIED or is_certificate_refused(error):
                 self._denied = error
             if code in _NO_ANSWER_EVENTS and code != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
                 self._last = error

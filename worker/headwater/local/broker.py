@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from headwater.errors import LocalKafkaError
-from headwater.local import jar_sets, jars
+from headwater.local import accounts, jar_sets, jars
 from headwater.local.certificates import Certificate, ensure_certificate
 from headwater.local.filelock import FileLock, FileLockHeldError, is_held
 from headwater.local.former import LOGGING as FENCING
@@ -80,6 +80,7 @@ class KafkaBroker:
         port: int | None = None,
         advertise: str | None = None,
         sasl_users: Mapping[str, str] | None = None,
+        client_authorities: Path | None = None,
         overrides: Mapping[str, str] | None = None,
         heap_mb: int = 512,
     ) -> None:
@@ -91,7 +92,10 @@ class KafkaBroker:
                 always done with a temporary one.
             port: port of the plaintext listener on 127.0.0.1; None for a free one.
             advertise: host name or address for one more plaintext listener, reached by that name.
-            sasl_users: passwords by user name; if given, there is a SASL_SSL listener (PLAIN).
+            sasl_users: passwords by user name; if given, there is a SASL_SSL listener for PLAIN and
+                SCRAM. SCRAM knows the users of the first start on this data.
+            client_authorities: PEM file; if given, there is a listener that asks for a client
+                certificate which one of them has signed.
             overrides: broker settings that win over ours, by their Kafka names.
             heap_mb: most memory of the Java heap, in megabytes.
         """
@@ -101,6 +105,7 @@ class KafkaBroker:
         self._port = port
         self._advertise = advertise
         self._users = dict(sasl_users or {})
+        self._client_authorities = client_authorities
         self._overrides = dict(overrides or {})
         self._heap_mb = heap_mb
         self._locks: list[FileLock] = []
@@ -207,9 +212,16 @@ class KafkaBroker:
         return f"{listeners.public_host}:{listeners.secure}"
 
     @property
+    def mutual_servers(self) -> str:
+        """Address of the listener for client certificates; needs ``client_authorities``."""
+        listeners = self._known_listeners
+        assert listeners.mutual is not None, "the broker was not given authorities"
+        return f"{listeners.public_host}:{listeners.mutual}"
+
+    @property
     def ca_certificate(self) -> Path:
-        """PEM certificate that clients of the SASL_SSL listener trust."""
-        assert self._certificate is not None, "the broker was not given users"
+        """PEM certificate that clients of the listeners with TLS trust."""
+        assert self._certificate is not None, "the broker was given no users and no authorities"
         return self._certificate.certificate
 
     @property
@@ -217,12 +229,12 @@ class KafkaBroker:
         """What the broker printed."""
         return self.data_dir / "broker.log"
 
-    def secure_client_config(self, user: str) -> dict[str, str]:
+    def secure_client_config(self, user: str, mechanism: str = accounts.PLAIN) -> dict[str, str]:
         """Client settings (Kafka names as librdkafka spells them) to connect as ``user``."""
         return {
             "bootstrap.servers": self.secure_servers,
             "security.protocol": "SASL_SSL",
-            "sasl.mechanism": "PLAIN",
+            "sasl.mechanism": mechanism,
             "sasl.username": user,
             "sasl.password": self._users[user],
             "ssl.ca.location": str(self.ca_certificate),
@@ -281,7 +293,7 @@ class KafkaBroker:
     def _start_locked(self, java: Path, class_path: str) -> None:
         for last_try in (*[False] * (_START_TRIES - 1), True):
             listeners = self._choose_listeners()
-            if self._users:
+            if self._users or self._client_authorities is not None:
                 hosts = list(dict.fromkeys((LOOPBACK, "localhost", listeners.public_host)))
                 self._certificate = ensure_certificate(java, self.data_dir / "tls", hosts)
             try:
@@ -307,6 +319,7 @@ class KafkaBroker:
             bind=bind_address(self._advertise) if self._advertise else LOOPBACK,
             external=free_port(taken=taken) if self._advertise else None,
             secure=free_port(taken=taken) if self._users else None,
+            mutual=free_port(taken=taken) if self._client_authorities is not None else None,
         )
 
     def _last_port(self) -> int | None:
@@ -326,6 +339,7 @@ class KafkaBroker:
                 data=data,
                 users=self._users,
                 certificate=self._certificate,
+                client_authorities=self._client_authorities,
                 overrides=self._overrides,
             ),
         )
@@ -371,6 +385,7 @@ class KafkaBroker:
                     *("-cp", class_path, "kafka.tools.StorageTool", "format"),
                     # The equals sign keeps an id that begins with a dash from reading as an option.
                     *(f"--cluster-id={cluster_id}", "--config", str(properties)),
+                    *accounts.format_options(self._users),
                 ],
                 stdout=log,
                 stderr=log,
@@ -407,7 +422,7 @@ class KafkaBroker:
             "bootstrap_servers": self.bootstrap_servers,
             "advertised_servers": self.advertised_servers if listeners.external else None,
             "secure_servers": self.secure_servers if listeners.secure else None,
-            "ca_certificate": str(self.ca_certificate) if listeners.secure else None,
+            "ca_certificate": str(self.ca_certificate) if self._certificate is not None else None,
             "data_dir": str(self.data_dir),
             "kafka_version": jar_sets.KAFKA_VERSION,
             "owner_pid": os.getpid(),

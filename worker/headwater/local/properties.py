@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headwater.local import accounts
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -56,6 +58,7 @@ class Listeners:
         bind: address on which the extra listeners listen.
         external: port of the plaintext listener for ``advertise``, or None.
         secure: port of the SASL_SSL listener, or None.
+        mutual: port of the listener that asks for a client certificate, or None.
     """
 
     client: int
@@ -64,6 +67,7 @@ class Listeners:
     bind: str = LOOPBACK
     external: int | None = None
     secure: int | None = None
+    mutual: int | None = None
 
     @property
     def public_host(self) -> str:
@@ -77,6 +81,7 @@ def render(
     data: Path,
     users: Mapping[str, str],
     certificate: Certificate | None,
+    client_authorities: Path | None = None,
     overrides: Mapping[str, str],
 ) -> str:
     """Text of ``server.properties``; ``overrides`` win."""
@@ -84,8 +89,10 @@ def render(
     settings["log.dirs"] = str(data)
     settings |= _quorum(listeners)
     settings |= _listener_settings(listeners)
-    if certificate is not None:
+    if certificate is not None and listeners.secure is not None:
         settings |= _secure_settings(users, certificate)
+    if certificate is not None and client_authorities is not None:
+        settings |= _mutual_settings(certificate, client_authorities)
     settings |= overrides
     return _lines(settings)
 
@@ -122,7 +129,11 @@ def _listener_settings(listeners: Listeners) -> dict[str, str]:
         f"CONTROLLER://{LOOPBACK}:{listeners.controller}",
     ]
     advertised = [f"PLAINTEXT://{LOOPBACK}:{listeners.client}"]
-    for name, port in (("EXTERNAL", listeners.external), ("SECURE", listeners.secure)):
+    for name, port in (
+        ("EXTERNAL", listeners.external),
+        ("SECURE", listeners.secure),
+        ("MUTUAL", listeners.mutual),
+    ):
         if port is not None:
             bound.append(f"{name}://{listeners.bind}:{port}")
             advertised.append(f"{name}://{listeners.public_host}:{port}")
@@ -130,23 +141,45 @@ def _listener_settings(listeners: Listeners) -> dict[str, str]:
         "listeners": ",".join(bound),
         "advertised.listeners": ",".join(advertised),
         "listener.security.protocol.map": (
-            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,EXTERNAL:PLAINTEXT,SECURE:SASL_SSL"
+            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,EXTERNAL:PLAINTEXT,SECURE:SASL_SSL,MUTUAL:SSL"
         ),
     }
 
 
 def _secure_settings(users: Mapping[str, str], certificate: Certificate) -> dict[str, str]:
     prefix = "listener.name.secure."
-    accounts = " ".join(f'user_{name}="{_quote(password)}"' for name, password in users.items())
-    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    given = " ".join(f'user_{name}="{_quote(password)}"' for name, password in users.items())
+    modules = "org.apache.kafka.common.security"
     return {
-        f"{prefix}sasl.enabled.mechanisms": "PLAIN",
-        f"{prefix}plain.sasl.jaas.config": f"{module} required {accounts};",
+        f"{prefix}sasl.enabled.mechanisms": ",".join(accounts.MECHANISMS),
+        f"{prefix}plain.sasl.jaas.config": f"{modules}.plain.PlainLoginModule required {given};",
+        **{
+            f"{prefix}{mechanism.lower()}.sasl.jaas.config": (
+                f"{modules}.scram.ScramLoginModule required;"
+            )
+            for mechanism in accounts.SCRAM
+        },
+        **_own_certificate(prefix, certificate),
+        f"{prefix}ssl.client.auth": "none",
+    }
+
+
+def _mutual_settings(certificate: Certificate, client_authorities: Path) -> dict[str, str]:
+    prefix = "listener.name.mutual."
+    return {
+        **_own_certificate(prefix, certificate),
+        f"{prefix}ssl.truststore.type": "PEM",
+        f"{prefix}ssl.truststore.location": str(client_authorities),
+        f"{prefix}ssl.client.auth": "required",
+    }
+
+
+def _own_certificate(prefix: str, certificate: Certificate) -> dict[str, str]:
+    return {
         f"{prefix}ssl.keystore.type": "PKCS12",
         f"{prefix}ssl.keystore.location": str(certificate.key_store),
         f"{prefix}ssl.keystore.password": certificate.password,
         f"{prefix}ssl.key.password": certificate.password,
-        f"{prefix}ssl.client.auth": "none",
     }
 
 

@@ -6,7 +6,8 @@ is read once, at the start, and lives in memory and in the pipe to the children 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ssl
+from typing import TYPE_CHECKING, Final
 
 from headwater.errors import ConfigError
 from headwater.model import podcontract
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from headwater.model.streamapp_kafka import KafkaSpec
 
+_KEY_PASSWORD: Final = "ssl.key.password"  # noqa: S105 - the name of a setting
+
 
 def security_of(kafka: KafkaSpec, directory: Path | None) -> dict[str, str]:
     """Return the settings of every Kafka client, by Kafka's names; none if nothing is asked for.
@@ -26,14 +29,16 @@ def security_of(kafka: KafkaSpec, directory: Path | None) -> dict[str, str]:
         directory: where the files with credentials are; ``None`` if there is none.
 
     Raises:
-        ConfigError: a file is missing or empty.
+        ConfigError: a file is missing, empty, or not what it should be.
     """
     if kafka.tls is None and kafka.authentication is None:
         return {}
     settings: dict[str, str] = {}
     if kafka.tls is not None and kafka.tls.ca_secret_ref is not None:
         asked = f"spec.kafka.tls.caSecretRef, key {kafka.tls.ca_secret_ref.key}"
-        settings["ssl.ca.location"] = str(_file(directory, podcontract.CA_FILE, asked))
+        authorities = _file(directory, podcontract.CA_FILE, asked)
+        _check_authorities(authorities, asked)
+        settings["ssl.ca.location"] = str(authorities)
     wanted = kafka.authentication
     is_sasl = wanted is not None and wanted.type is not AuthenticationType.TLS
     if wanted is not None:
@@ -44,8 +49,11 @@ def security_of(kafka: KafkaSpec, directory: Path | None) -> dict[str, str]:
             settings["sasl.password"] = _text(directory, podcontract.PASSWORD_FILE, asked)
         else:
             certificate = _file(directory, podcontract.CERTIFICATE_FILE, asked)
+            key = _file(directory, podcontract.KEY_FILE, asked)
+            if _KEY_PASSWORD not in kafka.config:
+                _check_pair(certificate, key, asked)
             settings["ssl.certificate.location"] = str(certificate)
-            settings["ssl.key.location"] = str(_file(directory, podcontract.KEY_FILE, asked))
+            settings["ssl.key.location"] = str(key)
     transport = "SSL" if kafka.tls is not None else "PLAINTEXT"
     settings["security.protocol"] = f"SASL_{transport}" if is_sasl else transport
     return settings
@@ -72,6 +80,43 @@ def _file(directory: Path | None, name: str, asked: str) -> Path:
     if size == 0:
         raise ConfigError(f"{asked}: {path} is empty; put a value under this key of the Secret")
     return path
+
+
+def _check_authorities(path: Path, asked: str) -> None:
+    """Make sure that a file holds certificates: the client only says that a setting failed.
+
+    Raises:
+        ConfigError: it holds none.
+    """
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except OSError as error:
+        raise ConfigError(
+            f"{asked}: {path} holds no certificates in PEM ({_why(error)}); write them under this "
+            "key of the Secret"
+        ) from None
+
+
+def _check_pair(certificate: Path, key: Path, asked: str) -> None:
+    """Make sure that two files are a certificate and its key.
+
+    Raises:
+        ConfigError: they are not.
+    """
+    try:
+        # A password is given so that nobody is asked for one.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key, password="")
+    except OSError as error:
+        raise ConfigError(
+            f"{asked}: {certificate} and {key} are not a certificate and its key in PEM "
+            f"({_why(error)}); write both into the Secret, {key.name} without a password"
+        ) from None
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return error.reason or "not readable"
+    return error.strerror or type(error).__name__
 
 
 def _text(directory: Path | None, name: str, asked: str) -> str:

@@ -1,0 +1,241 @@
+"""Kafka that asks who we are: credentials from files, as a pod has them from Secrets.
+
+The worker, the broker, its accounts and all certificates are real.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from tests.kube.pki import Authority
+from tests.support.waiting import wait_for
+from tests.support.worker import Counting, WorkerProcess
+
+from headwater import errors
+from headwater.ids import TaskId
+from headwater.local.broker import KafkaBroker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+T0, T1 = TaskId(0, 0), TaskId(0, 1)
+USER = "alice"
+PASSWORD = "not-to-be-seen-anywhere"
+GUESS = "guessed-by-somebody"
+PAGES = ("/healthz", "/readyz", "/tasks", "/metrics")
+
+
+@dataclass
+class Secured:
+    """A broker with its accounts, and what belongs to it.
+
+    Attributes:
+        broker: it.
+        clients: the authority whose certificates it takes.
+        strangers: one that it does not know.
+    """
+
+    broker: KafkaBroker
+    clients: Authority
+    strangers: Authority
+
+    @property
+    def trusted(self) -> str:
+        return self.broker.ca_certificate.read_text()
+
+
+@dataclass
+class Given:
+    """What a worker is given.
+
+    Attributes:
+        files: in the directory with credentials, by name.
+        kafka: the StreamApp's fields.
+        hidden: what nobody may see.
+    """
+
+    files: dict[str, str]
+    kafka: dict[str, Any]
+    hidden: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    directory = tmp_path_factory.mktemp("authorities")
+    clients, strangers = (Authority(directory / name) for name in ("clients", "strangers"))
+    with KafkaBroker(
+        sasl_users={USER: PASSWORD}, client_authorities=clients.files.certificate, heap_mb=256
+    ) as broker:
+        yield Secured(broker, clients, strangers)
+
+
+def login(secured: Secured, kind: str, password: str = PASSWORD) -> Given:
+    return Given(
+        files={"ca.crt": secured.trusted, "username": USER, "password": f"{password}\n"},
+        kafka={
+            "bootstrapServers": secured.broker.secure_servers,
+            "tls": {"caSecretRef": {"name": "authority"}},
+            "authentication": {"type": kind, "secretRef": {"name": "account"}},
+        },
+        hidden=[password],
+    )
+
+
+def certificate(secured: Secured, authority: Authority) -> Given:
+    pair = authority.user("counting")
+    key = pair.key.read_text()
+    return Given(
+        files={
+            "ca.crt": secured.trusted,
+            "tls.crt": pair.certificate.read_text(),
+            "tls.key": key,
+        },
+        kafka={
+            "bootstrapServers": secured.broker.mutual_servers,
+            "tls": {"caSecretRef": {"name": "authority"}},
+            "authentication": {"type": "TLS", "secretRef": {"name": "account"}},
+        },
+        hidden=key.splitlines()[1:-1],
+    )
+
+
+def good(secured: Secured, kind: str) -> Given:
+    return certificate(secured, secured.clients) if kind == "TLS" else login(secured, kind)
+
+
+class Handed(WorkerProcess):
+    """A worker with its directory of credentials, that talks as much as it can."""
+
+    def __init__(self, counting: Counting, directory: Path, given: Given) -> None:
+        credentials = directory / "kafka"
+        credentials.mkdir()
+        for name, text in given.files.items():
+            (credentials / name).write_text(text)
+        super().__init__(
+            counting,
+            directory,
+            HEADWATER_KAFKA_DIR=str(credentials),
+            HEADWATER_LOG_LEVEL="DEBUG",
+        )
+        self.streamapp["spec"]["kafka"] = given.kafka
+        self._hidden = given.hidden
+
+    def has_told_nothing(self) -> None:
+        """Check everything that it has written."""
+        written = [self.log, *(path for path in self.directory.iterdir() if path.is_file())]
+        assert [path for path in written if not self.is_clean(path.read_text())] == []
+
+    def is_clean(self, text: str) -> bool:
+        return not any(secret in text for secret in self._hidden)
+
+
+@pytest.mark.parametrize("kind", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "TLS"])
+def test_a_worker_counts_with_credentials_from_files_which_go_nowhere_else(
+    secured: Secured, kind: str, unique_name: str, tmp_path: Path
+) -> None:
+    counting = Counting(secured.broker.bootstrap_servers, unique_name)
+    with Handed(counting, tmp_path, good(secured, kind)) as worker:
+        worker.start()
+        worker.incarnation()
+        worker.grant(T0, T1)
+        worker.runs(T0, T1, timeout_s=120)
+        counting.send(200)
+        wait_for(counting.all_counted, what="all counts", timeout_s=120)
+
+        family = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children()]
+        assert len(family) > 1
+        seen = [" ".join([*each.cmdline(), *each.environ().values()]) for each in family]
+        seen += [worker.get(page)[1] for page in PAGES]
+        assert [text for text in seen if not worker.is_clean(text)] == []
+        assert worker.stop() == 0
+    worker.has_told_nothing()
+
+
+def wrong_password(secured: Secured) -> Given:
+    return login(secured, "SCRAM-SHA-512", GUESS)
+
+
+def wrong_password_in_plain(secured: Secured) -> Given:
+    return login(secured, "PLAIN", GUESS)
+
+
+def authority_of_somebody_else(secured: Secured) -> Given:
+    given = login(secured, "SCRAM-SHA-256")
+    given.files["ca.crt"] = secured.strangers.files.certificate.read_text()
+    return given
+
+
+def no_certificate(secured: Secured) -> Given:
+    given = certificate(secured, secured.clients)
+    del given.kafka["authentication"]
+    return given
+
+
+def certificate_of_a_stranger(secured: Secured) -> Given:
+    return certificate(secured, secured.strangers)
+
+
+def no_password(secured: Secured) -> Given:
+    given = login(secured, "SCRAM-SHA-512")
+    del given.files["password"]
+    return given
+
+
+def another_key(secured: Secured) -> Given:
+    given = certificate(secured, secured.clients)
+    given.files["tls.key"] = secured.clients.bare_key("another").read_text()
+    given.hidden += given.files["tls.key"].splitlines()[1:-1]
+    return given
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (wrong_password, errors.KafkaAuthError, ("SCRAM-SHA-512", "spec.kafka.authentication")),
+        (wrong_password_in_plain, errors.KafkaAuthError, ("spec.kafka.authentication",)),
+        (authority_of_somebody_else, errors.KafkaAuthError, ("certificate", "spec.kafka.tls")),
+        (no_certificate, errors.KafkaAuthError, ("spec.kafka.authentication (type TLS)",)),
+        (
+            certificate_of_a_stranger,
+            errors.KafkaAuthError,
+            ("spec.kafka.authentication (type TLS)",),
+        ),
+        (
+            no_password,
+            errors.ConfigError,
+            ("secretRef account", "password: No such file", "has this key"),
+        ),
+        (another_key, errors.ConfigError, ("secretRef account", "tls.crt", "tls.key")),
+    ],
+)
+def test_what_is_wrong_with_credentials_is_named_with_the_next_step_and_not_shown(
+    secured: Secured,
+    unique_name: str,
+    tmp_path: Path,
+    make: Any,
+    error: type[errors.HeadwaterError],
+    words: tuple[str, ...],
+) -> None:
+    counting = Counting(secured.broker.bootstrap_servers, unique_name)
+    with Handed(counting, tmp_path, make(secured)) as worker:
+        worker.start()
+        if error is errors.KafkaAuthError:
+            worker.incarnation()
+            worker.grant(T0)
+
+        code = worker.exit_code(120)
+
+        reported = worker.status.error
+        assert reported is not None
+        assert (reported.error, code) == (error.__name__, error.exit_code)
+        assert [word for word in words if word not in reported.message] == []
+        output = worker.log.read_text()
+        assert f"error: {reported.message}" in output
+        assert "Traceback" not in output
+    worker.has_told_nothing()
