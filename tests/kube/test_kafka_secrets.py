@@ -1,0 +1,149 @@
+"""Kafka that asks who we are, from Secrets of the cluster to counts, with a real operator."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from confluent_kafka import Producer
+
+from headwater.local.broker import KafkaBroker
+from headwater_operator.kube.api import (
+    CONFIG_MAPS,
+    EVENTS,
+    LEASES,
+    PODS,
+    STREAM_APPS,
+    STREAM_WORKERS,
+)
+from tests.kube.journey import Journey
+from tests.kube.kubelet.cluster import PYTHON
+from tests.kube.kubelet.volumes import SECRETS
+from tests.kube.pki import Authority
+from tests.support.counting import PREFIX_VARIABLE
+from tests.support.local_cluster import create_topics, read_counts, streamapp
+from tests.support.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from headwater_operator.kube.client import KubeClient
+    from tests.kube.fixtures import Command
+    from tests.kube.journey import Installation
+    from tests.kube.kubelet.cluster import Cluster
+    from tests.kube.players import Stage
+
+pytestmark = [pytest.mark.usefixtures("crds"), pytest.mark.kafka, pytest.mark.slow]
+
+APP = "counting"
+PASSWORD = "not-to-be-seen-anywhere"
+GUESS = "guessed-by-somebody"
+
+
+@pytest.fixture
+def clients(tmp_path: Path) -> Authority:
+    """Signs the certificates of Kafka's clients."""
+    return Authority(tmp_path / "clients")
+
+
+@pytest.fixture
+def secured(clients: Authority) -> Iterator[KafkaBroker]:
+    with KafkaBroker(
+        sasl_users={"alice": PASSWORD}, client_authorities=clients.files.certificate, heap_mb=256
+    ) as broker:
+        yield broker
+
+
+@pytest.fixture
+def journey(admin: KubeClient, namespace: str, kubectl: Command, cluster: Cluster) -> Journey:
+    """A user in a fresh namespace; machines instead of players."""
+    return Journey(admin, namespace, kubectl, cast("Stage", cluster))
+
+
+def put_secret(journey: Journey, name: str, **data: str) -> None:
+    metadata = {"name": name, "namespace": journey.namespace}
+    journey.api.delete(SECRETS, journey.namespace, name)
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data}
+    journey.api.create(SECRETS, body)
+
+
+def test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_named(
+    journey: Journey,
+    own_installation: Installation,
+    cluster: Cluster,
+    secured: KafkaBroker,
+    clients: Authority,
+    unique_name: str,
+) -> None:
+    create_topics(secured.bootstrap_servers, unique_name, partitions=1)
+    producer = Producer({"bootstrap.servers": secured.bootstrap_servers})
+    operator = own_installation.process("first")
+    app = streamapp(
+        None,
+        unique_name,
+        image=PYTHON,
+        replicas=1,
+        podTemplate={"env": [{"name": PREFIX_VARIABLE, "value": unique_name}]},
+        kafka={
+            "bootstrapServers": secured.secure_servers,
+            "tls": {"caSecretRef": {"name": "authority"}},
+            "authentication": {"type": "SCRAM-SHA-512", "secretRef": {"name": "account"}},
+        },
+    )
+    sent: dict[str, int] = {}
+
+    def counts_on() -> None:
+        """See that the StreamApp is well, and that what comes now is counted."""
+        journey.until(lambda: journey.is_settled(APP), "the StreamApp to be ready")
+        for key in ("a", "b", "a"):
+            producer.produce(f"{unique_name}-in", key=key, value="x")
+            sent[key] = sent.get(key, 0) + 1
+        assert producer.flush(30) == 0
+        wait_for(
+            lambda: read_counts(secured.bootstrap_servers, unique_name) == sent,
+            what="exact counts",
+            timeout_s=120,
+            every_s=0.5,
+        )
+
+    # No Secret is there.
+    journey.apply(app)
+    journey.until_degraded("VolumeUnavailable", APP)
+    assert 'secret "authority" not found; create the Secret' in journey.condition("Ready", APP)[2]
+
+    # The pod goes on by itself, with a password that somebody has guessed.
+    put_secret(journey, "account", username="alice", password=GUESS)
+    put_secret(journey, "authority", **{"ca.crt": secured.ca_certificate.read_text()})
+    journey.until_degraded("KafkaAuthError", APP)
+    said = journey.condition("Degraded", APP)[2]
+    assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in said
+    assert "spec.kafka.authentication and its Secret, then change spec.restartNonce" in said
+
+    # As it was told.
+    put_secret(journey, "account", username="alice", password=PASSWORD)
+    journey.patch("/spec/restartNonce", 1, APP)
+    counts_on()
+
+    # With a certificate, from a Secret as cert-manager makes it.
+    pair = clients.user("counting")
+    certificate = {"tls.crt": pair.certificate.read_text(), "tls.key": pair.key.read_text()}
+    put_secret(journey, "certificate", **certificate)
+    kafka = {
+        "bootstrapServers": secured.mutual_servers,
+        "tls": {"caSecretRef": {"name": "authority"}},
+        "authentication": {"type": "TLS", "secretRef": {"name": "certificate"}},
+    }
+    journey.patch("/spec/kafka", kafka, APP)
+    counts_on()
+
+    hidden = [PASSWORD, GUESS, *certificate["tls.key"].splitlines()[1:-1]]
+    kinds = (STREAM_APPS, STREAM_WORKERS, PODS, CONFIG_MAPS, LEASES, EVENTS)
+    seen = {kind.kind: json.dumps(journey.api.list(kind, journey.namespace)) for kind in kinds}
+    seen["operator"] = operator.log
+    seen["worker"] = cluster.log(journey.namespace, f"{APP}-w-0")
+    assert all(len(text) > 100 for text in seen.values())
+    found = {what for what, text in seen.items() for secret in hidden if secret in text}
+    assert found == set()
+    journey.kubectl("delete", "sapp", APP, "--timeout=120s")
