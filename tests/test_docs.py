@@ -33,7 +33,10 @@ TARGETS_TESTED_BY = {
 COMMANDS_RUN_BY = {
     "docs/install.md": ROOT / "tests" / "kube" / "test_install_page.py",
     "docs/security.md": ROOT / "tests" / "kube" / "test_install_page.py",
+    "docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py",
 }
+# These are of other kinds than a StreamApp.
+RESOURCES_TRIED_BY = {"docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py"}
 
 
 def blocks(language: str) -> Iterator[tuple[str, str]]:
@@ -132,7 +135,14 @@ def test_an_embedding_program_in_the_text_runs_and_stops_on_ctrl_c(
     assert output.read_text().splitlines()[-1] == "KeyboardInterrupt"
 
 
-@pytest.mark.parametrize("document", [pytest.param(b, id=n) for n, b in blocks("yaml")])
+def page_of(name: str) -> str:
+    return name.rpartition("-")[0]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [pytest.param(b, id=n) for n, b in blocks("yaml") if page_of(n) not in RESOURCES_TRIED_BY],
+)
 def test_a_resource_in_the_text_is_accepted(document: str) -> None:
     app = streamapp.parse(yaml.safe_load(document))
 
@@ -144,18 +154,23 @@ def test_a_command_in_the_text_exists_and_is_run_elsewhere() -> None:
     lines = [
         line
         for name, block in blocks("sh")
-        if name.rpartition("-")[0] not in COMMANDS_RUN_BY
+        if page_of(name) not in COMMANDS_RUN_BY
         for line in block.splitlines()
         if line.strip()
     ]
 
     assert lines
     for page, test in COMMANDS_RUN_BY.items():
-        assert f'blocks("{Path(page).name}")' in test.read_text()
+        assert f'blocks("{Path(page).name}"' in test.read_text()
     assert [line for line in lines if line not in TARGETS_TESTED_BY] == []
     assert all(path.exists() for path in TARGETS_TESTED_BY.values())
     makefile = (ROOT / "Makefile").read_text()
     assert [line for line in lines if f"\n{line.split()[1]}:" not in makefile] == []
+
+
+def test_a_resource_of_another_kind_is_tried_elsewhere() -> None:
+    for page, test in RESOURCES_TRIED_BY.items():
+        assert f'blocks("{Path(page).name}", "yaml")' in test.read_text()
 
 
 def test_commands_named_in_the_readme_exist() -> None:

@@ -20,9 +20,9 @@ ROOT = Path(__file__).parents[2]
 _ADOPT = ("--take-ownership", "--force-conflicts")
 
 
-def blocks(page: str) -> list[str]:
+def blocks(page: str, language: str = "sh") -> list[str]:
     text = (ROOT / "docs" / page).read_text()
-    return re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 def programs(directory: Path, kubeconfig: Path) -> None:

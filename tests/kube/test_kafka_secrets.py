@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -69,6 +71,42 @@ def put_secret(journey: Journey, name: str, **data: str) -> None:
     journey.api.create(SECRETS, body)
 
 
+@dataclass
+class Counted:
+    """What was sent, and that it is counted."""
+
+    journey: Journey
+    bootstrap_servers: str
+    prefix: str
+    sent: Counter[str] = field(default_factory=Counter)
+
+    def app(self, kafka: dict[str, object]) -> dict[str, object]:
+        """The StreamApp."""
+        return streamapp(
+            None,
+            self.prefix,
+            image=PYTHON,
+            replicas=1,
+            podTemplate={"env": [{"name": PREFIX_VARIABLE, "value": self.prefix}]},
+            kafka=kafka,
+        )
+
+    def goes_on(self) -> None:
+        """See that the StreamApp is well, and that what comes now is counted."""
+        self.journey.until(lambda: self.journey.is_settled(APP), "the StreamApp to be ready")
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
+        for key in ("a", "b", "a"):
+            producer.produce(f"{self.prefix}-in", key=key, value="x")
+            self.sent[key] += 1
+        assert producer.flush(30) == 0
+        wait_for(
+            lambda: read_counts(self.bootstrap_servers, self.prefix) == self.sent,
+            what="exact counts",
+            timeout_s=120,
+            every_s=0.5,
+        )
+
+
 def test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_named(
     journey: Journey,
     own_installation: Installation,
@@ -78,38 +116,12 @@ def test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_nam
     unique_name: str,
 ) -> None:
     create_topics(secured.bootstrap_servers, unique_name, partitions=1)
-    producer = Producer({"bootstrap.servers": secured.bootstrap_servers})
+    counted = Counted(journey, secured.bootstrap_servers, unique_name)
     operator = own_installation.process("first")
-    app = streamapp(
-        None,
-        unique_name,
-        image=PYTHON,
-        replicas=1,
-        podTemplate={"env": [{"name": PREFIX_VARIABLE, "value": unique_name}]},
-        kafka={
-            "bootstrapServers": secured.secure_servers,
-            "tls": {"caSecretRef": {"name": "authority"}},
-            "authentication": {"type": "SCRAM-SHA-512", "secretRef": {"name": "account"}},
-        },
-    )
-    sent: dict[str, int] = {}
-
-    def counts_on() -> None:
-        """See that the StreamApp is well, and that what comes now is counted."""
-        journey.until(lambda: journey.is_settled(APP), "the StreamApp to be ready")
-        for key in ("a", "b", "a"):
-            producer.produce(f"{unique_name}-in", key=key, value="x")
-            sent[key] = sent.get(key, 0) + 1
-        assert producer.flush(30) == 0
-        wait_for(
-            lambda: read_counts(secured.bootstrap_servers, unique_name) == sent,
-            what="exact counts",
-            timeout_s=120,
-            every_s=0.5,
-        )
 
     # No Secret is there.
-    journey.apply(app)
+    login = kafka(secured.secure_servers, "SCRAM-SHA-512", "account")
+    journey.apply(counted.app(login))
     journey.until_degraded("VolumeUnavailable", APP)
     assert 'secret "authority" not found; create the Secret' in journey.condition("Ready", APP)[2]
 
@@ -124,26 +136,35 @@ def test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_nam
     # As it was told.
     put_secret(journey, "account", username="alice", password=PASSWORD)
     journey.patch("/spec/restartNonce", 1, APP)
-    counts_on()
+    counted.goes_on()
 
     # With a certificate, from a Secret as cert-manager makes it.
     pair = clients.user("counting")
-    certificate = {"tls.crt": pair.certificate.read_text(), "tls.key": pair.key.read_text()}
-    put_secret(journey, "certificate", **certificate)
-    kafka = {
-        "bootstrapServers": secured.mutual_servers,
-        "tls": {"caSecretRef": {"name": "authority"}},
-        "authentication": {"type": "TLS", "secretRef": {"name": "certificate"}},
-    }
-    journey.patch("/spec/kafka", kafka, APP)
-    counts_on()
+    key = pair.key.read_text()
+    files = {"tls.crt": pair.certificate.read_text(), "tls.key": key}
+    put_secret(journey, "certificate", **files)
+    journey.patch("/spec/kafka", kafka(secured.mutual_servers, "TLS", "certificate"), APP)
+    counted.goes_on()
 
-    hidden = [PASSWORD, GUESS, *certificate["tls.key"].splitlines()[1:-1]]
-    kinds = (STREAM_APPS, STREAM_WORKERS, PODS, CONFIG_MAPS, LEASES, EVENTS)
-    seen = {kind.kind: json.dumps(journey.api.list(kind, journey.namespace)) for kind in kinds}
+    seen = everything_to_be_seen(journey)
     seen["operator"] = operator.log
     seen["worker"] = cluster.log(journey.namespace, f"{APP}-w-0")
     assert all(len(text) > 100 for text in seen.values())
-    found = {what for what, text in seen.items() for secret in hidden if secret in text}
-    assert found == set()
+    hidden = [PASSWORD, GUESS, *key.splitlines()[1:-1]]
+    assert {what for what, text in seen.items() for secret in hidden if secret in text} == set()
     journey.kubectl("delete", "sapp", APP, "--timeout=120s")
+
+
+def kafka(servers: str, kind: str, secret: str) -> dict[str, object]:
+    """``spec.kafka`` of somebody who proves who he is."""
+    return {
+        "bootstrapServers": servers,
+        "tls": {"caSecretRef": {"name": "authority"}},
+        "authentication": {"type": kind, "secretRef": {"name": secret}},
+    }
+
+
+def everything_to_be_seen(journey: Journey) -> dict[str, str]:
+    """What is stored in the namespace but its Secrets, by kind."""
+    kinds = (STREAM_APPS, STREAM_WORKERS, PODS, CONFIG_MAPS, LEASES, EVENTS)
+    return {kind.kind: json.dumps(journey.api.list(kind, journey.namespace)) for kind in kinds}
