@@ -5,12 +5,15 @@ The worker, the broker, its accounts and all certificates are real.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from confluent_kafka import Producer
 from tests.kube.pki import Authority
+from tests.support.local_cluster import LocalCluster, create_topics, read_counts, streamapp
 from tests.support.waiting import wait_for
 from tests.support.worker import Counting, WorkerProcess
 
@@ -157,12 +160,44 @@ def test_a_worker_counts_with_credentials_from_files_which_go_nowhere_else(
     worker.has_told_nothing()
 
 
+def test_headwater_up_takes_the_same_from_its_file_and_keeps_it_to_its_user(
+    secured: Secured, unique_name: str, tmp_path: Path
+) -> None:
+    create_topics(secured.broker.bootstrap_servers, unique_name, partitions=2)
+    settings = secured.broker.secure_client_config(USER, "SCRAM-SHA-256")
+    servers = settings.pop("bootstrap.servers")
+    app = streamapp(
+        None, unique_name, replicas=1, kafka={"bootstrapServers": servers, "config": settings}
+    )
+    with LocalCluster(tmp_path, unique_name) as cluster:
+        cluster.up(app)
+        cluster.wait_running(replicas=1)
+        producer = Producer({"bootstrap.servers": secured.broker.bootstrap_servers})
+        for key in ("a", "b", "a"):
+            producer.produce(f"{unique_name}-in", key=key, value="x")
+        assert producer.flush(30) == 0
+        wait_for(
+            lambda: read_counts(secured.broker.bootstrap_servers, unique_name) == {"a": 2, "b": 1},
+            what="exact counts",
+            timeout_s=120,
+        )
+
+        told = []
+        for each in cluster.descendants():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                told.append(" ".join(each.cmdline()))
+        cluster.interrupt()
+        assert cluster.wait(120) == 0
+        told += [cluster.output, cluster.worker_logs(10_000)]
+        assert [text for text in told if PASSWORD in text] == []
+        kept = [path for path in cluster.cluster.root.rglob("*") if path.is_file()]
+        found = [path for path in kept if PASSWORD.encode() in path.read_bytes()]
+        assert found
+        assert [path for path in found if path.stat().st_mode & 0o077] == []
+
+
 def wrong_password(secured: Secured) -> Given:
     return login(secured, "SCRAM-SHA-512", GUESS)
-
-
-def wrong_password_in_plain(secured: Secured) -> Given:
-    return login(secured, "PLAIN", GUESS)
 
 
 def authority_of_somebody_else(secured: Secured) -> Given:
@@ -198,7 +233,6 @@ def another_key(secured: Secured) -> Given:
     ("make", "error", "words"),
     [
         (wrong_password, errors.KafkaAuthError, ("SCRAM-SHA-512", "spec.kafka.authentication")),
-        (wrong_password_in_plain, errors.KafkaAuthError, ("spec.kafka.authentication",)),
         (authority_of_somebody_else, errors.KafkaAuthError, ("certificate", "spec.kafka.tls")),
         (no_certificate, errors.KafkaAuthError, ("spec.kafka.authentication (type TLS)",)),
         (

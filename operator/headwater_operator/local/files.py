@@ -107,7 +107,9 @@ def locked(directory: Path) -> Iterator[None]:
 
 def _replace(path: Path, data: dict[str, object]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
+    # A StreamApp may hold a password here, where there are no Secrets.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(data, file, separators=(",", ":"))
         file.write("\n")
         file.flush()
