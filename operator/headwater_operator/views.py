@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.model.appstatus import AppStatus
 from headwater.model.cluster import generation_of
+from headwater_operator.decide.limits import LOOK_AGAIN_ON_A_CLUSTER_MS
 from headwater_operator.decide.observed import Intent, Observed, ProcessState
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ class AppView:
             status=status,
             revision=self.revision,
             hour=hour,
+            look_again_ms=LOOK_AGAIN_ON_A_CLUSTER_MS,
         )
 
     @property

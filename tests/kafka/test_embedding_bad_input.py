@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import resource
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -30,7 +32,7 @@ from headwater.local.broker import KafkaBroker
 from headwater.state.directory import StateDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -38,7 +40,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 T0 = TaskId(0, 0)
 TOPOLOGIES = "tests.support.topologies"
 SKIP = {"default.deserialization.exception.handler": "log-and-continue"}
-IMPATIENT = {"request.timeout.ms": 4_000, "task.timeout.ms": 10_000}
+IMPATIENT: dict[str, Any] = {"request.timeout.ms": 4_000, "task.timeout.ms": 10_000}
 
 
 @pytest.fixture
@@ -341,52 +343,81 @@ def test_a_broker_that_refuses_us_ends_the_program(
         goes_on(program, counting)
 
 
-@pytest.mark.parametrize(
-    ("guarantee", "changes"),
-    [
-        ("exactly_once_v2", {}),
-        ("at_least_once", {}),
-        # The sign of life is overdue long before the broker is given up.
-        ("at_least_once", {"session.timeout.ms": 6_000}),
-    ],
-    ids=["exactly once", "at least once", "at least once, and taken for dead before"],
-)
+OUTLIVED: dict[str, dict[str, Any]] = {
+    "exactly once": {"processing.guarantee": "exactly_once_v2"},
+    "at least once": {"processing.guarantee": "at_least_once"},
+    # The sign of life is overdue long before the broker is given up.
+    "taken for dead before": {
+        "processing.guarantee": "at_least_once",
+        "session.timeout.ms": 6_000,
+    },
+}
+
+
+def programs(
+    stack: ExitStack,
+    broker: KafkaBroker,
+    directory: Path,
+    prefix: str,
+    configs: Mapping[str, dict[str, Any]],
+) -> list[tuple[EmbeddedProgram, Counting]]:
+    """Programs that meet the same outage side by side, each with topics of its own; they run."""
+    found = []
+    for number, (what, config) in enumerate(configs.items()):
+        counting = Counting(broker.bootstrap_servers, f"{prefix}-{number}", changelog=False)
+        place = directory / what
+        place.mkdir()
+        program = stack.enter_context(EmbeddedProgram(counting, place, **config))
+        found.append((program.start(), counting))
+    for program, _ in found:
+        program.runs()
+    return found
+
+
 def test_a_broker_killed_in_mid_run_is_given_up_after_the_time_out_and_the_rest_is_made_up_later(
-    mortal: KafkaBroker, unique_name: str, tmp_path: Path, guarantee: str, changes: dict[str, Any]
+    mortal: KafkaBroker, unique_name: str, tmp_path: Path
 ) -> None:
-    counting = Counting(mortal.bootstrap_servers, unique_name, changelog=False)
-    config = {**IMPATIENT, "processing.guarantee": guarantee, **changes}
-    with EmbeddedProgram(counting, tmp_path, **config) as program:
-        program.start().runs()
-        counting.send(500)
-        wait_for(counting.all_counted, what="all counts", timeout_s=60)
+    configs = {what: {**IMPATIENT, **config} for what, config in OUTLIVED.items()}
+    with ExitStack() as stack:
+        running = programs(stack, mortal, tmp_path, unique_name, configs)
+        for _, counting in running:
+            counting.send(500)
+            wait_for(counting.all_counted, what="all counts", timeout_s=60)
         mortal.kill()
 
-        program.ends_with(
-            errors.KafkaUnavailableError, mortal.bootstrap_servers, "check bootstrap.servers"
-        )
+        for program, _ in running:
+            program.ends_with(
+                errors.KafkaUnavailableError, mortal.bootstrap_servers, "check bootstrap.servers"
+            )
 
         mortal.restart()
-        goes_on(program, counting)
+        for program, counting in running:
+            goes_on(program, counting)
 
 
-@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def complains(program: EmbeddedProgram) -> bool:
+    """Whether it has said that it has lost its broker."""
+    return "trying again" in program.said
+
+
 def test_a_broker_that_comes_back_in_time_is_made_up_with(
-    mortal: KafkaBroker, unique_name: str, tmp_path: Path, guarantee: str
+    mortal: KafkaBroker, unique_name: str, tmp_path: Path
 ) -> None:
-    counting = Counting(mortal.bootstrap_servers, unique_name, changelog=False)
     # Signs of life are given up during the outage; what comes after it must get through.
     config = {"request.timeout.ms": 4_000, "delivery.timeout.ms": 4_000, "linger.ms": 5}
-    with EmbeddedProgram(
-        counting, tmp_path, **config, **{"processing.guarantee": guarantee}
-    ) as program:
-        program.start().runs()
+    configs = {
+        guarantee: {**config, "processing.guarantee": guarantee}
+        for guarantee in ("exactly_once_v2", "at_least_once")
+    }
+    with ExitStack() as stack:
+        running = programs(stack, mortal, tmp_path, unique_name, configs)
         mortal.kill()
-        wait_for(lambda: "trying again" in program.said, what="a complaint", timeout_s=60)
+        for program, _ in running:
+            wait_for(partial(complains, program), what="a complaint", timeout_s=60)
         mortal.restart()
-        counting.send(500)
-
-        all_is_counted(program, counting)
+        for program, counting in running:
+            counting.send(500)
+            all_is_counted(program, counting)
 
 
 def test_a_source_topic_deleted_in_mid_run_ends_the_program_and_keeps_what_was_counted(

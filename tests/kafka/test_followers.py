@@ -294,6 +294,30 @@ def test_a_damaged_store_is_built_anew_and_the_others_go_on(
     assert (stored(settings, T0), stored(settings, T1)) == ({"a": 1}, {"b": 1})
 
 
+@pytest.mark.parametrize("command", [Follow, Restore])
+def test_damage_that_shows_in_the_midst_is_named_and_the_next_one_builds_the_store_anew(
+    changelog: Changelog,
+    settings: ChildSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    command: type[Follow | Restore],
+) -> None:
+    changelog.write({"a": 1, "b": 2})
+    monkeypatch.setenv("HEADWATER_FAILPOINTS", "rocks.write=damage")
+    updater = Updater(settings)
+    updater.send(command(task=T0, epoch=1))
+
+    failed = updater.wait_for(Failed)
+
+    assert (failed.error, failed.task) == ("StoreCorruptedError", T0)
+    assert "must be rebuilt from its changelog" in failed.message
+    updater.send(Restore(task=T0, epoch=2))
+    restored = updater.wait_for(Restored)
+    assert restored.from_scratch == ("counts: the database is damaged",)
+    assert restored.records == 2
+    updater.close()
+    assert stored(settings) == {"a": 1, "b": 2}
+
+
 def test_a_missing_changelog_fails_its_follower_by_name(
     settings: ChildSettings, updater: Updater
 ) -> None:

@@ -87,6 +87,11 @@ class OperatorProcess:
         return self._log_file.read_text(errors="replace")
 
     @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._program.pid
+
+    @property
     def exit_status(self) -> int | None:
         """Its exit code, or the number of the signal that ended it; ``None`` while it runs."""
         return self._program.exit_status
@@ -115,6 +120,7 @@ class Installation:
     Attributes:
         home: the namespace of account and Lease.
         watched: the namespace whose StreamApps it runs; empty: all.
+        http_port: where processes tell their numbers; 0: anywhere.
     """
 
     api: KubeApi
@@ -124,6 +130,7 @@ class Installation:
     home: str
     watched: str = ""
     lease_s: int = _LEASE_S
+    http_port: int = 0
     processes: list[OperatorProcess] = field(default_factory=list)
 
     def install(self) -> Installation:
@@ -170,7 +177,7 @@ class Installation:
             f"--kubeconfig={path}",
             f"--lease-namespace={self.home}",
             f"--lease-seconds={self.lease_s}",
-            "--http-port=0",
+            f"--http-port={self.http_port}",
             "--http-host=127.0.0.1",
             "--bootstrap-servers=broker.example:9092",
         ]

@@ -367,13 +367,19 @@ class Stage:
 
     Args:
         api: the API server, as somebody who may do everything.
+        turn_s: between two turns.
+        renewal_s: between two renewals of a worker's Lease.
 
     Attributes:
         nodes: three machines in two zones.
     """
 
-    def __init__(self, api: KubeApi) -> None:
+    def __init__(
+        self, api: KubeApi, *, turn_s: float = _TURN_S, renewal_s: float = _RENEWAL_S
+    ) -> None:
         self._api = api
+        self._turn_s = turn_s
+        self._renewal_s = renewal_s
         self._seen = Looked(api)
         machines = (("node-a1", "a"), ("node-a2", "a"), ("node-b1", "b"))
         self.nodes = {name: Node(name, zone) for name, zone in machines}
@@ -407,7 +413,7 @@ class Stage:
         """The workers of a namespace."""
         if namespace not in self._workers:
             self._workers[namespace] = FakeWorkers(self._seen, namespace)
-            self._workers[namespace].renew_every_s = _RENEWAL_S
+            self._workers[namespace].renew_every_s = self._renewal_s
         return self._workers[namespace]
 
     def end(self, namespace: str, pod: str, exit_code: int = 137, message: str = "") -> None:
@@ -425,7 +431,7 @@ class Stage:
 
     def _play(self) -> None:
         try:
-            while not self._stop.wait(_TURN_S):
+            while not self._stop.wait(self._turn_s):
                 # An API server that is away, or somebody who was faster: the next turn sees.
                 with contextlib.suppress(KubeApiError):
                     self._seen.look()

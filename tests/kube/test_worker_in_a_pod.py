@@ -31,7 +31,6 @@ from tests.support.worker import Counting
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from kubernetes.client import ApiClient
 
@@ -113,16 +112,12 @@ class Pod:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait(30)
-        if kind is not None:
+        # Shown only of a test that has failed.
+        if self.log.exists():
             sys.stdout.write(self.log.read_text(errors="replace")[-20_000:])
 
 

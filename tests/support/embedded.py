@@ -18,8 +18,6 @@ from tests.support.topologies import TOPIC_VARIABLE
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from headwater.errors import HeadwaterError
     from tests.support.worker import Counting
 
@@ -116,14 +114,10 @@ class EmbeddedProgram:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-        if kind is not None and self._output.exists():
+        # Shown only of a test that has failed.
+        if self._output.exists():
             sys.stdout.write(self.said[-20_000:])
 
 

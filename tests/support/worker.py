@@ -24,7 +24,6 @@ from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from headwater.ids import TaskId
     from headwater.model.topics import ChangelogTopic
@@ -229,14 +228,10 @@ class WorkerProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-        if kind is not None:
+        # Shown only of a test that has failed.
+        if self.log.exists():
             sys.stdout.write(self.log.read_text(errors="replace")[-20_000:])
 
     # -- its files -------------------------------------------------------------------------------

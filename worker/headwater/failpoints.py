@@ -67,6 +67,10 @@ def _disk_full(name: str) -> NoReturn:
     raise OSError(errno.ENOSPC, f"No space left on device (fail point {name})")
 
 
+def _damage(name: str) -> NoReturn:
+    raise OSError(errno.EIO, f"Corruption: block checksum mismatch (fail point {name})")
+
+
 def _error(name: str) -> NoReturn:
     raise FailpointError(f"fail point {name}")
 
@@ -75,6 +79,7 @@ _ACTIONS: Final[dict[str, Callable[[str], None]]] = {
     "kill": _kill,
     "stop": _stop,
     "disk_full": _disk_full,
+    "damage": _damage,
     "error": _error,
 }
 
@@ -92,8 +97,8 @@ def arm(text: str) -> None:
 
     Entries are ``name=action[@hit][!file]``, joined by ``;``.
 
-    Actions: ``kill`` (SIGKILL), ``stop`` (SIGSTOP), ``disk_full`` (OSError ENOSPC), ``error``
-    (FailpointError).
+    Actions: ``kill`` (SIGKILL), ``stop`` (SIGSTOP), ``disk_full`` (OSError ENOSPC), ``damage``
+    (OSError EIO, as RocksDB words it), ``error`` (FailpointError).
 
     Raises:
         ValueError: an entry is malformed or names an unknown action.

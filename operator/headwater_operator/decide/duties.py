@@ -14,7 +14,7 @@ from headwater.model.duties import (
     Reset,
 )
 from headwater.model.partitions import internal_topic_names, topics_to_describe
-from headwater_operator.decide.limits import LOOK_AGAIN_MS, LOOK_SOONER_MS, RETRY_DUTY_MS
+from headwater_operator.decide.limits import LOOK_SOONER_MS, RETRY_DUTY_MS
 from headwater_operator.decide.observed import Intent
 from headwater_operator.decide.recall import failure_key
 from headwater_operator.decide.scene import listed_topics
@@ -160,7 +160,7 @@ def is_look_due(scene: Scene) -> bool:
     if memory.looked_ms is None:
         return True
     is_stuck = memory.members != () or scene.plan is None
-    period_ms = LOOK_SOONER_MS if is_stuck else LOOK_AGAIN_MS
+    period_ms = LOOK_SOONER_MS if is_stuck else scene.observed.look_again_ms
     if scene.now_ms - memory.looked_ms < period_ms:
         return False
     group = DescribeGroup(id="", epoch=0, group="")

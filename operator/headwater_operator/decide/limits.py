@@ -7,6 +7,12 @@ from typing import Final
 LOOK_AGAIN_MS: Final = 30_000
 """Topics and group members are looked up this often."""
 
+LOOK_AGAIN_ON_A_CLUSTER_MS: Final = 300_000
+"""The same on Kubernetes, where a look is a dozen requests to the API server; as often as Java
+looks for new partitions (``metadata.max.age.ms``). A foreign member is found sooner: the broker
+refuses commits from outside a group that has members.
+"""
+
 LOOK_SOONER_MS: Final = 5_000
 """The same while foreign members or missing topics keep the application from starting."""
 

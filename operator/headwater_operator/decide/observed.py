@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from headwater.model.appstatus import AppStatus
+from headwater_operator.decide.limits import LOOK_AGAIN_MS
 from headwater_operator.rollout import Roll
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class Observed:
             is cleared.
         revision: of the specification as it is now; empty where processes have none.
         hour: the time of day, in hours since 1970; 0 when it is not known.
+        look_again_ms: topics and group members are looked up this often.
     """
 
     app: StreamApp
@@ -108,6 +110,7 @@ class Observed:
     status: AppStatus = field(default_factory=AppStatus)
     revision: str = ""
     hour: int = 0
+    look_again_ms: int = LOOK_AGAIN_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

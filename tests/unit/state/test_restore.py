@@ -225,15 +225,19 @@ def test_a_store_that_is_open_all_the_time_is_judged_as_one_that_is_opened(
     following.close()
 
 
-def test_a_store_that_is_discarded_starts_empty(directory: StoreDirectory) -> None:
+def test_a_condemned_store_is_built_anew_as_a_damaged_one(directory: StoreDirectory) -> None:
     first = restorer(directory)
     first.apply([record(0, b"a", b"1")], 1)
-    first.discard()
+    first.condemn()
 
     second = restorer(directory)
 
-    assert second.verdict == Rebuild(RebuildReason.NO_POSITION, 0)
+    assert second.verdict == Rebuild(RebuildReason.DAMAGED, 0)
+    assert second.approximate_num_entries() == 0
     second.close()
+    third = restorer(directory)
+    assert third.verdict == Rebuild(RebuildReason.NO_POSITION, 0)
+    third.close()
 
 
 def test_a_store_that_settles_can_be_closed_and_goes_on(directory: StoreDirectory) -> None:

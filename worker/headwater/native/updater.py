@@ -351,7 +351,7 @@ class StateUpdater:
 
     def _store_failed(self, stores: TaskStores, changelog: Changelog, error: StateError) -> None:
         if isinstance(error, StoreCorruptedError):
-            changelog.restorer.discard()
+            changelog.restorer.condemn()
         self._fail(stores.task, error, following=stores.follows)
 
     def _fail(self, task: TaskId, error: HeadwaterError, *, following: bool) -> None:

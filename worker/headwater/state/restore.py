@@ -231,10 +231,11 @@ class StoreRestorer:
         """Release the store; it resumes from ``offset`` when it is opened next."""
         self._backend.close()
 
-    def discard(self) -> None:
-        """Release the store and delete it: it starts empty when it is opened next."""
+    def condemn(self) -> None:
+        """Release the store as damaged: whoever opens it next throws it away, and says why."""
         self._backend.close()
-        self._discard()
+        if self._directory is not None and self._spec.persistent:
+            self._directory.mark_damaged()
 
     def _open(self) -> Backend:
         return open_backend(

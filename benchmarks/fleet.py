@@ -1,0 +1,310 @@
+"""What one operator needs for 50 StreamApps of five workers: memory, requests, length of a round.
+
+    python -m benchmarks.fleet [--apps 50] [--rest 120]
+
+A real control plane and the real operator as a process; machines and workers are played. At rest
+nothing changes for some minutes; in the storm every StreamApp is scaled down, and up again, at
+once. The numbers are the operator's own (``/metrics``), its memory is the kernel's (PSS). Requests
+are all that the operator asks for itself, Leases of workers among them; the watches are streams and
+do not count. Writes ``benchmarks/FLEET.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client.parser import text_string_to_metric_families
+from tests.kube.control_plane import ControlPlane
+from tests.kube.definitions import install
+from tests.kube.journey import Installation, fresh_namespace, streamapp
+from tests.kube.kubeconfig import client_for
+from tests.kube.players import Stage
+from tests.support.kube_fakes import condition_in
+from tests.support.waiting import wait_for
+
+from benchmarks.report import machine
+from headwater.local.ports import free_port
+from headwater.local.properties import LOOPBACK
+from headwater_operator.kube.api import STREAM_APPS
+from headwater_operator.kube.client import KubeClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from headwater_operator.kube.api import KubeApi
+
+TABLE: Final = Path(__file__).parent / "FLEET.md"
+WORKERS: Final = 5
+_PARTITIONS: Final = 4
+_TURN_S: Final = 1.0
+_RENEWAL_S: Final = 10.0
+_PATIENCE_S: Final = 900.0
+_LOOK_S: Final = 0.5
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the operator tells of itself at one moment.
+
+    Attributes:
+        requests: to the API server, so far, by verb and resource.
+        rounds: so far.
+        within: how many of them took at most so many seconds.
+    """
+
+    requests: Mapping[str, float]
+    rounds: float
+    within: Mapping[float, float]
+
+    @classmethod
+    def of(cls, port: int) -> Numbers:
+        """Ask the operator."""
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        requests: dict[str, float] = {}
+        within: dict[float, float] = {}
+        rounds = 0.0
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                labels = sample.labels
+                if sample.name == "headwater_operator_api_requests_total":
+                    what = f"{labels['verb']} {labels['resource']}"
+                    requests[what] = requests.get(what, 0.0) + sample.value
+                elif sample.name == "headwater_operator_reconcile_duration_seconds_bucket":
+                    bound = float(labels["le"])
+                    within[bound] = within.get(bound, 0.0) + sample.value
+                elif sample.name == "headwater_operator_reconcile_duration_seconds_count":
+                    rounds += sample.value
+        return cls(requests, rounds, within)
+
+    def since(self, before: Numbers) -> Numbers:
+        """What has come since."""
+        return Numbers(
+            {what: n - before.requests.get(what, 0.0) for what, n in self.requests.items()},
+            self.rounds - before.rounds,
+            {bound: n - before.within.get(bound, 0.0) for bound, n in self.within.items()},
+        )
+
+    def quantile(self, share: float) -> float:
+        """The bound that so many rounds kept: the upper one of the histogram's bucket."""
+        wanted = share * self.rounds
+        return min(bound for bound, n in self.within.items() if n >= wanted)
+
+
+@dataclass
+class Memory(threading.Thread):
+    """Looks at a process' memory, and keeps the most that it saw."""
+
+    pid: int
+    now_mb: float = 0.0
+    peak_mb: float = 0.0
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        super().__init__(daemon=True)
+
+    def run(self) -> None:
+        """Look, twice a second."""
+        while not self._over.wait(_LOOK_S):
+            lines = Path(f"/proc/{self.pid}/smaps_rollup").read_text().splitlines()
+            kilobytes = next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+            self.now_mb = kilobytes / 1024
+            self.peak_mb = max(self.peak_mb, self.now_mb)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._over.set()
+        self.join()
+
+    __hash__ = threading.Thread.__hash__
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one run found.
+
+    Attributes:
+        rest_mb: memory when nothing happens.
+        peak_mb: most memory.
+        rest: numbers of the time at rest.
+        rest_s: how long that was.
+        storm: numbers of the storm.
+        storm_s: from its beginning until everything was settled.
+        began_s: from the first StreamApp until all were ready.
+    """
+
+    rest_mb: float
+    peak_mb: float
+    rest: Numbers
+    rest_s: float
+    storm: Numbers
+    storm_s: float
+    began_s: float
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--apps", type=int, default=50)
+    parser.add_argument("--rest", type=float, default=120.0, metavar="SECONDS")
+    options = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory(prefix="headwater-fleet-") as directory,
+        ControlPlane() as control_plane,
+        client_for(control_plane.admin_kubeconfig) as client,
+    ):
+        install(client)
+        admin = KubeClient.from_environment(control_plane.admin_kubeconfig)
+        with Stage(admin, turn_s=_TURN_S, renewal_s=_RENEWAL_S) as stage:
+            home = fresh_namespace(admin, "system")
+            port = free_port(taken=set())
+            made = Installation(
+                admin, client, control_plane, Path(directory), home, lease_s=15, http_port=port
+            ).install()
+            try:
+                found = Run(admin, stage, made, options.apps, options.rest).measure()
+            finally:
+                made.uninstall()
+        admin.close()
+    TABLE.write_text(_page(found, options.apps))
+    print(TABLE.read_text())
+    return 0
+
+
+@dataclass
+class Run:
+    """One measurement."""
+
+    api: KubeApi
+    stage: Stage
+    installation: Installation
+    apps: int
+    rest_s: float
+    namespaces: list[str] = field(default_factory=list)
+
+    def measure(self) -> Found:
+        """Begin, rest, storm."""
+        port = self.installation.http_port
+        process = self.installation.process("one")
+        memory = Memory(process.pid)
+        memory.start()
+        wait_for(self.installation.leader, what="the operator to lead", timeout_s=60)
+        began_s = self._begin()
+        _say(f"{self.apps} StreamApps are ready after {began_s:.0f} s; now nothing happens")
+        time.sleep(min(60.0, self.rest_s))  # what is left over from the beginning
+        before = Numbers.of(port)
+        time.sleep(self.rest_s)
+        rest, rest_mb = Numbers.of(port).since(before), memory.now_mb
+        _say(f"at rest: {sum(rest.requests.values()) / self.rest_s:.2f} requests/s; now the storm")
+        before, started = Numbers.of(port), time.monotonic()
+        for replicas in (WORKERS - 1, WORKERS):
+            self._scale(replicas)
+        storm_s = time.monotonic() - started
+        storm = Numbers.of(port).since(before)
+        memory.stop()
+        assert process.exit_status is None, process.log
+        return Found(rest_mb, memory.peak_mb, rest, self.rest_s, storm, storm_s, began_s)
+
+    def _begin(self) -> float:
+        started = time.monotonic()
+        for number in range(self.apps):
+            namespace = fresh_namespace(self.api, "fleet")
+            self.namespaces.append(namespace)
+            self.stage.workers(namespace).of("wc").topics["lines"] = _PARTITIONS
+            app = streamapp(replicas=WORKERS, applicationId=namespace)
+            app["metadata"]["namespace"] = namespace
+            self.api.create(STREAM_APPS, app)
+            _say(f"  {number + 1} of {self.apps} applied", every=10, number=number)
+        self._until_settled(WORKERS)
+        return time.monotonic() - started
+
+    def _scale(self, replicas: int) -> None:
+        for namespace in self.namespaces:
+            operation = {"op": "replace", "path": "/spec/replicas", "value": replicas}
+            self.api.patch(STREAM_APPS, namespace, "wc", [operation])
+        self._until_settled(replicas)
+
+    def _until_settled(self, replicas: int) -> None:
+        left = set(self.namespaces)
+
+        def all_are() -> bool:
+            left.difference_update(self._settled(replicas))
+            return not left
+
+        wait_for(all_are, what="all StreamApps", timeout_s=_PATIENCE_S, every_s=1.0)
+
+    def _settled(self, replicas: int) -> Iterator[str]:
+        for app in self.api.list(STREAM_APPS, None):
+            status = app.get("status") or {}
+            if (
+                status.get("observedGeneration") == app["metadata"]["generation"]
+                and condition_in(status, "Ready")[:2] == ("True", "Running")
+                and condition_in(status, "AssignmentConverged")[0] == "True"
+                and status["readyReplicas"] == status["replicas"] == replicas
+            ):
+                yield app["metadata"]["namespace"]
+
+
+def _say(text: str, *, every: int = 1, number: int = 0) -> None:
+    if (number + 1) % every == 0:
+        print(text, flush=True)
+
+
+def _verdict(value: float, goal: float, floor: float) -> str:
+    return "goal met" if value <= goal else "floor met" if value <= floor else "missed"
+
+
+def _page(found: Found, apps: int) -> str:
+    requests = sum(found.rest.requests.values()) / found.rest_s
+    p99 = found.storm.quantile(0.99)
+    rest_mb, peak_mb = found.rest_mb, found.peak_mb
+    asked = sorted(found.rest.requests.items(), key=lambda item: -item[1])
+    now, (after, _, before) = datetime.now(UTC), os.getloadavg()
+    rows = [
+        ("memory at rest (PSS)", f"{rest_mb:.0f} MB", "200 MB", "400 MB", (rest_mb, 200, 400)),
+        ("most memory (PSS)", f"{peak_mb:.0f} MB", "200 MB", "400 MB", (peak_mb, 200, 400)),
+        ("requests at rest", f"{requests:.2f}/s", "2/s", "10/s", (requests, 2, 10)),
+        ("p99 of a round in the storm", f"{p99:g} s", "1 s", "3 s", (p99, 1, 3)),
+    ]
+    lines = [
+        "# One operator and many StreamApps",
+        "",
+        "Written by `python -m benchmarks.fleet`: a real control plane, the operator as a process,",
+        f"{apps} StreamApps with {WORKERS} workers each; machines and workers are played by the",
+        "benchmark, on the same cores. At rest nothing changes. In the storm every StreamApp is",
+        f"scaled to {WORKERS - 1} workers at once, and back when all are settled. A round is one",
+        "pass of observe, decide and act over a StreamApp, its requests included; its p99 is the",
+        "upper bound of the histogram's bucket. Watches are streams: not among the requests.",
+        "",
+        f"Machine: {machine()}.",
+        f"Measured {now:%Y-%m-%d %H:%M}, load before and after: {before:.1f}, {after:.1f}.",
+        "",
+        "| what | found | goal | floor | verdict |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {what} | {value} | {goal} | {floor} | {_verdict(*numbers)} |"
+            for what, value, goal, floor, numbers in rows
+        ),
+        f"| rounds in the storm | {found.storm.rounds:.0f} in {found.storm_s:.0f} s | | | |",
+        f"| from nothing to all ready | {found.began_s:.0f} s | | | |",
+        "",
+        f"Requests at rest, in {found.rest_s:.0f} s: ",
+        ", ".join(f"{what} {n:.0f}" for what, n in asked if n) + ".",
+        "",
+        "Rounds in the storm that took at most so long: ",
+        ", ".join(f"{bound:g} s {n:.0f}" for bound, n in sorted(found.storm.within.items())) + ".",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
