@@ -72,6 +72,9 @@ def _operation(
             is_new = action.reason is Reason.WORKER_CREATED
             kind = OperationType.SCALE_UP if is_new else OperationType.REPLACE
             return kind, action.worker, "Starting"
+    for action in actions:
+        if isinstance(action, StopWorker):
+            return OperationType.REPLACE, action.worker, "Stopping"
     starting = _starting(view)
     if not starting:
         return None
