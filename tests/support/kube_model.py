@@ -42,6 +42,8 @@ class KubeModel:
         protects_claims: a new claim gets the finalizer that holds it for as long as a pod uses it;
             somebody has to take that out again.
         rng: uids are made from it; by default they are never the same again.
+        copies: what is read is a copy; without, it is to be looked at only. What is stored is never
+            changed but replaced, so it stays what it was at that moment.
 
     Attributes:
         on_call: called with verb, plural and name before every call; may raise to fail it.
@@ -55,7 +57,9 @@ class KubeModel:
         *,
         protects_claims: bool = False,
         rng: Random | None = None,
+        copies: bool = True,
     ) -> None:
+        self._read: Callable[[Any], Any] = _copied if copies else lambda stored: stored
         self._protects_claims = protects_claims
         self._rng = rng
         self._objects: dict[str, dict[_Key, Manifest]] = {}
@@ -77,7 +81,7 @@ class KubeModel:
         wanted = [term.partition("=") for term in labels.split(",") if term]
         paths = [term.partition("=") for term in fields.split(",") if term]
         return tuple(
-            _copied(found)
+            self._read(found)
             for (_, space, _), found in sorted(self._of(resource.plural).items())
             if namespace in (None, space)
             and all(_matches(found, name, separator, value) for name, separator, value in wanted)
@@ -86,7 +90,7 @@ class KubeModel:
 
     def get(self, resource: Resource, namespace: str | None, name: str) -> Manifest | None:
         self._called("get", resource, name)
-        return _copied(self._find(_key(resource, namespace, name)))
+        return self._read(self._find(_key(resource, namespace, name)))
 
     def create(self, resource: Resource, manifest: Manifest) -> Manifest:
         metadata = manifest["metadata"]
@@ -269,7 +273,7 @@ class KubeModel:
             created["metadata"]["finalizers"] = [*metadata.get("finalizers", ()), IN_USE]
         self._of(key[0])[key] = created
         self.on_change(resource.plural, created)
-        return _copied(created)
+        return self._read(created)
 
     def _store(
         self,
@@ -299,7 +303,7 @@ class KubeModel:
         metadata = wanted["metadata"]
         if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
             self._remove(key)
-        return _copied(wanted)
+        return self._read(wanted)
 
     def _remove(self, key: _Key) -> None:
         gone = self._of(key[0]).pop(key, None)

@@ -10,7 +10,6 @@ from tests.sim.kubernetes.operators import Operator, Part
 from tests.sim.kubernetes.world import APP, BAD_IMAGE, GOOD_IMAGE, NAMESPACE, KubeWorld, Ticking
 from tests.sim.loop import Loop
 from tests.sim.thread import Thread, Updater
-from tests.sim.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -203,8 +202,5 @@ class KubeChaos(Chaos):
         """It is applied again as soon as it is gone."""
         if self.world.rng.random() < 0.5:
             self.world.note("user: deletes the StreamApp")
+            self.world.was_deleted = True
             self.world.api.delete(STREAM_APPS, NAMESPACE, APP)
-
-    def pick_worker(self) -> Worker | None:
-        worker = self.pick(Worker)
-        return worker if isinstance(worker, Worker) else None

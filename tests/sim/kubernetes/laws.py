@@ -169,7 +169,7 @@ def leaked(world: KubeWorld, replicas: int) -> str:
         return f"StreamWorkers: {sorted(workers)}"
     of_workers = {f"{name}-state" for name in workers}
     extra = [name for each in claims if (name := each["metadata"]["name"]) not in of_workers]
-    if extra and not (world.plan.keeps_deleted and world.plan.keeps_scaled):
+    if extra and not (world.was_deleted and world.plan.keeps_deleted):
         return f"claims without a worker: {extra}"
     if any("deletionTimestamp" in claim["metadata"] for claim in claims):
         return "a claim is being deleted"

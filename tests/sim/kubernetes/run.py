@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from headwater_operator.decide import Decision, Memory, Observed
 
-CHAOS_MS = 120_000
+CHAOS_MS = 90_000
 _FEED_MS = 500
 _MACHINES = (("node-a1", "a"), ("node-a2", "a"), ("node-b1", "b"))
 

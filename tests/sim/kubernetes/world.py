@@ -69,13 +69,17 @@ class KubeWorld(World):
     def __init__(self, seed: str, plan: Plan) -> None:
         super().__init__(seed, exactly_once=plan.exactly_once, standbys=plan.standbys)
         self.plan = plan
-        self.api = KubeModel((NAMESPACE, OPERATORS), protects_claims=True, rng=self.rng)
+        self.api = KubeModel(
+            (NAMESPACE, OPERATORS), protects_claims=True, rng=self.rng, copies=False
+        )
         self.api.on_change = self._changed
         self.running: Blocking | None = None
         self.volumes: dict[str, Volume] = {}
         self.machines: dict[str, Machine] = {}
         self.operators: list[Operator] = []
         self.operators_made = 0
+        self.was_deleted = False
+        """The StreamApp has been deleted once."""
         self.api_down_until = 0
         self.observers: list[Callable[[str, Manifest], None]] = []
         """Told of every change before anybody else."""
