@@ -81,13 +81,17 @@ class WarmCopyGivenUp(Loop):
     """Places copies anew after every loss, and takes them away until then."""
 
     def decide(self, observed: Observed, memory: Memory, now_ms: int) -> Decision:
-        decision = super().decide(observed, memory, now_ms)
-        if not any(view.worker.spec.is_fencing for view in observed.workers):
-            return decision
-        actions = tuple(
-            replace(action, spec=replace(action.spec, standby=(), warmup=()))
-            if isinstance(action, WriteWorkerSpec)
-            else action
-            for action in decision.actions
-        )
-        return replace(decision, actions=actions)
+        return without_copies(observed, super().decide(observed, memory, now_ms))
+
+
+def without_copies(observed: Observed, decision: Decision) -> Decision:
+    """A decision that takes all copies away for as long as any worker is being fenced."""
+    if not any(view.worker.spec.is_fencing for view in observed.workers):
+        return decision
+    actions = tuple(
+        replace(action, spec=replace(action.spec, standby=(), warmup=()))
+        if isinstance(action, WriteWorkerSpec)
+        else action
+        for action in decision.actions
+    )
+    return replace(decision, actions=actions)

@@ -1,4 +1,4 @@
-"""The Kubernetes side in one thread of time: real decisions against models of API server and broker.
+"""The Kubernetes side under one clock: the real operator against models of API server and broker.
 
     world        API server, volumes, watches, the clock        blocking   code that waits, as steps
     port         the operator's calls: slow, lost, refused      operators  operator processes

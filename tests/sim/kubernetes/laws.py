@@ -21,6 +21,8 @@ from tests.sim.warm import no_warm_copy_is_given_up
 from tests.sim.world import PARTITIONS, ViolationError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from tests.sim.kubernetes.operators import Operator
 
 SETTLE_MS = 420_000
@@ -155,18 +157,27 @@ def leaked(world: KubeWorld, replicas: int) -> str:
     """Say what is there that should not be, or the other way round."""
     workers = {each["metadata"]["name"]: each for each in world.all(STREAM_WORKERS)}
     granted = [task for each in workers.values() for task in each["spec"].get("active", ())]
-    if sorted(granted) != sorted({*granted}) or len(granted) != 2 * PARTITIONS:
-        return f"granted are {sorted(granted)}"
     pods = world.all(PODS)
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
-    if len(pods) != replicas or len(running) != replicas:
-        return f"{len(pods)} pods, {len(running)} of them running"
-    living = [each for machine in world.machines.values() for each in machine.workers]
-    if len(living) != replicas:
-        return f"processes: {[each.name for each in living]}"
+    living = [each.name for machine in world.machines.values() for each in machine.workers]
+    leases = {each["metadata"]["name"] for each in world.all(LEASES)}
+    configs = world.all(CONFIG_MAPS)
+    found = (
+        (len(granted) == len({*granted}) == 2 * PARTITIONS, f"granted are {sorted(granted)}"),
+        (len(pods) == len(running) == replicas, f"{len(pods)} pods, {len(running)} running"),
+        (len(living) == replicas, f"processes: {living}"),
+        (
+            world.plan.keeps_scaled or len(workers) == replicas,
+            f"StreamWorkers: {sorted(workers)}",
+        ),
+        (leases <= workers.keys(), f"Leases: {sorted(leases)}"),
+        (len(configs) == 1, f"{len(configs)} ConfigMaps"),
+    )
+    return next((said for is_so, said in found if not is_so), "") or _leaked_state(world, workers)
+
+
+def _leaked_state(world: KubeWorld, workers: Collection[str]) -> str:
     claims = world.all(CLAIMS)
-    if not world.plan.keeps_scaled and len(workers) != replicas:
-        return f"StreamWorkers: {sorted(workers)}"
     of_workers = {f"{name}-state" for name in workers}
     extra = [name for each in claims if (name := each["metadata"]["name"]) not in of_workers]
     if extra and not (world.was_deleted and world.plan.keeps_deleted):
@@ -175,8 +186,4 @@ def leaked(world: KubeWorld, replicas: int) -> str:
         return "a claim is being deleted"
     if world.volumes.keys() != {claim["metadata"]["uid"] for claim in claims}:
         return f"volumes: {sorted(world.volumes)}"
-    leases = {each["metadata"]["name"] for each in world.all(LEASES)}
-    if not leases <= workers.keys():
-        return f"Leases: {sorted(leases)}"
-    configs = world.all(CONFIG_MAPS)
-    return "" if len(configs) == 1 else f"{len(configs)} ConfigMaps"
+    return ""

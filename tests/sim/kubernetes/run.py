@@ -42,7 +42,10 @@ def simulate(seed: str, *, exactly_once: bool = True, mistake: Mistake | None = 
             _live(world, freezes=exactly_once)
     except (ViolationError, AssertionError) as error:
         story = "\n".join(world.story)
-        raise ViolationError(f"seed {seed!r}: {error}\n{story}\nseed {seed!r}: {error}") from error
+        flag = "" if exactly_once else " --at-least-once"
+        again = f"repeat: python -m tests.sim.kubernetes '{seed}'{flag}"
+        said = f"seed {seed!r}: {error}"
+        raise ViolationError(f"{said}\n{story}\n{said}\n{again}") from error
     finally:
         world.close()
     return world

@@ -51,8 +51,8 @@ class Volume:
         """Be mounted by the process of a pod; no two living ones may have it."""
         if self.used_by is not None and self.used_by.alive:
             raise ViolationError(
-                f"{worker.name} is given the volume that {self.used_by.name} has mounted: "
-                "it is attached to two living pods"
+                f"a pod of {worker.worker} is given the volume that {self.used_by.name} has "
+                "mounted: it is attached to two living pods"
             )
         self.used_by = worker
         return self.disk
