@@ -12,7 +12,6 @@ from tests.sim.kubernetes.faults import (
     ClaimLeft,
     EpochNotChecked,
     GrantBeforeFence,
-    StopTakenForDone,
     VolumeOfALivingPod,
     WarmCopyGivenUp,
 )
@@ -49,7 +48,6 @@ def first_violation(mistake: type[Mistake], first: int) -> str:
         (WarmCopyGivenUp, 14, "only warm copy of .* is given up"),
         (ActionBeforeIntent, 0, "acts before its intent"),
         (ClaimLeft, 10, "claims without a worker"),
-        (StopTakenForDone, 0, "not settled: the numbers"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

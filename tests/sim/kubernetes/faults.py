@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater_operator.act import workers
-from headwater_operator.decide import loop, rolling
 from headwater_operator.handlers.reconcile import App, Reconciler
 from headwater_operator.kube.api import CLAIMS, PODS
 from headwater_operator.manifests import worker as manifests
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from headwater.model.cluster import WorkerSpec
     from headwater_operator.actions import Action
     from headwater_operator.decide import Decision, Memory, Observed
-    from headwater_operator.decide.judge import Judged
-    from headwater_operator.decide.scene import Scene
     from headwater_operator.kube.api import Manifest, Resource
     from headwater_operator.status import Facts, Problem
     from headwater_operator.views import AppView
@@ -132,19 +129,3 @@ class ClaimLeft(Mistake):
 
     def port(self, operator: Operator) -> Port:
         return ForgetsClaims(operator)
-
-
-_is_settled = rolling.is_settled
-
-
-def _once_settled(scene: Scene, worker: Judged) -> bool:
-    return _is_settled(scene, worker) and worker.memory.stopped_ms is None
-
-
-class StopTakenForDone(Mistake):
-    """Takes a worker for stopping for ever once it was decided so, whatever became of it.
-
-    The operator did: where the deletion of a pod got no answer, a rolling change never went on.
-    """
-
-    patches = ((rolling, "is_settled", _once_settled), (loop, "is_settled", _once_settled))
