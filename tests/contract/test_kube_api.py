@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.kube_model import KubeModel
+from tests.support.kube_fakes import BINDINGS
+from tests.support.kube_model import IN_USE, KubeModel
 
 from headwater_operator.kube.api import CLAIMS, CONFIG_MAPS, LEASES, PODS, KubeApi, Manifest
 from headwater_operator.kube.errors import (
@@ -41,7 +42,7 @@ class Server:
 @pytest.fixture(params=["model", pytest.param("real", marks=pytest.mark.kube)])
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     if request.param == "model":
-        yield Server(KubeModel(), "default")
+        yield Server(KubeModel(protects_claims=True), "default")
         return
     from headwater_operator.kube.client import KubeClient
 
@@ -242,11 +243,130 @@ def test_nothing_can_be_created_in_a_namespace_that_is_not_there(server: Server)
         server.api.create(LEASES, lease)
 
 
+def test_what_was_written_is_in_the_next_list_and_what_was_deleted_is_not(server: Server) -> None:
+    names = [f"c-{number}" for number in range(10)]
+    for name in names:
+        server.api.create(CONFIG_MAPS, server.config(name, {}, labels={"of": "list"}))
+        found = server.api.list(CONFIG_MAPS, server.namespace, labels="of=list")
+        assert name in {each["metadata"]["name"] for each in found}
+
+    for name in names:
+        server.api.delete(CONFIG_MAPS, server.namespace, name)
+        found = server.api.list(CONFIG_MAPS, server.namespace, labels="of=list")
+        assert name not in {each["metadata"]["name"] for each in found}
+
+
+def test_what_was_read_stays_what_it_was(server: Server) -> None:
+    server.api.create(CONFIG_MAPS, server.config("a", {"k": "1"}, finalizers=["headwater.dev/a"]))
+    (read,) = server.api.list(CONFIG_MAPS, server.namespace, fields="metadata.name=a")
+
+    server.api.patch(CONFIG_MAPS, server.namespace, "a", [replaced("/data/k", "2")])
+    server.api.delete(CONFIG_MAPS, server.namespace, "a")
+
+    assert read["data"] == {"k": "1"}
+    assert "deletionTimestamp" not in read["metadata"]
+    server.api.patch(CONFIG_MAPS, server.namespace, "a", [replaced("/metadata/finalizers", [])])
+
+
+def test_every_change_has_a_version_of_its_own_and_a_change_of_nothing_has_none(
+    server: Server,
+) -> None:
+    first = server.api.create(CONFIG_MAPS, server.config("a", {"k": "1"}))
+    same = server.api.patch(CONFIG_MAPS, server.namespace, "a", [replaced("/data/k", "1")])
+    second = server.api.patch(CONFIG_MAPS, server.namespace, "a", [replaced("/data/k", "2")])
+
+    versions = [each["metadata"]["resourceVersion"] for each in (first, same, second)]
+    assert versions[0] == versions[1]
+    assert versions[1] != versions[2]
+
+
+def test_a_patch_can_be_held_to_a_version(server: Server) -> None:
+    first = server.api.create(CONFIG_MAPS, server.config("a", {"k": "1"}))
+    server.api.patch(CONFIG_MAPS, server.namespace, "a", [replaced("/data/k", "2")])
+    tested = {"op": "test", "path": "/metadata/resourceVersion"}
+    tested["value"] = first["metadata"]["resourceVersion"]
+
+    with pytest.raises(ConflictError):
+        server.api.patch(CONFIG_MAPS, server.namespace, "a", [tested, replaced("/data/k", "3")])
+
+    assert server.data("a") == {"k": "2"}
+
+
+def test_deletion_of_what_is_held_is_seen_at_once_and_asked_for_once(server: Server) -> None:
+    made = server.api.create(CONFIG_MAPS, server.config("a", {}, finalizers=["headwater.dev/test"]))
+
+    assert server.api.delete(CONFIG_MAPS, server.namespace, "a", uid=made["metadata"]["uid"])
+    first = server.api.get(CONFIG_MAPS, server.namespace, "a")
+    assert server.api.delete(CONFIG_MAPS, server.namespace, "a")
+    second = server.api.get(CONFIG_MAPS, server.namespace, "a")
+
+    assert first is not None
+    assert second is not None
+    assert first["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
+    assert first["metadata"]["deletionTimestamp"] == second["metadata"]["deletionTimestamp"]
+    with pytest.raises(AlreadyExistsError):
+        server.api.create(CONFIG_MAPS, server.config("a", {}))
+    server.api.patch(CONFIG_MAPS, server.namespace, "a", [replaced("/metadata/finalizers", [])])
+
+
+def test_a_pod_is_given_to_one_node_and_once(server: Server) -> None:
+    server.api.create(PODS, pod(server, "p"))
+    bind(server, "p", "node-1")
+
+    with pytest.raises(ConflictError):
+        bind(server, "p", "node-2")
+
+    found = server.api.get(PODS, server.namespace, "p")
+    assert found is not None
+    assert found["spec"]["nodeName"] == "node-1"
+    server.api.delete(PODS, server.namespace, "p", grace_s=0)
+
+
+def test_a_pod_on_a_node_stays_until_its_kubelet_lets_go_and_a_shorter_grace_counts(
+    server: Server,
+) -> None:
+    server.api.create(PODS, pod(server, "p"))
+    bind(server, "p", "node-1")
+
+    graces = []
+    for grace_s in (None, 5, 20):
+        server.api.delete(PODS, server.namespace, "p", grace_s=grace_s)
+        found = server.api.get(PODS, server.namespace, "p")
+        assert found is not None
+        assert "deletionTimestamp" in found["metadata"]
+        graces.append(found["metadata"]["deletionGracePeriodSeconds"])
+    server.api.delete(PODS, server.namespace, "p", grace_s=0)
+
+    assert graces == [90, 5, 5]
+    assert server.api.get(PODS, server.namespace, "p") is None
+
+
+def test_a_claim_is_held_for_as_long_as_a_pod_may_use_it(server: Server) -> None:
+    made = server.api.create(CLAIMS, claim(server, "c"))
+
+    assert IN_USE in made["metadata"]["finalizers"]
+
+
+def replaced(path: str, value: object) -> Manifest:
+    return {"op": "replace", "path": path, "value": value}
+
+
+def bind(server: Server, name: str, node: str) -> None:
+    """Be the scheduler."""
+    metadata = {"name": name, "namespace": server.namespace}
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    server.api.create(BINDINGS, {"metadata": metadata, "target": target})
+
+
 def pod(server: Server, name: str) -> Manifest:
     return {
         "metadata": {"name": name, "namespace": server.namespace},
         # No scheduler of this name: the pod stays where it is.
-        "spec": {"schedulerName": "nobody", "containers": [{"name": "c", "image": "none:1"}]},
+        "spec": {
+            "schedulerName": "nobody",
+            "terminationGracePeriodSeconds": 90,
+            "containers": [{"name": "c", "image": "none:1"}],
+        },
     }
 
 

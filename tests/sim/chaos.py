@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 class Feeder(Process):
     """Appends input until told to stop."""
 
-    def __init__(self, world: World, until_ms: int) -> None:
+    def __init__(self, world: World, until_ms: int, pause_ms: int = 150) -> None:
         self.until_ms = until_ms
+        self.pause_ms = pause_ms
         super().__init__(world, "feeder")
 
     def run(self) -> Iterator[int]:
         while self.world.now_ms < self.until_ms:
             for _ in range(self.world.rng.randint(1, 5)):
                 self.world.feed()
-            yield 150
+            yield self.pause_ms
 
 
 LIKELIHOOD = {

@@ -28,14 +28,18 @@ class GrantBeforeFence(Loop):
     """Takes the tasks from a lost worker, and thinks that this is enough."""
 
     def decide(self, observed: Observed, memory: Memory, now_ms: int) -> Decision:
-        decision = super().decide(observed, memory, now_ms)
-        actions = tuple(
-            replace(action, spec=replace(action.spec, revoking=(), fencing_epoch=0))
-            if isinstance(action, WriteWorkerSpec) and action.reason is Reason.WORKER_LOST
-            else action
-            for action in decision.actions
-        )
-        return replace(decision, actions=actions)
+        return without_fences(super().decide(observed, memory, now_ms))
+
+
+def without_fences(decision: Decision) -> Decision:
+    """A decision that takes the tasks from lost workers, and does not wait for their fences."""
+    actions = tuple(
+        replace(action, spec=replace(action.spec, revoking=(), fencing_epoch=0))
+        if isinstance(action, WriteWorkerSpec) and action.reason is Reason.WORKER_LOST
+        else action
+        for action in decision.actions
+    )
+    return replace(decision, actions=actions)
 
 
 class GoesWithoutReading(Worker):

@@ -61,7 +61,7 @@ class Worker(Process):
         world.incarnations += 1
         self.worker = worker
         self.incarnation = f"i{world.incarnations}"
-        self.disk = world.disks.setdefault(worker, Disk())
+        self.disk = self.mount(world)
         self.inbox: deque[Observation] = deque()
         self.threads: dict[int, Thread] = {}
         self.updaters: dict[int, Updater] = {}
@@ -82,6 +82,10 @@ class Worker(Process):
         )
         super().__init__(world, f"{worker}:{self.incarnation}")
         world.mains[worker] = self
+
+    def mount(self, world: World) -> Disk:
+        """Return what outlives this process."""
+        return world.disks.setdefault(self.worker, Disk())
 
     @property
     def children(self) -> list[Process]:

@@ -198,8 +198,7 @@ class World:
     def run_until(self, end_ms: int) -> None:
         """Let everybody take steps until ``end_ms``."""
         while True:
-            process = min(self.processes, key=lambda one: (one.ready_ms(), one.name))
-            due_ms = process.ready_ms()
+            due_ms, process = self.next_process()
             if due_ms > end_ms:
                 break
             self.now_ms = max(self.now_ms, due_ms)
@@ -212,6 +211,18 @@ class World:
                 watch()
             self.moments.clear()
         self.now_ms = end_ms
+
+    def next_process(self) -> tuple[int, Process]:
+        """Return whose step is next, and when; of several, the first by name."""
+        found = self.processes[0]
+        first_ms = found.ready_ms()
+        for process in self.processes:
+            due_ms = process.next_ms
+            if process.thaws_ms is not None and process.thaws_ms > due_ms:
+                due_ms = process.thaws_ms
+            if due_ms < first_ms or (due_ms == first_ms and process.name < found.name):
+                found, first_ms = process, due_ms
+        return first_ms, found
 
     def decided(self, observed: Observed, decision: Decision) -> None:
         """Let everybody who judges decisions look at one."""

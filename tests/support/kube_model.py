@@ -12,7 +12,7 @@ import itertools
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from headwater_operator.kube.api import PODS, Manifest, Resource
+from headwater_operator.kube.api import CLAIMS, PODS, Manifest, Resource
 from headwater_operator.kube.errors import (
     AlreadyExistsError,
     ApiUnavailableError,
@@ -23,16 +23,27 @@ from headwater_operator.kube.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from random import Random
 
 _Key = tuple[str, str, str]
 
 _WITH_STATUS = {"streamapps", "streamworkers", "pods", "persistentvolumeclaims"}
 _TERMINAL = {"Succeeded", "Failed"}
+IN_USE = "kubernetes.io/pvc-protection"
+"""The finalizer of every claim: it goes once no pod uses the claim."""
 
 
 class KubeModel:
     """One API server.
+
+    Args:
+        namespaces: that there are.
+        protects_claims: a new claim gets the finalizer that holds it for as long as a pod uses it;
+            somebody has to take that out again.
+        rng: uids are made from it; by default they are never the same again.
+        copies: what is read is a copy; without, it is to be looked at only. What is stored is never
+            changed but replaced, so it stays what it was at that moment.
 
     Attributes:
         on_call: called with verb, plural and name before every call; may raise to fail it.
@@ -40,8 +51,18 @@ class KubeModel:
         on_change: called with plural and object after every change, as a watch would tell.
     """
 
-    def __init__(self, namespaces: Sequence[str] = ("default",)) -> None:
-        self._objects: dict[_Key, Manifest] = {}
+    def __init__(
+        self,
+        namespaces: Sequence[str] = ("default",),
+        *,
+        protects_claims: bool = False,
+        rng: Random | None = None,
+        copies: bool = True,
+    ) -> None:
+        self._read: Callable[[Any], Any] = _copied if copies else lambda stored: stored
+        self._protects_claims = protects_claims
+        self._rng = rng
+        self._objects: dict[str, dict[_Key, Manifest]] = {}
         self._owned: dict[_Key, dict[str, Any]] = {}
         self._versions = itertools.count(1)
         self._times = itertools.count(1)
@@ -60,26 +81,27 @@ class KubeModel:
         wanted = [term.partition("=") for term in labels.split(",") if term]
         paths = [term.partition("=") for term in fields.split(",") if term]
         return tuple(
-            _copied(found)
-            for (plural, space, _), found in sorted(self._objects.items())
-            if plural == resource.plural
-            and namespace in (None, space)
+            self._read(found)
+            for (_, space, _), found in sorted(self._of(resource.plural).items())
+            if namespace in (None, space)
             and all(_matches(found, name, separator, value) for name, separator, value in wanted)
             and all(_field(found, path) == value for path, _, value in paths)
         )
 
     def get(self, resource: Resource, namespace: str | None, name: str) -> Manifest | None:
         self._called("get", resource, name)
-        return _copied(self._objects.get(_key(resource, namespace, name)))
+        return self._read(self._find(_key(resource, namespace, name)))
 
     def create(self, resource: Resource, manifest: Manifest) -> Manifest:
         metadata = manifest["metadata"]
         name = metadata.get("name") or f"{metadata['generateName']}{uuid.uuid4().hex[:5]}"
         self._called("create", resource, name)
         if resource.plural == "bindings":
-            _, pod = self._existing(PODS, metadata["namespace"], name)
-            pod["spec"]["nodeName"] = manifest["target"]["name"]
-            return manifest
+            key, pod = self._existing(PODS, metadata["namespace"], name)
+            if pod["spec"].get("nodeName"):
+                raise ConflictError(f"pod {name} is already assigned to a node")
+            bound = {**pod["spec"], "nodeName": manifest["target"]["name"]}
+            return self._store(PODS, key, pod, {**_copied(pod), "spec": bound}, "")
         return self._create(resource, {**manifest, "metadata": {**metadata, "name": name}})
 
     def replace(self, resource: Resource, manifest: Manifest) -> Manifest:
@@ -93,7 +115,7 @@ class KubeModel:
         metadata = manifest["metadata"]
         self._called("apply", resource, metadata["name"], subresource)
         key = _key(resource, metadata.get("namespace"), metadata["name"])
-        stored = self._objects.get(key)
+        stored = self._find(key)
         if stored is None:
             if subresource or metadata.get("uid") or metadata.get("resourceVersion"):
                 raise NotFoundError(f"{resource.plural} {metadata['name']!r} not found")
@@ -131,26 +153,36 @@ class KubeModel:
         grace_s: int | None = None,
     ) -> bool:
         self._called("delete", resource, name)
-        stored = self._objects.get(_key(resource, namespace, name))
+        key = _key(resource, namespace, name)
+        stored = self._find(key)
         if stored is None:
             return False
         _expect(stored, uid, resource_version)
-        metadata = stored["metadata"]
+        before = stored["metadata"]
+        metadata = dict(before)
         is_waited_for = bool(metadata.get("finalizers"))
         if resource.plural == "pods":
             is_terminal = stored.get("status", {}).get("phase") in _TERMINAL
             runs = bool(stored.get("spec", {}).get("nodeName")) and not is_terminal
             is_waited_for = is_waited_for or (runs and grace_s != 0)
-            asked_s = 30 if grace_s is None else grace_s
+            own_s = stored.get("spec", {}).get("terminationGracePeriodSeconds", 30)
+            asked_s = own_s if grace_s is None else grace_s
             known_s = metadata.get("deletionGracePeriodSeconds", asked_s)
             metadata["deletionGracePeriodSeconds"] = min(known_s, asked_s)
         if not is_waited_for:
-            self._remove(_key(resource, namespace, name))
-        elif "deletionTimestamp" not in metadata:
-            metadata["deletionTimestamp"] = self._time()
+            self._remove(key)
+            return True
+        metadata.setdefault("deletionTimestamp", self._time())
+        if metadata != before:
             metadata["resourceVersion"] = str(next(self._versions))
-            self.on_change(resource.plural, stored)
+            self._of(key[0])[key] = {**stored, "metadata": metadata}
+            self.on_change(resource.plural, self._of(key[0])[key])
         return True
+
+    def peek(self, resource: Resource, namespace: str | None) -> Sequence[Manifest]:
+        """Return what is stored, not a copy of it: to be looked at only."""
+        found = sorted(self._of(resource.plural).items())
+        return [each for (_, space, _), each in found if namespace in (None, space)]
 
     # -- what others do --------------------------------------------------------------------------
 
@@ -167,7 +199,7 @@ class KubeModel:
     def terminate_namespace(self, namespace: str) -> None:
         """Delete a namespace: nothing can be created in it, and everything in it is deleted."""
         self._terminating.add(namespace)
-        for plural, space, name in list(self._objects):
+        for plural, space, name in [key for objects in self._objects.values() for key in objects]:
             if space == namespace:
                 resource = Resource("v1", "", plural)
                 self.delete(resource, namespace, name)
@@ -175,10 +207,10 @@ class KubeModel:
     def collect_garbage(self) -> None:
         """Delete what only had owners that are gone, as the garbage collector does."""
         while True:
-            uids = {found["metadata"]["uid"] for found in self._objects.values()}
+            uids = {found["metadata"]["uid"] for _, found in self._all()}
             orphans = [
                 key
-                for key, found in self._objects.items()
+                for key, found in self._all()
                 if (owners := found["metadata"].get("ownerReferences"))
                 and not any(owner["uid"] in uids for owner in owners)
                 and "deletionTimestamp" not in found["metadata"]
@@ -199,15 +231,26 @@ class KubeModel:
         self, resource: Resource, namespace: str | None, name: str
     ) -> tuple[_Key, Manifest]:
         key = _key(resource, namespace, name)
-        if key not in self._objects:
+        found = self._find(key)
+        if found is None:
             raise NotFoundError(f"{resource.plural} {name!r} not found")
-        return key, self._objects[key]
+        return key, found
+
+    def _of(self, plural: str) -> dict[_Key, Manifest]:
+        return self._objects.setdefault(plural, {})
+
+    def _find(self, key: _Key) -> Manifest | None:
+        return self._of(key[0]).get(key)
+
+    def _all(self) -> Iterator[tuple[_Key, Manifest]]:
+        for objects in self._objects.values():
+            yield from objects.items()
 
     def _create(self, resource: Resource, manifest: Manifest) -> Manifest:
         metadata = manifest["metadata"]
         namespace = metadata.get("namespace")
         key = _key(resource, namespace, metadata["name"])
-        if key in self._objects:
+        if self._find(key) is not None:
             raise AlreadyExistsError(f"{resource.plural} {metadata['name']!r} already exists")
         if resource.is_namespaced and namespace not in self._namespaces:
             raise NotFoundError(f"namespaces {namespace!r} not found")
@@ -221,14 +264,16 @@ class KubeModel:
         if resource.plural in _WITH_STATUS:
             created.pop("status", None)
         created["metadata"] |= {
-            "uid": str(uuid.uuid4()),
+            "uid": self._uid(),
             "resourceVersion": str(next(self._versions)),
             "creationTimestamp": self._time(),
             "generation": 1,
         }
-        self._objects[key] = created
+        if self._protects_claims and resource.plural == CLAIMS.plural:
+            created["metadata"]["finalizers"] = [*metadata.get("finalizers", ()), IN_USE]
+        self._of(key[0])[key] = created
         self.on_change(resource.plural, created)
-        return _copied(created)
+        return self._read(created)
 
     def _store(
         self,
@@ -253,18 +298,22 @@ class KubeModel:
             wanted["metadata"]["resourceVersion"] = str(next(self._versions))
             if wanted.get("spec") != stored.get("spec"):
                 wanted["metadata"]["generation"] += 1
-            self._objects[key] = wanted
+            self._of(key[0])[key] = wanted
             self.on_change(resource.plural, wanted)
         metadata = wanted["metadata"]
         if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
             self._remove(key)
-        return _copied(wanted)
+        return self._read(wanted)
 
     def _remove(self, key: _Key) -> None:
-        gone = self._objects.pop(key, None)
+        gone = self._of(key[0]).pop(key, None)
         self._owned.pop(key, None)
         if gone is not None:
             self.on_change(key[0], gone)
+
+    def _uid(self) -> str:
+        bits = self._rng.getrandbits(128) if self._rng is not None else None
+        return str(uuid.uuid4() if bits is None else uuid.UUID(int=bits, version=4))
 
     def _time(self) -> str:
         seconds = next(self._times)

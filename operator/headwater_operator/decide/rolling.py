@@ -70,11 +70,15 @@ def _rolling(scene: Scene, worker: Judged) -> RollingWorker:
 
 
 def is_settled(scene: Scene, worker: Judged) -> bool:
-    """Whether a worker does all it is to do, so that another one may be replaced."""
+    """Whether a worker does all it is to do, so that another one may be replaced.
+
+    One that was told to stop a while ago, and is not seen to be stopping, was never told: that
+    action was not carried out.
+    """
     return (
         is_ready(worker)
         and not worker.view.is_stopping
-        and worker.memory.stopped_ms is None
+        and not was_told_just_now(scene, worker)
         and worker.name not in scene.misfits
     )
 

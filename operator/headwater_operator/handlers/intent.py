@@ -67,16 +67,26 @@ def _operation(
     if roll.outdated and not roll.halted:
         phase = "Replacing" if roll.next else "Waiting"
         return OperationType.ROLL, roll.next or _starting(view), phase
-    for action in actions:
-        if isinstance(action, StartWorker):
-            is_new = action.reason is Reason.WORKER_CREATED
-            kind = OperationType.SCALE_UP if is_new else OperationType.REPLACE
-            return kind, action.worker, "Starting"
+    if (replaced := _replaced(actions)) is not None:
+        return replaced
     starting = _starting(view)
     if not starting:
         return None
     kind = before.type if before is not None else OperationType.SCALE_UP
     return kind, starting, "Starting"
+
+
+def _replaced(actions: Sequence[Action]) -> tuple[OperationType, str, str] | None:
+    """Return the worker that is given a process, else one whose process is ended for good."""
+    for action in actions:
+        if isinstance(action, StartWorker):
+            is_new = action.reason is Reason.WORKER_CREATED
+            kind = OperationType.SCALE_UP if is_new else OperationType.REPLACE
+            return kind, action.worker, "Starting"
+    for action in actions:
+        if isinstance(action, StopWorker):
+            return OperationType.REPLACE, action.worker, "Stopping"
+    return None
 
 
 def _leaving(

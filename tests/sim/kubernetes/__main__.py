@@ -1,0 +1,23 @@
+"""Repeat one seed: ``python -m tests.sim.kubernetes SEED [--at-least-once]``."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.sim.kubernetes.run import simulate
+from tests.sim.world import ViolationError
+
+
+def main() -> int:
+    """Run it; print its story."""
+    try:
+        world = simulate(sys.argv[1], exactly_once="--at-least-once" not in sys.argv)
+    except ViolationError as violation:
+        print(violation)
+        return 1
+    print("\n".join(world.story))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""What must hold on a cluster: at every write, and in the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.model.appstatus import ConditionStatus, ConditionType
+from headwater_operator.kube.api import (
+    CLAIMS,
+    CONFIG_MAPS,
+    LEASES,
+    PODS,
+    STREAM_APPS,
+    STREAM_WORKERS,
+    Manifest,
+    Resource,
+)
+from tests.sim import laws
+from tests.sim.kubernetes.world import APP, KubeWorld
+from tests.sim.warm import no_warm_copy_is_given_up
+from tests.sim.world import PARTITIONS, ViolationError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from tests.sim.kubernetes.operators import Operator
+
+SETTLE_MS = 420_000
+"""So long after the last fault all must be well: Leases run out, starts that failed are waited out,
+and a worker that is to go may wait for copies elsewhere."""
+_OVER = {"Succeeded", "Failed"}
+
+
+class Laws:
+    """Looks at every write."""
+
+    def __init__(self, world: KubeWorld) -> None:
+        self.world = world
+        self.epochs: dict[str, int] = {}
+        self.known: dict[Operator, Manifest] = {}
+        """The StreamApp as each operator has read or written it last."""
+        world.observers.append(self.saw)
+        world.judges.append(no_warm_copy_is_given_up)
+        if world.exactly_once:
+            world.watchers.append(lambda: laws.no_two_can_commit(world))
+
+    def saw(self, plural: str, manifest: Manifest) -> None:
+        """One writer per task and epoch: epochs go up, and no task is granted twice."""
+        if plural != STREAM_WORKERS.plural:
+            return
+        uid, name = manifest["metadata"]["uid"], manifest["metadata"]["name"]
+        epoch = int(manifest["spec"].get("epoch", 0))
+        before = self.epochs.get(uid, 0)
+        if epoch < before:
+            raise ViolationError(f"the epoch of {name} goes down from {before} to {epoch}")
+        if epoch == before:
+            return
+        self.epochs[uid] = epoch
+        holders: dict[str, str] = {}
+        for found in self.world.all(STREAM_WORKERS):
+            for task in found["spec"].get("active", ()):
+                other = holders.setdefault(task, found["metadata"]["name"])
+                if other != found["metadata"]["name"]:
+                    raise ViolationError(f"{task} is granted to {other} and to {name}")
+
+    # -- intent before act -----------------------------------------------------------------------
+
+    def after_call(self, operator: Operator, verb: str, resource: Resource, result: Any) -> None:
+        """Note what an operator knows to be stored."""
+        is_telling = verb in ("get", "apply status")
+        if resource is STREAM_APPS and is_telling and result is not None:
+            self.known[operator] = result
+
+    def before_write(
+        self, operator: Operator, verb: str, resource: Resource, name: str, manifest: Manifest
+    ) -> None:
+        """What an operator does stands in the StreamApp's status before."""
+        known = self.known.get(operator)
+        if known is None:
+            return
+        status = known.get("status") or {}
+        if resource is STREAM_WORKERS and verb in ("create", "patch"):
+            epoch, intended = _epoch_of(manifest), int(status.get("assignmentEpoch", 0))
+            if epoch > intended:
+                raise ViolationError(
+                    f"{operator.name} acts before its intent: epoch {epoch} of {name}, "
+                    f"but the status says {intended}"
+                )
+        if resource is CLAIMS and verb == "delete":
+            self._may_delete_state(known, name)
+        if "deletionTimestamp" in known["metadata"]:
+            return
+        doing = (status.get("operation") or {}).get("type", "")
+        if self._is_act(verb, resource, name) and not doing:
+            raise ViolationError(
+                f"{operator.name} acts before its intent: {verb} {resource.plural} {name}, "
+                "but the status names no operation"
+            )
+
+    def _is_act(self, verb: str, resource: Resource, name: str) -> bool:
+        if resource is PODS and verb == "create":
+            return True
+        if resource is PODS and verb == "delete":
+            pod = self.world.find(PODS, name)
+            is_over = pod is None or (pod.get("status") or {}).get("phase") in _OVER
+            is_stray = self.world.find(STREAM_WORKERS, name) is None
+            return not is_over and not is_stray
+        return resource in (CLAIMS, STREAM_WORKERS) and verb == "delete"
+
+    def _may_delete_state(self, known: Manifest, name: str) -> None:
+        plan = self.world.plan
+        is_deleting = "deletionTimestamp" in known["metadata"]
+        if plan.keeps_deleted if is_deleting else plan.keeps_scaled:
+            raise ViolationError(f"{name} is deleted, although it is to be kept")
+
+
+def _epoch_of(manifest: Manifest) -> int:
+    if "operations" not in manifest:
+        return int(manifest["spec"]["epoch"])
+    found = [each["value"] for each in manifest["operations"] if each["path"] == "/spec"]
+    return max((int(spec["epoch"]) for spec in found), default=0)
+
+
+# -- in the end ----------------------------------------------------------------------------------
+
+
+def settles(world: KubeWorld) -> None:
+    """All tasks run once, the status says so, and nothing is left that nobody wants."""
+    end_ms = world.now_ms + SETTLE_MS
+    while why := unsettled(world):
+        if world.now_ms > end_ms:
+            raise ViolationError(f"not settled: {why}; {world.read_app_status()}")
+        world.run_until(world.now_ms + 1_000)
+
+
+def unsettled(world: KubeWorld) -> str:
+    """Say what is not yet as it is to be; empty when all is well."""
+    app = world.find(STREAM_APPS, APP)
+    if app is None or "deletionTimestamp" in app["metadata"]:
+        return "there is no StreamApp"
+    world.status = status = world.read_app_status()
+    replicas = int(app["spec"]["replicas"])
+    ready = [each for each in status.conditions if each.type is ConditionType.READY]
+    if not laws.is_settled(world):
+        return f"the tasks: {status.tasks}"
+    if [each.status for each in ready] != [ConditionStatus.TRUE]:
+        return f"the condition: {ready}"
+    said = (status.replicas, status.ready_replicas, status.updated_replicas)
+    if said != (replicas,) * 3 or status.observed_generation != app["metadata"]["generation"]:
+        return f"the numbers: {said} of {replicas}"
+    if status.operation is not None:
+        return f"the operation: {status.operation}"
+    return leaked(world, replicas)
+
+
+def leaked(world: KubeWorld, replicas: int) -> str:
+    """Say what is there that should not be, or the other way round."""
+    workers = {each["metadata"]["name"]: each for each in world.all(STREAM_WORKERS)}
+    granted = [task for each in workers.values() for task in each["spec"].get("active", ())]
+    pods = world.all(PODS)
+    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
+    living = [each.name for machine in world.machines.values() for each in machine.workers]
+    leases = {each["metadata"]["name"] for each in world.all(LEASES)}
+    configs = world.all(CONFIG_MAPS)
+    found = (
+        (len(granted) == len({*granted}) == 2 * PARTITIONS, f"granted are {sorted(granted)}"),
+        (len(pods) == len(running) == replicas, f"{len(pods)} pods, {len(running)} running"),
+        (len(living) == replicas, f"processes: {living}"),
+        (
+            world.plan.keeps_scaled or len(workers) == replicas,
+            f"StreamWorkers: {sorted(workers)}",
+        ),
+        (leases <= workers.keys(), f"Leases: {sorted(leases)}"),
+        (len(configs) == 1, f"{len(configs)} ConfigMaps"),
+    )
+    return next((said for is_so, said in found if not is_so), "") or _leaked_state(world, workers)
+
+
+def _leaked_state(world: KubeWorld, workers: Collection[str]) -> str:
+    claims = world.all(CLAIMS)
+    of_workers = {f"{name}-state" for name in workers}
+    extra = [name for each in claims if (name := each["metadata"]["name"]) not in of_workers]
+    if extra and not (world.was_deleted and world.plan.keeps_deleted):
+        return f"claims without a worker: {extra}"
+    if any("deletionTimestamp" in claim["metadata"] for claim in claims):
+        return "a claim is being deleted"
+    if world.volumes.keys() != {claim["metadata"]["uid"] for claim in claims}:
+        return f"volumes: {sorted(world.volumes)}"
+    return ""

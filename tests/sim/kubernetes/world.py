@@ -1,0 +1,178 @@
+"""A cluster: the model API server, machines, volumes, and who is told of changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.model.appstatus import AppStatus
+from headwater.model.cluster import API_VERSION
+from headwater_operator.kube.api import (
+    CLAIMS,
+    NODES,
+    PODS,
+    STREAM_APPS,
+    STREAM_WORKERS,
+    Manifest,
+    Resource,
+)
+from headwater_operator.manifests.names import app_of
+from headwater_operator.observe.snapshot import read_status
+from tests.sim.world import Disk, Process, ViolationError, World
+from tests.support.kube_model import KubeModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.sim.kubernetes.blocking import Blocking
+    from tests.sim.kubernetes.faults import Plan
+    from tests.sim.kubernetes.node import Machine
+    from tests.sim.kubernetes.operators import Operator
+    from tests.sim.kubernetes.worker import PodWorker
+
+NAMESPACE: Final = "default"
+OPERATORS: Final = "headwater-system"
+APP: Final = "app"
+ZONE: Final = "topology.kubernetes.io/zone"
+GOOD_IMAGE, BAD_IMAGE = "example/worker:1", "example/missing:1"
+_TOLD: Final = {STREAM_APPS.plural, STREAM_WORKERS.plural, PODS.plural, CLAIMS.plural}
+
+
+@dataclass
+class Volume:
+    """What lies behind a claim, in one zone."""
+
+    zone: str
+    disk: Disk = field(default_factory=Disk)
+    used_by: PodWorker | None = None
+
+    def attach(self, worker: PodWorker) -> Disk:
+        """Be mounted by the process of a pod; no two living ones may have it."""
+        if self.used_by is not None and self.used_by.alive:
+            raise ViolationError(
+                f"a pod of {worker.worker} is given the volume that {self.used_by.name} has "
+                "mounted: it is attached to two living pods"
+            )
+        self.used_by = worker
+        return self.disk
+
+
+class KubeWorld(World):
+    """Everything there is, and the clock.
+
+    Args:
+        seed: decides everything.
+        plan: how this run differs from others, and which mistake is planted in it.
+    """
+
+    def __init__(self, seed: str, plan: Plan) -> None:
+        super().__init__(seed, exactly_once=plan.exactly_once, standbys=plan.standbys)
+        self.plan = plan
+        self.api = KubeModel(
+            (NAMESPACE, OPERATORS), protects_claims=True, rng=self.rng, copies=False
+        )
+        self.api.on_change = self._changed
+        self.running: Blocking | None = None
+        self.volumes: dict[str, Volume] = {}
+        self.machines: dict[str, Machine] = {}
+        self.operators: list[Operator] = []
+        self.operators_made = 0
+        self.was_deleted = False
+        """The StreamApp has been deleted once."""
+        self.api_down_until = 0
+        self.observers: list[Callable[[str, Manifest], None]] = []
+        """Told of every change before anybody else."""
+
+    # -- the user --------------------------------------------------------------------------------
+
+    def manifest(self) -> Manifest:
+        """The StreamApp as the user first applies it."""
+        document: dict[str, Any] = dict(self.app.to_dict())
+        keep = {True: "Retain", False: "Delete"}
+        spec = {
+            **document["spec"],
+            "image": GOOD_IMAGE,
+            "kafka": {"bootstrapServers": "broker:9092"},
+            "scaleDown": {"drainTimeout": "20s"},
+            "upgrade": {"readyTimeout": "60s"},
+            "state": {
+                "retention": {
+                    "whenScaled": keep[self.plan.keeps_scaled],
+                    "whenDeleted": keep[self.plan.keeps_deleted],
+                }
+            },
+        }
+        metadata = {"name": APP, "namespace": NAMESPACE}
+        return {"apiVersion": API_VERSION, "kind": "StreamApp", "metadata": metadata, "spec": spec}
+
+    def set(self, path: str, value: object) -> None:
+        """Change one field of the StreamApp, if there is one."""
+        if self.find(STREAM_APPS, APP) is None:
+            return
+        self.note(f"user: {path} = {value}")
+        operation = {"op": "add", "path": path, "value": value}
+        self.api.patch(STREAM_APPS, NAMESPACE, APP, [operation])
+
+    def scale(self, replicas: int) -> None:
+        self.set("/spec/replicas", replicas)
+
+    # -- what is stored --------------------------------------------------------------------------
+
+    def find(self, resource: Resource, name: str) -> Manifest | None:
+        """One object of the namespace; to be looked at only."""
+        for each in self.all(resource):
+            if each["metadata"]["name"] == name:
+                return each
+        return None
+
+    def all(self, resource: Resource) -> Sequence[Manifest]:
+        """All objects of a kind, to be looked at only; nodes live in no namespace."""
+        return self.api.peek(resource, NAMESPACE if resource.is_namespaced else None)
+
+    def read_app_status(self) -> AppStatus:
+        """The StreamApp's status; an empty one if there is no StreamApp."""
+        found = self.find(STREAM_APPS, APP)
+        return AppStatus() if found is None else read_status(found)
+
+    def zone_of(self, node: str) -> str:
+        """The zone of a node; empty if it is not registered."""
+        found = {each["metadata"]["name"]: each for each in self.all(NODES)}
+        return str(found[node]["metadata"]["labels"][ZONE]) if node in found else ""
+
+    @property
+    def is_api_down(self) -> bool:
+        """Whether the API server answers nobody."""
+        return self.now_ms < self.api_down_until
+
+    # -- what others hear ------------------------------------------------------------------------
+
+    def _changed(self, plural: str, manifest: Manifest) -> None:
+        for observer in self.observers:
+            observer(plural, manifest)
+        if plural not in _TOLD or manifest["metadata"].get("namespace") != NAMESPACE:
+            return
+        name = manifest["metadata"]["name"]
+        key = (NAMESPACE, name if plural == STREAM_APPS.plural else app_of(manifest))
+        for operator in self.operators:
+            operator.watch.tell(key)
+        if plural == STREAM_WORKERS.plural:
+            worker = self.mains.get(name)
+            if worker is not None and worker.alive:
+                worker.tell()  # type: ignore[attr-defined]  # here all are workers in pods
+
+    def wall_clock(self) -> datetime:
+        """The time of day."""
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self.now_ms)
+
+    def close(self) -> None:
+        """End every process, so that no thread is left behind."""
+        for process in list(self.processes):
+            process._steps.close()
+        self.processes.clear()
+
+
+class Ticking(Process):
+    """A process of the cluster."""
+
+    world: KubeWorld

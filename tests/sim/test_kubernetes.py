@@ -1,0 +1,23 @@
+"""A cluster under kills, pauses, lost machines, lost watches, and users who change their minds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sim.kubernetes.run import simulate
+
+
+@pytest.mark.seeded(900)
+def test_a_cluster_counts_every_record_once_and_comes_to_rest(seed: str):
+    simulate(seed)
+
+
+@pytest.mark.seeded(100)
+def test_a_cluster_loses_no_record_at_least_once(seed: str):
+    simulate(seed, exactly_once=False)
+
+
+def test_a_seed_decides_everything_on_a_cluster():
+    first, second = (simulate("same") for _ in range(2))
+
+    assert list(first.story) == list(second.story)

@@ -1,0 +1,53 @@
+"""A worker that is told to stop: it is written down before, and told again if it never heard."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.kube_rig import NAMESPACE, KubeRig, streamapp
+
+from headwater_operator.kube.api import PODS
+from headwater_operator.kube.errors import ApiUnavailableError
+
+
+@pytest.fixture
+def ready() -> KubeRig:
+    rig = KubeRig()
+    rig.apply(streamapp())
+    rig.until(lambda: rig.is_ready() and rig.status()["readyReplicas"] == 2)
+    return rig
+
+
+def test_a_rolling_change_goes_on_after_a_stop_that_got_no_answer(ready: KubeRig) -> None:
+    revision = ready.status()["revision"]["current"]
+    left = 1
+
+    def refuse(verb: str, plural: str, name: str) -> None:
+        nonlocal left
+        if ready.is_operator_at_work and (verb, plural) == ("delete", PODS.plural) and left:
+            left -= 1
+            raise ApiUnavailableError("no answer")
+
+    ready.api.on_call = refuse
+    ready.set("/spec/config", {"commit.interval.ms": 200})
+
+    ready.until(lambda: ready.status()["revision"]["current"] != revision)
+    ready.until(lambda: ready.is_ready() and ready.status()["updatedReplicas"] == 2)
+    assert left == 0
+
+
+def test_the_end_of_a_silent_worker_is_written_down_before(ready: KubeRig) -> None:
+    doing: list[tuple[str, str]] = []
+
+    def note(verb: str, plural: str, name: str) -> None:
+        pod = ready.api._objects["pods"].get(("pods", NAMESPACE, name))
+        is_asked = pod is not None and "deletionTimestamp" in pod["metadata"]
+        if ready.is_operator_at_work and (verb, plural) == ("delete", "pods") and not is_asked:
+            operation = ready.status().get("operation") or {}
+            doing.append((operation.get("type", ""), operation.get("target", "")))
+
+    ready.api.on_call = note
+    ready.workers["wc-w-0"].frozen = True
+
+    ready.until(lambda: any(reason == "Silent" for reason, _ in ready.events()))
+
+    assert doing[0] == ("Replace", "wc-w-0")
