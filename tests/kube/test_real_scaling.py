@@ -1,0 +1,175 @@
+"""Scaling real workers under load: warm-ups, drains, and the volume that is taken up again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.assignor.refine import Why
+from headwater.model.cluster import Role
+from headwater.state.directory import StateDirectory
+from headwater_operator.kube.api import CLAIMS, LEASES, PODS, STREAM_WORKERS
+from headwater_operator.kube.election import LEASE_NAME
+from headwater_operator.manifests.names import claim_name
+from tests.kube.story import APP, Counting, Workers, explained, step, until_shared
+
+if TYPE_CHECKING:
+    from tests.kube.journey import Installation, Journey
+    from tests.kube.kubelet.cluster import Cluster
+    from tests.kube.story import Entry
+
+pytestmark = [
+    pytest.mark.usefixtures("crds"),
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+]
+
+W0, W1, W2, W3, W4 = EVERYBODY = [f"{APP}-w-{number}" for number in range(5)]
+FIRST = [f"first-{number}" for number in range(6_000)]
+"""So many keys that a store built anew would show: each partition has some hundreds of them."""
+TAIL = [f"key-{number}" for number in range(300)]
+
+
+def test_workers_come_behind_warm_ups_go_by_draining_and_take_their_volumes_up_again(
+    bootstrap_servers: str,
+    unique_name: str,
+    journey: Journey,
+    own_installation: Installation,
+    cluster: Cluster,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    counting = Counting(bootstrap_servers, unique_name)
+    workers = Workers(journey)
+    with explained(journey, own_installation.process("first"), cluster):
+        with step("two workers, not those with the lowest numbers"):
+            # Else the volume with the most state would also be the one with the lowest number.
+            policy = {"acceptableRecoveryLag": 500}
+            gone = {"workersToRemove": [W0, W2]}
+            journey.apply(counting.app(replicas=2, assignment=policy, scaleDown=gone))
+            until_shared(journey, 2)
+            assert sorted(journey.held()) == [W1, W3]
+            journey.patch("/spec/scaleDown", {})
+            counting.feed(FIRST)
+        with counting.under_load():
+            with step("from two to five"):
+                journey.scale(5)
+                until_shared(journey, 5)
+                assert sorted(journey.held()) == EVERYBODY
+                for name in (W0, W2, W4):
+                    assert_warmed_up(workers, name)
+            with step("from five to two, one of them named"):
+                less = {"/spec/replicas": 2, "/spec/scaleDown": {"workersToRemove": [W3]}}
+                journey.patch_all(less)
+                until_shared(journey, 2)
+                assert_drained(journey, 3)
+        counting.until_counted()
+        with step("what is kept: workers, claims and Leases of all"):
+            assert kept(journey) == (EVERYBODY, EVERYBODY, EVERYBODY)
+        with step("from two to three: the volume with the most state, and only its tail"):
+            # Then what a copy says when it has caught up is all it has read.
+            journey.patch_all({"/spec/scaleDown": {}, "/spec/assignment/acceptableRecoveryLag": 0})
+            counting.feed(TAIL)
+            chosen = with_most_state(journey, workers)
+            assert chosen == W3
+            positions = stored_positions(counting, journey, cluster, chosen)
+            journey.scale(3)
+            until_shared(journey, 3)
+            assert journey.held()[chosen]
+            with capsys.disabled():
+                print(f"\n{adopted(counting, workers, chosen, positions)}")
+            counting.feed(TAIL)
+        with step("volumes are not kept any more"):
+            journey.patch("/spec/state", {"retention": {"whenScaled": "Delete"}})
+            present = sorted(journey.names(PODS))
+            expected = (present, present, present)
+            journey.until(lambda: kept(journey) == expected, "what nobody uses to go")
+            counting.feed(TAIL)
+        journey.kubectl("delete", "sapp", APP, "--timeout=120s")
+        assert journey.names(CLAIMS) == [claim_name(name) for name in present]
+        counting.check_volumes(journey, cluster)
+
+
+def assert_warmed_up(workers: Workers, name: str) -> None:
+    """Check that a worker got its tasks because it had caught up before."""
+    spec = workers.all()[name].spec
+    why = {task: placement.reason for placement in spec.why for task in placement.tasks}
+    assert spec.active
+    assert {why[task] for task in spec.active} == {str(Why.CAUGHT_UP)}
+
+
+def assert_drained(journey: Journey, count: int) -> None:
+    """Check that so many workers ended by themselves, and that nobody was taken for lost."""
+
+    def told() -> list[str]:
+        return [reason for reason, _ in journey.events()]
+
+    journey.until(lambda: told().count("Drained") == count, "all to be told")
+    assert "WorkerLost" not in told()
+
+
+def kept(journey: Journey) -> tuple[list[str], list[str], list[str]]:
+    """StreamWorkers, the workers that have a claim, and those that have a Lease."""
+    names = journey.names(STREAM_WORKERS)
+    claims = journey.names(CLAIMS)
+    leases = [name for name in journey.names(LEASES) if name != LEASE_NAME]
+    return names, [name for name in EVERYBODY if claim_name(name) in claims], leases
+
+
+def with_most_state(journey: Journey, workers: Workers) -> str:
+    """The one worker without a pod that has state of the most tasks."""
+    pods = journey.names(PODS)
+    counts = {
+        name: len(worker.status.stored)
+        for name, worker in workers.all().items()
+        if name not in pods
+    }
+    most = [name for name, count in counts.items() if count == max(counts.values())]
+    assert len(most) == 1, counts
+    assert most != [min(counts)], counts
+    return most[0]
+
+
+def stored_positions(
+    counting: Counting, journey: Journey, cluster: Cluster, name: str
+) -> dict[str, int]:
+    """How far the state of each task reaches on the volume of a worker that does not run."""
+    claim = journey.api.get(CLAIMS, journey.namespace, claim_name(name))
+    assert claim is not None
+    volume = cluster.storage.path(claim["spec"]["volumeName"])
+    found = {
+        str(stored.task): stored.position.offset
+        for stored in StateDirectory(volume, counting.prefix).stored()
+        if stored.position is not None
+    }
+    assert len(found) > 1
+    return found
+
+
+def adopted(counting: Counting, workers: Workers, name: str, positions: dict[str, int]) -> str:
+    """Check that a worker has read nothing but the tails; return what it came to.
+
+    Nothing is sent meanwhile.
+    """
+    said = workers.tasks(name)
+    changelog = counting.changelog()
+    tails = {
+        task: [entry for entry in changelog[task] if entry.offset >= position]
+        for task, position in positions.items()
+    }
+    tasks = [each["task"] for each in said["tasks"] if each["role"] == Role.ACTIVE]
+    assert set(tasks) <= positions.keys()
+    whole = [entry for task in tasks for entry in changelog[task]]
+    lacked = [entry for task in tasks for entry in tails[task]]
+    read = said["restoredTotal"] + said["followedTotal"]
+    # It may have begun with another task of which it has state.
+    assert 0 < len(lacked) <= read <= sum(map(len, tails.values())) < len(whole)
+    return (
+        f"{name}: {read} records read again; its volume lacked {len(lacked)} ({size(lacked)} "
+        f"bytes) of {len(whole)} ({size(whole)} bytes)"
+    )
+
+
+def size(entries: list[Entry]) -> int:
+    return sum(entry.size for entry in entries)
