@@ -15,7 +15,7 @@ from examples.word_count.app import words
 
 from headwater_operator.kube.api import PODS
 from tests.kube.kubelet.cluster import PYTHON
-from tests.kube.story import APP, PATIENCE_S, explained, step
+from tests.kube.story import APP, PATIENCE_S, explained, step, until_shared
 from tests.support.counting import PREFIX_VARIABLE
 from tests.support.local_cluster import create_topics, read_counts, streamapp
 from tests.support.waiting import wait_for
@@ -92,7 +92,7 @@ def test_two_workers_count_exactly_through_faults_and_a_bad_roll_out(
     with explained(journey, own_installation.process("first"), cluster):
         with step("two machines"):
             journey.apply(counted.app())
-            journey.until(journey.is_settled, "the StreamApp to be ready")
+            until_shared(journey, 2)
             counted.feed()
             counted.until_counted()
             nodes = {cluster.node_of(journey.namespace, name).name for name in journey.held()}
@@ -103,10 +103,10 @@ def test_two_workers_count_exactly_through_faults_and_a_bad_roll_out(
             counted.until_counted()
         for fault in ("lost", "frozen"):
             with step(f"a machine is {fault} for a while"):
-                journey.until(journey.is_settled, "the StreamApp to be ready")
+                until_shared(journey, 2)
                 lose_a_machine(counted, journey, cluster, fault)
         with step("a roll-out of what cannot be imported halts"):
-            journey.until(journey.is_settled, "the StreamApp to be ready")
+            until_shared(journey, 2)
             halt_a_roll_out(counted, journey)
         with step("corrected, it is rolled out"):
             journey.patch("/spec/topology", {"inline": GOOD})
@@ -127,7 +127,7 @@ def lose_a_machine(counted: Counted, journey: Journey, cluster: Cluster, fault: 
         assert not journey.held().get(worker)
     # One that was frozen finds out that others have its tasks; a lost one starts anew.
     counted.feed()
-    journey.until(journey.is_settled, "the StreamApp to be ready again")
+    until_shared(journey, 2)
     counted.until_counted()
 
 

@@ -69,6 +69,7 @@ def test_neither_a_worker_asleep_nor_a_lost_zone_costs_a_count_or_a_restore(
             counting.until_counted()
         with step("a zone is lost under load"):
             counting.feed(FIRST)
+            zones.until_spread()
             journey.until(zones.talk.are_copies_complete, "the standbys to have read everything")
             before = lengths(counting)
             with counting.under_load():
