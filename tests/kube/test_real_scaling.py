@@ -93,11 +93,12 @@ def test_workers_come_behind_warm_ups_go_by_draining_and_take_their_volumes_up_a
 
 
 def assert_warmed_up(workers: Workers, name: str) -> None:
-    """Check that a worker got its tasks because it had caught up before."""
+    """Check that a new worker had restored its tasks before it got them."""
     spec = workers.all()[name].spec
     why = {task: placement.reason for placement in spec.why for task in placement.tasks}
     assert spec.active
-    assert {why[task] for task in spec.active} == {str(Why.CAUGHT_UP)}
+    # By the time it was granted, a copy that had caught up may have fallen behind a little.
+    assert {why[task] for task in spec.active} <= {str(Why.CAUGHT_UP), str(Why.NEAREST)}
 
 
 def assert_drained(journey: Journey, count: int) -> None:
