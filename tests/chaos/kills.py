@@ -29,6 +29,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from headwater.failpoints import VARIABLE
 from headwater.model.lifecycle import TaskState
 from headwater_operator.local.observe import read_worker
 from tests.support.local_cluster import APP, LocalCluster
@@ -36,6 +37,7 @@ from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
     import random
+    from pathlib import Path
 
 
 class Victim(StrEnum):
@@ -312,3 +314,29 @@ def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, number)
+
+
+class Trap:
+    """A fail point that freezes the first process to come by while it is set."""
+
+    def __init__(self, point: str, path: Path) -> None:
+        self.environment = {VARIABLE: f"{point}=stop!{path}"}
+        self._path = path
+
+    def close(self) -> None:
+        """Let everybody pass."""
+        self._path.write_text("closed")
+
+    def set(self) -> None:
+        """Freeze whoever comes next."""
+        self._path.unlink()
+
+    def caught(self) -> psutil.Process:
+        """Wait until a process is frozen."""
+        said = wait_for(
+            lambda: self._path.exists() and self._path.read_text().strip(),
+            what="a process in the trap",
+            timeout_s=60,
+            every_s=0.002,
+        )
+        return psutil.Process(int(said))

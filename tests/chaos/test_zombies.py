@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from headwater.failpoints import VARIABLE
 from headwater.model.lifecycle import TaskState
 from headwater_operator.local.observe import read_worker
-from tests.chaos.kills import freeze, thaw
+from tests.chaos.kills import Trap, freeze, thaw
 from tests.chaos.proof import counted_at_least, counted_once_each
 from tests.support.local_cluster import (
     APP,
@@ -58,32 +57,6 @@ def load(bootstrap_servers: str, topic_prefix: str) -> Iterator[Load]:
     yield feeding
     if feeding.is_alive():
         feeding.stop()
-
-
-class Trap:
-    """A fail point that freezes the first process to come by while it is set."""
-
-    def __init__(self, point: str, path: Path) -> None:
-        self.environment = {VARIABLE: f"{point}=stop!{path}"}
-        self._path = path
-
-    def close(self) -> None:
-        """Let everybody pass."""
-        self._path.write_text("closed")
-
-    def set(self) -> None:
-        """Freeze whoever comes next."""
-        self._path.unlink()
-
-    def caught(self) -> psutil.Process:
-        """Wait until a process is frozen."""
-        said = wait_for(
-            lambda: self._path.exists() and self._path.read_text().strip(),
-            what="a process in the trap",
-            timeout_s=60,
-            every_s=0.002,
-        )
-        return psutil.Process(int(said))
 
 
 class Zombie:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -111,3 +111,12 @@ def user(admin: KubeClient, namespace: str, kubectl: Command, stage: Stage) -> J
     from tests.kube.journey import Journey
 
     return Journey(admin, namespace, kubectl, stage)
+
+
+@pytest.fixture
+def journey(admin: KubeClient, namespace: str, kubectl: Command, cluster: Cluster) -> Journey:
+    """A user in a fresh namespace; machines instead of players."""
+    from tests.kube.journey import Journey
+    from tests.kube.story import APP
+
+    return Journey(admin, namespace, kubectl, cast("Stage", cluster), app=APP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -36,7 +37,7 @@ from tests.support.kube_fakes import condition_in, held_by, names, status_of
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from kubernetes.client import ApiClient
@@ -238,6 +239,7 @@ class Journey:
     kubectl: Command
     stage: Stage
     patience_s: float = _LONG_S
+    app: str = "wc"
 
     @property
     def workers(self) -> FakeWorkers:
@@ -254,11 +256,15 @@ class Journey:
         self.until(self.is_settled, "the StreamApp to be ready")
 
     def scale(self, replicas: int) -> None:
-        self.kubectl("scale", "sapp/wc", f"--replicas={replicas}")
+        self.kubectl("scale", f"sapp/{self.app}", f"--replicas={replicas}")
 
-    def patch(self, path: str, value: object, app: str = "wc") -> None:
-        operation = {"op": "add", "path": path, "value": value}
-        self.api.patch(STREAM_APPS, self.namespace, app, [operation])
+    def patch(self, path: str, value: object) -> None:
+        self.patch_all({path: value})
+
+    def patch_all(self, values: Mapping[str, object]) -> None:
+        """Change several fields, by path, at once."""
+        changes = [{"op": "add", "path": path, "value": value} for path, value in values.items()]
+        self.api.patch(STREAM_APPS, self.namespace, self.app, changes)
 
     def evict(self, pod: str) -> bool:
         """Ask for a pod to leave its node; return whether it may."""
@@ -276,15 +282,15 @@ class Journey:
 
     # -- what he sees ----------------------------------------------------------------------------
 
-    def status(self, app: str = "wc") -> Manifest:
-        return status_of(self.api, self.namespace, app)
+    def status(self, app: str = "") -> Manifest:
+        return status_of(self.api, self.namespace, app or self.app)
 
-    def condition(self, kind: str, app: str = "wc") -> tuple[str, str, str]:
+    def condition(self, kind: str, app: str = "") -> tuple[str, str, str]:
         return condition_in(self.status(app), kind)
 
-    def is_settled(self, app: str = "wc") -> bool:
+    def is_settled(self, app: str = "") -> bool:
         """Whether all tasks run, and what is reported is about the present specification."""
-        found = self.api.get(STREAM_APPS, self.namespace, app)
+        found = self.api.get(STREAM_APPS, self.namespace, app or self.app)
         assert found is not None
         status = found.get("status") or {}
         return (
@@ -307,24 +313,31 @@ class Journey:
         found = self.api.get(LEASES, self.namespace, worker)
         return int(((found or {}).get("spec") or {}).get("leaseDurationSeconds") or 0)
 
-    def held(self, app: str = "wc") -> dict[str, list[str]]:
-        return held_by(self.api, self.namespace, app)
+    def held(self, app: str = "") -> dict[str, list[str]]:
+        return held_by(self.api, self.namespace, app or self.app)
 
-    def tasks(self, app: str = "wc") -> list[str]:
+    def tasks(self, app: str = "") -> list[str]:
         return sorted(task for tasks in self.held(app).values() for task in tasks)
 
     def events(self) -> list[tuple[str, str]]:
         found = self.api.list(EVENTS, self.namespace)
         return [(each["reason"], each["message"]) for each in found]
 
-    def until_degraded(self, reason: str, app: str = "wc") -> None:
+    def until_degraded(self, reason: str, app: str = "") -> None:
         """Wait until a problem is named."""
         self.until(lambda: self.condition("Degraded", app)[1] == reason, f"{app}: {reason}")
 
     def until(self, condition: Callable[[], object], what: str) -> None:
         """Wait until something is so."""
+
+        def is_so() -> object:
+            # An API server that has just heard of a kind, or is away, answers later.
+            with contextlib.suppress(ApiUnavailableError):
+                return condition()
+            return None
+
         try:
-            wait_for(condition, what=what, timeout_s=self.patience_s, every_s=0.1)
+            wait_for(is_so, what=what, timeout_s=self.patience_s, every_s=0.1)
         except AssertionError as error:
             seen = {
                 "status": self.status(),

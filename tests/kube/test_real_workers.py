@@ -1,18 +1,21 @@
-"""The whole product but for containers: real scheduler, operator, workers, Kafka; several nodes."""
+"""The whole product but for containers: real scheduler, operator, workers, Kafka; several nodes.
+
+What two workers count stays exact while containers and machines fail and a roll-out goes wrong.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
 from examples.word_count.app import words
 
 from headwater_operator.kube.api import PODS
-from tests.kube.journey import Journey
 from tests.kube.kubelet.cluster import PYTHON
+from tests.kube.story import APP, PATIENCE_S, explained, step, until_shared
 from tests.support.counting import PREFIX_VARIABLE
 from tests.support.local_cluster import create_topics, read_counts, streamapp
 from tests.support.waiting import wait_for
@@ -20,18 +23,22 @@ from tests.support.waiting import wait_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headwater_operator.kube.client import KubeClient
-    from tests.kube.fixtures import Command
-    from tests.kube.journey import Installation, OperatorProcess
+    from tests.kube.journey import Installation, Journey
     from tests.kube.kubelet.cluster import Cluster
     from tests.kube.kubelet.node import Node
-    from tests.kube.players import Stage
 
-pytestmark = [pytest.mark.usefixtures("crds"), pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.usefixtures("crds"),
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+]
 
-APP = "counting"
 PARTITIONS = 4
+LEASE_MS = 10_000
 LINES = [f"all streams lead to kafka {number % 7}" for number in range(500)]
+GOOD = "from tests.support.word_count import build\n"
+BAD = f"import surely_missing\n{GOOD}"
 
 
 class Counted:
@@ -44,7 +51,7 @@ class Counted:
         self._producer = Producer({"bootstrap.servers": bootstrap_servers})
         create_topics(bootstrap_servers, prefix, partitions=PARTITIONS)
 
-    def app(self, **spec: object) -> dict[str, object]:
+    def app(self) -> dict[str, object]:
         """The StreamApp."""
         return streamapp(
             self.bootstrap_servers,
@@ -52,8 +59,9 @@ class Counted:
             topology={"module": "tests.support.word_count:build"},
             image=PYTHON,
             replicas=2,
+            assignment={"moveDelay": "2s"},
+            config={"session.timeout.ms": LEASE_MS},
             podTemplate={"env": [{"name": PREFIX_VARIABLE, "value": self.prefix}]},
-            **spec,
         )
 
     def feed(self) -> None:
@@ -68,7 +76,7 @@ class Counted:
         wait_for(
             lambda: read_counts(self.bootstrap_servers, self.prefix) == self.expected,
             what="exact counts",
-            timeout_s=120,
+            timeout_s=PATIENCE_S,
             every_s=0.5,
         )
 
@@ -78,57 +86,80 @@ def counted(bootstrap_servers: str, unique_name: str) -> Counted:
     return Counted(bootstrap_servers, unique_name)
 
 
-@pytest.fixture
-def journey(admin: KubeClient, namespace: str, kubectl: Command, cluster: Cluster) -> Journey:
-    """A user in a fresh namespace; machines instead of players."""
-    return Journey(admin, namespace, kubectl, cast("Stage", cluster))
-
-
-def test_a_word_count_on_two_machines_counts_exactly(
+def test_two_workers_count_exactly_through_faults_and_a_bad_roll_out(
     counted: Counted, journey: Journey, own_installation: Installation, cluster: Cluster
 ) -> None:
     with explained(journey, own_installation.process("first"), cluster):
-        journey.apply(counted.app())
-        journey.until(lambda: journey.is_settled(APP), "the StreamApp to be ready")
-        counted.feed()
-        counted.until_counted()
-        nodes = {cluster.node_of(journey.namespace, name).name for name in journey.held(APP)}
-        assert len(nodes) == 2
-
-        cluster.kill(journey.namespace, min(journey.held(APP)))
-        counted.feed()
-        counted.until_counted()
-
-        journey.kubectl("delete", "sapp", APP, "--timeout=120s")
-        assert journey.names(PODS) == []
-
-
-@pytest.mark.parametrize("fault", ["lost", "frozen"])
-def test_a_machine_that_is_gone_for_a_while_costs_no_count(
-    counted: Counted,
-    journey: Journey,
-    own_installation: Installation,
-    cluster: Cluster,
-    fault: str,
-) -> None:
-    with explained(journey, own_installation.process("first"), cluster):
-        journey.apply(counted.app())
-        journey.until(lambda: journey.is_settled(APP), "the StreamApp to be ready")
-        counted.feed()
-        counted.until_counted()
-        worker = min(journey.held(APP))
-        node = cluster.node_of(journey.namespace, worker)
-
-        with gone(node, fault):
+        with step("two machines"):
+            journey.apply(counted.app())
+            until_shared(journey, 2)
             counted.feed()
             counted.until_counted()
-            assert not journey.held(APP).get(worker)
+            nodes = {cluster.node_of(journey.namespace, name).name for name in journey.held()}
+            assert len(nodes) == 2
+        with step("a container is killed"):
+            cluster.kill(journey.namespace, min(journey.held()))
+            counted.feed()
+            counted.until_counted()
+        for fault in ("lost", "frozen"):
+            with step(f"a machine is {fault} for a while"):
+                until_shared(journey, 2)
+                lose_a_machine(counted, journey, cluster, fault)
+        with step("a roll-out of what cannot be imported halts"):
+            until_shared(journey, 2)
+            halt_a_roll_out(counted, journey)
+        with step("corrected, it is rolled out"):
+            journey.patch("/spec/topology", {"inline": GOOD})
+            journey.until(lambda: is_rolled_out(journey), "the correction to run everywhere")
+            counted.feed()
+            counted.until_counted()
+        with step("it is deleted"):
+            journey.kubectl("delete", "sapp", APP, "--timeout=120s")
+            assert journey.names(PODS) == []
 
-        # One that was frozen finds out that others have its tasks; a lost one starts anew.
+
+def lose_a_machine(counted: Counted, journey: Journey, cluster: Cluster, fault: str) -> None:
+    worker = min(journey.held())
+    node = cluster.node_of(journey.namespace, worker)
+    with gone(node, fault):
         counted.feed()
-        journey.until(lambda: journey.is_settled(APP), "the StreamApp to be ready again")
         counted.until_counted()
-        journey.kubectl("delete", "sapp", APP, "--timeout=120s")
+        assert not journey.held().get(worker)
+    # One that was frozen finds out that others have its tasks; a lost one starts anew.
+    counted.feed()
+    until_shared(journey, 2)
+    counted.until_counted()
+
+
+def halt_a_roll_out(counted: Counted, journey: Journey) -> None:
+    """Ask for a topology that cannot be imported: it costs one worker, and the other serves."""
+    before = journey.status()["revision"]["current"]
+    pods = {name: journey.uid(PODS, name) for name in journey.names(PODS)}
+    journey.patch("/spec/topology", {"inline": BAD})
+
+    def is_halted() -> bool:
+        state, reason, said = journey.condition("Progressing")
+        is_told = "ModuleNotFoundError: No module named 'surely_missing'" in said
+        return (state, reason) == ("False", "RolloutHalted") and is_told
+
+    journey.until(is_halted, "the roll-out to halt, with the last line of the traceback")
+    counted.feed()
+    counted.until_counted()
+    journey.until(lambda: journey.condition("Ready")[0] == "True", "the other one to serve")
+    kept = [name for name, uid in pods.items() if journey.uid(PODS, name) == uid]
+    assert [len(journey.held()[name]) for name in kept] == [2 * PARTITIONS]
+    assert journey.status()["revision"]["current"] == before
+
+
+def is_rolled_out(journey: Journey) -> bool:
+    """Whether all workers run what is wanted now."""
+    status = journey.status()
+    revision = status["revision"]
+    return (
+        journey.is_settled()
+        and status["updatedReplicas"] == 2
+        and revision["current"] == revision["update"]
+    )
 
 
 @contextmanager
@@ -140,14 +171,3 @@ def gone(node: Node, fault: str) -> Iterator[None]:
         yield
     finally:
         come()
-
-
-@contextmanager
-def explained(journey: Journey, operator: OperatorProcess, cluster: Cluster) -> Iterator[None]:
-    """Let a failure show what everybody has said."""
-    try:
-        yield
-    except AssertionError as error:
-        logs = [cluster.log(journey.namespace, name) for name in sorted(journey.held(APP))]
-        said = "\n".join(["", *(log[-6_000:] for log in (operator.log, *logs))])
-        raise AssertionError(f"{error}{said}") from error

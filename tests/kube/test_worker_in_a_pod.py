@@ -6,7 +6,6 @@ token, Kafka and the worker are real.
 
 from __future__ import annotations
 
-import os
 import secrets
 import subprocess
 import sys
@@ -24,6 +23,8 @@ from headwater.model.duties import DescribeTopics, TopicsDescribed
 from headwater.model.lifecycle import TaskState
 from headwater.service.carrier import CarrierLostError
 from headwater_operator.manifests.config import config_map
+from tests.kube.kubelet.cluster import python_image
+from tests.kube.kubelet.environment import Sources, start_of
 from tests.kube.workers import WORKER, WorkerResources
 from tests.support.topologies import TOPIC_VARIABLE
 from tests.support.waiting import wait_for
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kubernetes.client import ApiClient
+
+    from tests.kube.kubelet.environment import Start
 
 pytestmark = [pytest.mark.usefixtures("crds"), pytest.mark.kafka]
 
@@ -65,40 +68,36 @@ class Pod:
             (self.resources.path_of(podcontract.STREAMAPP_DIR) / name).write_text(text)
 
     def start(self) -> Self:
+        start = self._start()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "headwater.cli.main", *podcontract.COMMAND[1:]],
-                env=self._environment(),
+                # `headwater`, wherever this Python has it.
+                [sys.executable, "-m", "headwater.cli.main", *start.command[1:]],
+                env=start.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
         return self
 
-    def _environment(self) -> dict[str, str]:
-        container = self.manifest["spec"]["containers"][0]
-        mounts = tuple(mount["mountPath"] for mount in container["volumeMounts"])
+    def _start(self) -> Start:
+        """Its command and variables, as the kubelet would make them."""
+        [container] = self.manifest["spec"]["containers"]
+        paths = [mount["mountPath"] for mount in container["volumeMounts"]]
+        # All of 127/8 is this machine; the port is the same in every pod.
+        address = f"127.{secrets.randbelow(200) + 10}.{secrets.randbelow(250) + 1}.1"
+        sources = Sources(
+            pod={**self.manifest, "status": {"podIP": address}},
+            mounts={path: self.resources.path_of(path) for path in paths},
+            config_map=lambda _name: None,
+            secret=lambda _name: None,
+        )
         server = urlsplit(self.resources.api.configuration.host)
-        looked_up = {
-            "metadata.name": WORKER,
-            "metadata.namespace": self.resources.namespace,
-            # All of 127/8 is this machine; the port is the same in every pod.
-            "status.podIP": f"127.{secrets.randbelow(200) + 10}.{secrets.randbelow(250) + 1}.1",
-        }
         told = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": os.environ.get("PYTHONPATH", os.pathsep.join(sys.path)),
             "KUBERNETES_SERVICE_HOST": str(server.hostname),
             "KUBERNETES_SERVICE_PORT": str(server.port),
         }
-        for entry in container["env"]:
-            if "value" in entry:
-                value = str(entry["value"])
-                inside = value.startswith(mounts)
-                told[entry["name"]] = str(self.resources.path_of(value)) if inside else value
-            else:
-                told[entry["name"]] = looked_up[entry["valueFrom"]["fieldRef"]["fieldPath"]]
-        return told
+        return start_of(container, python_image(), sources, told)
 
     def exit_code(self) -> int:
         assert self.process is not None

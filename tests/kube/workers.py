@@ -113,15 +113,17 @@ class WorkerResources:
         self.leases.create_namespaced_lease(self.namespace, lease(self.owner, WORKER, uid))
 
     def create_pod(self) -> dict[str, Any]:
-        """Create the pod and give it what the kubelet would: a token. Return its manifest."""
+        """Create the pod and give it what the kubelet would: a token. Return it as stored."""
         pod = worker_pod(
             self.app, self.owner, WORKER, revision="r1", installation=Installation(user_id=1000)
         )
-        self.core.create_namespaced_pod(self.namespace, pod)
+        stored: dict[str, Any] = self.api.sanitize_for_serialization(
+            self.core.create_namespaced_pod(self.namespace, pod)
+        )
         authority = Path(self.api.configuration.ssl_ca_cert)
         (self.token_dir / podcontract.CA_FILE).write_text(authority.read_text())
         self.give_token()
-        return pod
+        return stored
 
     def give_token(self) -> None:
         """Write a new token for the pod as it is now."""

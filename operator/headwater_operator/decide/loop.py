@@ -77,6 +77,7 @@ def _note(scene: Scene, fleet: Fleet, actions: tuple[Action, ...]) -> Memory:
         match action:
             case StartWorker(worker=name):
                 known = workers.get(name, memory.of(name))
+                known = known.of_revision(scene.observed.revision)
                 workers[name] = replace(known, started_ms=now_ms, stopped_ms=None)
             case StopWorker(worker=name):
                 workers[name] = replace(workers.get(name, memory.of(name)), stopped_ms=now_ms)

@@ -7,7 +7,7 @@ again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class WorkerMemory:
         live_ms: since when it is live; ``None`` while it is not.
         heard: the last incarnation that has reported in this run.
         dead: the last incarnation whose end was seen.
-        early_deaths: how often in a row it ended soon after its start.
+        revision: of its last process; empty where processes have none.
+        early_deaths: how often in a row it ended soon after its start, with this revision.
         unready_ms: since when it is not ready; ``None`` while it is.
         leaving_ms: since when it is to release everything and end; ``None`` while it is not.
     """
@@ -45,9 +46,16 @@ class WorkerMemory:
     live_ms: int | None = None
     heard: str = ""
     dead: str = ""
+    revision: str = ""
     early_deaths: int = 0
     unready_ms: int | None = None
     leaving_ms: int | None = None
+
+    def of_revision(self, revision: str) -> WorkerMemory:
+        """Return this with a process of a revision; another one is not blamed for earlier ends."""
+        if revision in ("", self.revision):
+            return self
+        return replace(self, revision=revision, early_deaths=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,10 @@ def starts(scene: Scene, fleet: Fleet) -> Iterator[StartWorker]:
 
 
 def _is_time(scene: Scene, worker: Judged) -> bool:
+    """Whether a worker that has ended need not wait any longer; a correction never waits."""
     ended_ms = worker.memory.ended_ms
+    if worker.memory.revision not in ("", scene.observed.revision):
+        return True
     return ended_ms is None or scene.now_ms - ended_ms >= pause_ms(worker.memory.early_deaths)
 
 

@@ -89,6 +89,7 @@ def _remember_worker(view: WorkerView, memory: Memory, now_ms: int) -> WorkerMem
         known = replace(known, heard=incarnation)
     if has_ended:
         return _remember_end(known, now_ms)
+    known = known.of_revision(view.revision)
     if known.started_ms is None or view.waits_for:
         # A process has its full time to start from when it can.
         known = replace(known, started_ms=now_ms)

@@ -11,7 +11,7 @@ from tests.unit.decide.cluster import REPORT, Cluster, make_app
 from headwater.model.appstatus import AppStatus
 from headwater.model.cluster import WorkerError
 from headwater.model.lifecycle import ClientState
-from headwater_operator.actions import Reason, StopWorker
+from headwater_operator.actions import Reason, StartWorker, StopWorker
 from headwater_operator.decide import Memory
 
 if TYPE_CHECKING:
@@ -116,9 +116,12 @@ def test_a_new_revision_that_cannot_run_halts_and_the_old_workers_serve() -> Non
     assert cluster.status.state is ClientState.RUNNING
     assert cluster.status.failure is not None
     assert not cluster.status.failure.is_final
-    # Corrected: it goes on where it got stuck.
+    # Corrected: it goes on where it got stuck, at once.
+    [stuck] = [name for name, view in cluster.views.items() if view.revision != OLD]
+    assert cluster.memory.workers[stuck].early_deaths > 1
+    cluster.end(stuck)
     cluster.revision = NEWER
-    cluster.memory = Memory()
+    assert StartWorker(worker=stuck, reason=Reason.NO_PROCESS) in cluster.round()
     assert len(replaced(cluster, 200)) == 2
     assert revisions(cluster) == {NEWER}
     assert is_whole(cluster)

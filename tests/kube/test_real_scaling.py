@@ -1,0 +1,176 @@
+"""Scaling real workers under load: warm-ups, drains, and the volume that is taken up again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.assignor.refine import Why
+from headwater.model.cluster import Role
+from headwater.state.directory import StateDirectory
+from headwater_operator.kube.api import CLAIMS, LEASES, PODS, STREAM_WORKERS
+from headwater_operator.kube.election import LEASE_NAME
+from headwater_operator.manifests.names import claim_name
+from tests.kube.story import APP, Counting, Workers, explained, step, until_shared
+
+if TYPE_CHECKING:
+    from tests.kube.journey import Installation, Journey
+    from tests.kube.kubelet.cluster import Cluster
+    from tests.kube.story import Entry
+
+pytestmark = [
+    pytest.mark.usefixtures("crds"),
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+]
+
+W0, W1, W2, W3, W4 = EVERYBODY = [f"{APP}-w-{number}" for number in range(5)]
+FIRST = [f"first-{number}" for number in range(6_000)]
+"""So many keys that a store built anew would show: each partition has some hundreds of them."""
+TAIL = [f"key-{number}" for number in range(300)]
+
+
+def test_workers_come_behind_warm_ups_go_by_draining_and_take_their_volumes_up_again(
+    bootstrap_servers: str,
+    unique_name: str,
+    journey: Journey,
+    own_installation: Installation,
+    cluster: Cluster,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    counting = Counting(bootstrap_servers, unique_name)
+    workers = Workers(journey)
+    with explained(journey, own_installation.process("first"), cluster):
+        with step("two workers, not those with the lowest numbers"):
+            # Else the volume with the most state would also be the one with the lowest number.
+            policy = {"acceptableRecoveryLag": 500}
+            gone = {"workersToRemove": [W0, W2]}
+            journey.apply(counting.app(replicas=2, assignment=policy, scaleDown=gone))
+            until_shared(journey, 2)
+            assert sorted(journey.held()) == [W1, W3]
+            journey.patch("/spec/scaleDown", {})
+            counting.feed(FIRST)
+        with counting.under_load():
+            with step("from two to five"):
+                journey.scale(5)
+                until_shared(journey, 5)
+                assert sorted(journey.held()) == EVERYBODY
+                for name in (W0, W2, W4):
+                    assert_warmed_up(workers, name)
+            with step("from five to two, one of them named"):
+                less = {"/spec/replicas": 2, "/spec/scaleDown": {"workersToRemove": [W3]}}
+                journey.patch_all(less)
+                until_shared(journey, 2)
+                assert_drained(journey, 3)
+        counting.until_counted()
+        with step("what is kept: workers, claims and Leases of all"):
+            assert kept(journey) == (EVERYBODY, EVERYBODY, EVERYBODY)
+        with step("from two to three: the volume with the most state, and only its tail"):
+            # Then what a copy says when it has caught up is all it has read.
+            journey.patch_all({"/spec/scaleDown": {}, "/spec/assignment/acceptableRecoveryLag": 0})
+            counting.feed(TAIL)
+            best = with_most_state(journey, workers)
+            positions = {name: stored_positions(counting, journey, cluster, name) for name in best}
+            before = journey.names(PODS)
+            journey.scale(3)
+            until_shared(journey, 3)
+            [chosen] = set(journey.names(PODS)) - set(before)
+            assert chosen in best
+            with capsys.disabled():
+                print(f"\n{adopted(counting, workers, chosen, positions[chosen])}")
+            counting.feed(TAIL)
+        with step("volumes are not kept any more"):
+            journey.patch("/spec/state", {"retention": {"whenScaled": "Delete"}})
+            present = sorted(journey.names(PODS))
+            expected = (present, present, present)
+            journey.until(lambda: kept(journey) == expected, "what nobody uses to go")
+            counting.feed(TAIL)
+        journey.kubectl("delete", "sapp", APP, "--timeout=120s")
+        assert journey.names(CLAIMS) == [claim_name(name) for name in present]
+        counting.check_volumes(journey, cluster)
+
+
+def assert_warmed_up(workers: Workers, name: str) -> None:
+    """Check that a new worker had restored its tasks before it got them."""
+    spec = workers.all()[name].spec
+    why = {task: placement.reason for placement in spec.why for task in placement.tasks}
+    assert spec.active
+    # By the time it was granted, a copy that had caught up may have fallen behind a little.
+    assert {why[task] for task in spec.active} <= {str(Why.CAUGHT_UP), str(Why.NEAREST)}
+
+
+def assert_drained(journey: Journey, count: int) -> None:
+    """Check that so many workers ended by themselves, and that nobody was taken for lost."""
+
+    def told() -> list[str]:
+        return [reason for reason, _ in journey.events()]
+
+    journey.until(lambda: told().count("Drained") == count, "all to be told")
+    assert "WorkerLost" not in told()
+
+
+def kept(journey: Journey) -> tuple[list[str], list[str], list[str]]:
+    """StreamWorkers, the workers that have a claim, and those that have a Lease."""
+    names = journey.names(STREAM_WORKERS)
+    claims = journey.names(CLAIMS)
+    leases = [name for name in journey.names(LEASES) if name != LEASE_NAME]
+    return names, [name for name in EVERYBODY if claim_name(name) in claims], leases
+
+
+def with_most_state(journey: Journey, workers: Workers) -> list[str]:
+    """The workers without a pod that have state of the most tasks; as a rule, the one named."""
+    pods = journey.names(PODS)
+    counts = {
+        name: len(worker.status.stored)
+        for name, worker in workers.all().items()
+        if name not in pods
+    }
+    return [name for name, count in counts.items() if count == max(counts.values())]
+
+
+def stored_positions(
+    counting: Counting, journey: Journey, cluster: Cluster, name: str
+) -> dict[str, int]:
+    """How far the state of each task reaches on the volume of a worker that does not run."""
+    claim = journey.api.get(CLAIMS, journey.namespace, claim_name(name))
+    assert claim is not None
+    volume = cluster.storage.path(claim["spec"]["volumeName"])
+    found = {
+        str(stored.task): stored.position.offset
+        for stored in StateDirectory(volume, counting.prefix).stored()
+        if stored.position is not None
+    }
+    assert found
+    return found
+
+
+def adopted(counting: Counting, workers: Workers, name: str, positions: dict[str, int]) -> str:
+    """Check that a worker has read only what its volume lacked; return what it came to.
+
+    Nothing is sent meanwhile.
+    """
+    said = workers.tasks(name)
+    changelog = counting.changelog()
+    lacked = {
+        task: [entry for entry in entries if entry.offset >= positions.get(task, 0)]
+        for task, entries in changelog.items()
+    }
+    tasks = {each["task"] for each in said["tasks"] if each["role"] == Role.ACTIVE}
+    assert tasks & positions.keys()
+    needed = [entry for task in tasks for entry in lacked[task]]
+    # It may have begun with another one of which it has state.
+    most = sum(len(lacked[task]) for task in tasks | positions.keys())
+    read = said["restoredTotal"] + said["followedTotal"]
+    assert 0 < len(needed) <= read <= most
+    whole = [entry for task in tasks for entry in changelog[task]]
+    return (
+        f"{name}: {read} records read for {len(tasks)} tasks, {len(tasks & positions.keys())} of "
+        f"them on its volume, which lacked {len(needed)} ({size(needed)} bytes) of {len(whole)} "
+        f"({size(whole)} bytes)"
+    )
+
+
+def size(entries: list[Entry]) -> int:
+    return sum(entry.size for entry in entries)
