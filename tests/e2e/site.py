@@ -138,6 +138,12 @@ class Site:
     def uids(self) -> dict[str, str]:
         return {name: pod["metadata"]["uid"] for name, pod in self.pods().items()}
 
+    def pods_on(self, nodes: Collection[str]) -> list[str]:
+        """The workers' pods on some nodes."""
+        return sorted(
+            name for name, pod in self.pods().items() if pod["spec"].get("nodeName") in nodes
+        )
+
     def ready_pods(self) -> list[str]:
         """The workers' pods that Kubernetes takes for ready, and that are there to stay."""
         return [
@@ -155,10 +161,10 @@ class Site:
             if "deletionTimestamp" not in pod["metadata"]
         }
 
-    def holders(self) -> set[str]:
-        """The workers that were granted tasks."""
+    def granted(self) -> dict[str, int]:
+        """How many tasks each worker was granted."""
         workers = self.list("sw", f"-l{_MINE}")
-        return {each["metadata"]["name"] for each in workers if each["spec"].get("active")}
+        return {each["metadata"]["name"]: len(each["spec"].get("active", ())) for each in workers}
 
     def is_settled(self, replicas: int) -> bool:
         """Whether so many workers run all tasks, as the present specification wants it."""
@@ -170,8 +176,15 @@ class Site:
             and condition_in(status, "AssignmentConverged")[0] == "True"
             and status.get("replicas") == status.get("readyReplicas") == replicas
             and status.get("updatedReplicas") == replicas
-            and len(self.holders()) == len(self.ready_pods()) == replicas
+            and len([own for own in self.granted().values() if own]) == replicas
+            and len(self.ready_pods()) == replicas
         )
+
+    def runs_without(self, worker: str) -> bool:
+        """Whether all tasks run although a worker has none."""
+        tasks, granted = (self.app().get("status") or {})["tasks"], self.granted()
+        own = granted.pop(worker, 0)
+        return own == 0 and sum(granted.values()) == tasks["total"] == tasks["running"]
 
     def until_settled(self, replicas: int) -> None:
         self.until(lambda: self.is_settled(replicas), f"{replicas} workers to run all tasks")

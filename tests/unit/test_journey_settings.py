@@ -127,7 +127,7 @@ def test_the_steps_come_in_the_order_of_the_file_and_what_is_left_out_is_said() 
     shown = collected("--worker-image=worker:1", "--next-worker-image=worker:2")
     found = re.findall(r"::(test_\w+)", shown)
     written = re.findall(r"^def (test_\w+)", STEPS.read_text(), re.MULTILINE)
-    left_out = "test_a_kubelet_that_is_away_stops_no_worker"
+    left_out = "test_a_kubelet_that_is_away_costs_no_count"
 
     assert left_out in written
     assert list(dict.fromkeys(found)) == [name for name in written if name != left_out]
