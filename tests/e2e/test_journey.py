@@ -6,12 +6,14 @@ in plain Python, is what a reader of committed records finds, and no count was e
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.settings import NO_SUCH_TAG, OPERATOR_MAX_MB, WORKER_MAX_MB, bad_image
 from tests.e2e.site import APP, CRDS, PATIENCE_S, RELEASE, say, shell
+from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
     from tests.e2e.counted import Counted
@@ -181,21 +183,24 @@ def has_halted(site: Site) -> bool:
 def test_what_is_uninstalled_leaves_volumes_and_nothing_else(site: Site, counted: Counted) -> None:
     counted.until_exact()
     mistakes = [line for line in site.operator_log().splitlines() if " ERROR " in line]
-    claims = {f"persistentvolumeclaim/{name}-state" for name in (f"{APP}-w-0", f"{APP}-w-1")}
+    # As spec.state.retention says when it says nothing, and as the chart's crds.keep.
+    claims = {f"persistentvolumeclaim/{APP}-w-{number}-state" for number in range(3)}
+    crd = "customresourcedefinition.apiextensions.k8s.io"
+    definitions = {f"{crd}/streamapps.headwater.dev", f"{crd}/streamworkers.headwater.dev"}
+    kept = site.before | claims | definitions | {f"configmap/{SOURCE}"}
+
+    def left() -> set[str]:
+        return (site.everything() | site.of_the_cluster()) - kept
 
     site.kubectl("delete", "streamapps", "--all", f"--timeout={PATIENCE_S}s")
     site.helm("uninstall", RELEASE, "--wait", f"--timeout={PATIENCE_S}s")
-    site.until(lambda: not site.list("pods"), "the operator's pod to go")
-    left = site.everything() - site.before - {f"configmap/{SOURCE}"}
-    defined = site.of_the_cluster()
-    site.kubectl("delete", "--filename", str(CRDS))
+    # What the cluster itself removes follows in its own time.
+    with contextlib.suppress(AssertionError):
+        wait_for(lambda: not left(), what="the rest to go", timeout_s=180, every_s=2)
+    assert left() == set()
+    assert site.everything() >= claims
+    assert site.of_the_cluster() == definitions
 
-    # As spec.state.retention says when it says nothing, and as the chart's crds.keep.
-    assert left >= claims
-    assert {
-        name for name in left if not name.startswith(f"persistentvolumeclaim/{APP}-w-")
-    } == set()
-    crd = "customresourcedefinition.apiextensions.k8s.io"
-    assert defined == {f"{crd}/streamapps.headwater.dev", f"{crd}/streamworkers.headwater.dev"}
+    site.kubectl("delete", "--filename", str(CRDS))
     site.until(lambda: site.of_the_cluster() == set(), "the definitions to go")
     assert mistakes == []
