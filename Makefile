@@ -6,10 +6,10 @@ STAMP   = $(VENV)/.installed
 SHARE  ?= 0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help run kube test test-fast check bench soak fmt crds clean
+.PHONY: help run kube test test-fast check e2e-cluster bench soak fmt crds clean
 
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Headwater needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -29,6 +29,12 @@ test: $(STAMP) check kube ## All tests, with a share of the seeds (real Kafka, K
 
 test-fast: $(STAMP) ## The tests that need no Kafka, Kubernetes or Java
 	@$(BIN)/python -m pytest -q --share $(SHARE) -n logical --maxprocesses 8 --dist worksteal -m "not kafka and not kube and not java and not slow"
+
+e2e-cluster: $(STAMP) ## The user's journey on a cluster: KUBECONFIG=, WORKER_IMAGE=, OPERATOR_IMAGE=, BOOTSTRAP=
+	@$(BIN)/python -m pytest tests/e2e -v -s -x --kubeconfig="$$KUBECONFIG" --bootstrap="$$BOOTSTRAP" \
+		--worker-image="$$WORKER_IMAGE" --operator-image="$$OPERATOR_IMAGE" \
+		--next-worker-image="$$NEXT_WORKER_IMAGE" \
+		--stop-kubelet="$$STOP_KUBELET" --start-kubelet="$$START_KUBELET"
 
 soak: $(STAMP) ## All seeds and kills; writes benchmarks/SOAK.md
 	@$(BIN)/python -m tests.soak

@@ -30,6 +30,7 @@ class Command:
     program: Path
     kubeconfig: Path
     namespace: str
+    timeout_s: float = _COMMAND_TIMEOUT_S
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> str:
         """Run it and return what it printed; fail with what it complained about."""
@@ -45,7 +46,7 @@ class Command:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=_COMMAND_TIMEOUT_S,
+            timeout=self.timeout_s,
             check=False,
         )
 

@@ -1,0 +1,164 @@
+"""A word count whose counts are known: its topology, its input, and what has come out of it."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.support.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    from confluent_kafka import Message
+
+PARTITIONS = 4
+_ADMIN_S = 60
+_FLUSH_S = 300
+_COUNTED_S = 900
+_LINES = 20
+_PAUSE_S = 0.2
+_VOCABULARY = 97
+
+_TOPOLOGY = '''
+"""Counts words."""
+
+from headwater import Serdes
+
+
+def build(builder):
+    (
+        builder.stream("{prefix}-in", key_serde=Serdes.string, value_serde=Serdes.string)
+        .flat_map_values(str.split)
+        .group_by(lambda _key, word: word, key_serde=Serdes.string, value_serde=Serdes.string)
+        .count(store="counts-store")
+        .to_stream()
+        .to("{prefix}-out", key_serde=Serdes.string, value_serde=Serdes.long)
+    )
+'''
+
+
+class Counted:
+    """The topics of one word count.
+
+    Attributes:
+        prefix: of its topics and internal topics: the application id.
+        sent: how often each word was sent.
+        seen: the last count of each word that a reader of committed records sees.
+    """
+
+    def __init__(self, bootstrap: str, prefix: str) -> None:
+        self.prefix = prefix
+        self.sent: Counter[str] = Counter()
+        self.seen: dict[str, int] = {}
+        self._undelivered: list[str] = []
+        self._lines = 0
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        # Idempotent, or the producer itself might send a line twice.
+        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": f"{prefix}-reader",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+            }
+        )
+
+    def __enter__(self) -> Self:
+        # As many replicas as the brokers make by themselves.
+        topics = [NewTopic(f"{self.prefix}-{end}", PARTITIONS) for end in ("in", "out")]
+        for future in self._admin.create_topics(topics).values():
+            future.result(_ADMIN_S)
+        out = f"{self.prefix}-out"
+        self._consumer.assign([TopicPartition(out, number, 0) for number in range(PARTITIONS)])
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Remove the topics, also those that the application made."""
+        self._consumer.close()
+        topics = self._admin.list_topics(timeout=_ADMIN_S).topics
+        mine = [name for name in topics if name.startswith(f"{self.prefix}-")]
+        for future in self._admin.delete_topics(mine).values():
+            future.result(_ADMIN_S)
+
+    @property
+    def topology(self) -> str:
+        """The source text."""
+        return _TOPOLOGY.format(prefix=self.prefix)
+
+    # -- in ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def under_load(self) -> Iterator[None]:
+        """Send lines all the while; when it ends, all of them have been delivered."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self._feed, args=(ended,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+        left = self._producer.flush(_FLUSH_S)
+        assert (left, self._undelivered) == (0, [])
+
+    def _feed(self, ended: threading.Event) -> None:
+        while not ended.is_set():
+            for _ in range(_LINES):
+                self._lines += 1
+                line = f"all streams lead to word{self._lines % _VOCABULARY}"
+                partition = self._lines % PARTITIONS
+                topic = f"{self.prefix}-in"
+                self._producer.produce(topic, line, partition=partition, callback=self._delivered)
+                self.sent.update(line.split())
+            self._producer.poll(0)
+            ended.wait(_PAUSE_S)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._undelivered.append(str(error))
+
+    # -- out ---------------------------------------------------------------------------------
+
+    def until_exact(self) -> None:
+        """Wait until every word has been counted as often as it was sent; nothing is sent now."""
+        wait_for(
+            lambda: self._read() == self.sent,
+            what="exact counts",
+            timeout_s=_COUNTED_S,
+            every_s=0.5,
+        )
+
+    def until_more(self) -> None:
+        """Wait until something is counted that was not before."""
+        before = sum(self.seen.values())
+        wait_for(
+            lambda: sum(self._read().values()) > before,
+            what="more counts",
+            timeout_s=_COUNTED_S,
+            every_s=0.5,
+        )
+
+    def _read(self) -> dict[str, int]:
+        """Read on; a word's counts grow, or something was counted twice."""
+        for message in self._consumer.consume(10_000, timeout=2.0):
+            assert message.error() is None, message.error()
+            word = (message.key() or b"").decode()
+            [count] = struct.unpack(">q", message.value() or b"")
+            before = self.seen.get(word, 0)
+            assert count > before, f"{word!r} was counted to {count} after {before}"
+            self.seen[word] = count
+        return self.seen
