@@ -7,11 +7,13 @@ import pytest
 from tests.sim.kubernetes.run import simulate
 
 
+@pytest.mark.slow
 @pytest.mark.seeded(900)
 def test_a_cluster_counts_every_record_once_and_comes_to_rest(seed: str):
     simulate(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.seeded(100)
 def test_a_cluster_loses_no_record_at_least_once(seed: str):
     simulate(seed, exactly_once=False)
