@@ -181,8 +181,9 @@ class Bench:
         """Do something to a worker, and note when its tasks' outputs come again."""
         tasks = self.journey.held()[worker]
         numbers = [int(task.partition("_")[2]) for task in tasks]
-        moment = time.time()
         strike()
+        # What is sent from now on nobody processes any more who did before.
+        moment = time.time()
 
         def all_are_back() -> bool:
             return None not in [watch.first_after(moment, number) for number in numbers]
