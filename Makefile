@@ -53,6 +53,7 @@ bench: $(STAMP) ## Side by side with Java Kafka Streams, quixstreams and a bare 
 	@$(BIN)/python -m benchmarks.fleet
 	@$(BIN)/python -m benchmarks.takeover
 	@$(BIN)/python -m benchmarks.crash
+	@$(BIN)/python -m benchmarks.standby
 
 fmt: $(STAMP) ## Format and fix what can be fixed
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
