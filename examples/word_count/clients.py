@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _LONG = struct.Struct(">q")
 _QUESTION_S = 10.0
+_SLOW_PAUSE_S = 0.05
 SILENT = logging.getLogger("word-count-clients")
 SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
@@ -23,11 +24,24 @@ SILENT.propagate = False
 
 
 class Feeder(threading.Thread):
-    """Writes lines to a topic as fast as the broker takes them."""
+    """Writes lines to a topic as fast as the broker takes them.
 
-    def __init__(self, bootstrap_servers: str, topic: str, lines: Sequence[str]) -> None:
+    Args:
+        bootstrap_servers: the broker.
+        topic: written to.
+        lines: to write.
+        held_back: share of the lines, the last ones, that come slowly until ``release``: so long
+            there is always work under way, however fast the machine.
+    """
+
+    def __init__(
+        self, bootstrap_servers: str, topic: str, lines: Sequence[str], *, held_back: float = 0.0
+    ) -> None:
         super().__init__(name="feeder", daemon=True)
         self._lines = lines
+        self._full_speed = round(len(lines) * (1 - held_back))
+        self._slow_batch = max(1, len(lines) // 1_000)
+        self._released = threading.Event()
         self._topic = topic
         self._producer = Producer(
             {
@@ -54,14 +68,21 @@ class Feeder(threading.Thread):
                 self.sent += 1
                 if self._ended.is_set():
                     return
+                if self.sent > self._full_speed and self.sent % self._slow_batch == 0:
+                    self._released.wait(_SLOW_PAUSE_S)
             if self._producer.flush(60):
                 self.error = "the broker did not take all lines within a minute"
         except Exception as error:  # noqa: BLE001 - whatever ends the thread is told by the main one
             self.error = f"{type(error).__name__}: {error}"
 
+    def release(self) -> None:
+        """Feed the rest at full speed."""
+        self._released.set()
+
     def stop(self) -> None:
         """Feed no more."""
         self._ended.set()
+        self._released.set()
 
     def _send(self, value: bytes) -> None:
         while True:

@@ -127,6 +127,7 @@ class Demonstration:
         if self.killed is None:
             if self.kill_at < 1 and counted >= self.kill_at * self.words:
                 self._kill(snapshot, view)
+                self._check_that_somebody_can_be_killed(counted)
         elif not self.killed.recovered_s:
             self._watch_recovery(snapshot, view)
         is_recovered = self.kill_at >= 1 or bool(self.killed and self.killed.recovered_s)
@@ -136,8 +137,17 @@ class Demonstration:
             return snapshot.lag == 0 and time.monotonic() > self.ended_s + _SETTLE_S
         return False
 
+    def _check_that_somebody_can_be_killed(self, counted: int) -> None:
+        assert self.feeder is not None
+        if self.killed is None and counted >= self.words and not self.feeder.is_alive():
+            raise DemonstrationError(
+                "everything was counted before a worker had a transaction open at a moment when it "
+                "was looked at, so nobody was killed: run it again, with more --megabytes"
+            )
+
     def _begin(self, bootstrap_servers: str, view: View) -> None:
-        self.feeder = Feeder(bootstrap_servers, SOURCE, self.lines)
+        held_back = 0.0 if self.kill_at >= 1 else _HELD_BACK
+        self.feeder = Feeder(bootstrap_servers, SOURCE, self.lines, held_back=held_back)
         self.reader = CountsReader(bootstrap_servers, RESULT)
         self.reader.start()
         self.feeder.start()
@@ -160,6 +170,8 @@ class Demonstration:
         at_s = time.monotonic()
         names = tuple(str(task.task) for task in held)
         self.killed = Killed(row.name, row.pid, names, transactions, aborted, at_s)
+        assert self.feeder is not None
+        self.feeder.release()
         view.note(f"kill -9 {row.pid}: {row.name} with {_count(transactions, 'open transaction')}")
 
     def _watch_recovery(self, snapshot: Snapshot, view: View) -> None:
@@ -175,10 +187,10 @@ class Demonstration:
 
 
 def _victim(snapshot: Snapshot) -> WorkerRow | None:
-    """A worker that is in the middle of a transaction with records yet to process."""
-    behind = {row.worker for row in snapshot.tasks if row.lag}
+    """A worker that counts; whether it has a transaction open is looked at when it is frozen."""
+    counting = {row.worker for row in snapshot.tasks if row.task.subtopology == 1}
     for row in reversed(snapshot.workers):
-        if row.open_transactions and row.name in behind and row.pid:
+        if row.name in counting and row.pid:
             return row
     return None
 
@@ -329,6 +341,8 @@ def _say_what_the_kill_cost(demonstration: Demonstration, console: Console) -> N
 
 _INTERRUPTED = 130
 _MIDDLE = 0.4
+_HELD_BACK = 0.5
+"""Share of the text that comes slowly until a worker is killed: work is under way until then."""
 _TRIES = 100
 _BETWEEN_TRIES_S = 0.011
 _SETTLE_S = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
@@ -19,10 +19,10 @@ from headwater_operator.kube.api import (
     STREAM_APPS,
     STREAM_WORKERS,
 )
-from tests.kube.journey import Journey
 from tests.kube.kubelet.cluster import PYTHON
 from tests.kube.kubelet.volumes import SECRETS
 from tests.kube.pki import Authority
+from tests.kube.story import APP
 from tests.support.counting import PREFIX_VARIABLE
 from tests.support.local_cluster import create_topics, read_counts, streamapp
 from tests.support.waiting import wait_for
@@ -31,15 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from headwater_operator.kube.client import KubeClient
-    from tests.kube.fixtures import Command
-    from tests.kube.journey import Installation
+    from tests.kube.journey import Installation, Journey
     from tests.kube.kubelet.cluster import Cluster
-    from tests.kube.players import Stage
 
 pytestmark = [pytest.mark.usefixtures("crds"), pytest.mark.kafka, pytest.mark.slow]
 
-APP = "counting"
 PASSWORD = "not-to-be-seen-anywhere"
 GUESS = "guessed-by-somebody"
 
@@ -56,12 +52,6 @@ def secured(clients: Authority) -> Iterator[KafkaBroker]:
         sasl_users={"alice": PASSWORD}, client_authorities=clients.files.certificate, heap_mb=256
     ) as broker:
         yield broker
-
-
-@pytest.fixture
-def journey(admin: KubeClient, namespace: str, kubectl: Command, cluster: Cluster) -> Journey:
-    """A user in a fresh namespace; machines instead of players."""
-    return Journey(admin, namespace, kubectl, cast("Stage", cluster))
 
 
 def put_secret(journey: Journey, name: str, **data: str) -> None:
@@ -93,7 +83,7 @@ class Counted:
 
     def goes_on(self) -> None:
         """See that the StreamApp is well, and that what comes now is counted."""
-        self.journey.until(lambda: self.journey.is_settled(APP), "the StreamApp to be ready")
+        self.journey.until(self.journey.is_settled, "the StreamApp to be ready")
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})
         for key in ("a", "b", "a"):
             producer.produce(f"{self.prefix}-in", key=key, value="x")
@@ -122,20 +112,20 @@ def test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_nam
     # No Secret is there.
     login = kafka(secured.secure_servers, "SCRAM-SHA-512", "account")
     journey.apply(counted.app(login))
-    journey.until_degraded("VolumeUnavailable", APP)
-    assert 'secret "authority" not found; create the Secret' in journey.condition("Ready", APP)[2]
+    journey.until_degraded("VolumeUnavailable")
+    assert 'secret "authority" not found; create the Secret' in journey.condition("Ready")[2]
 
     # The pod goes on by itself, with a password that somebody has guessed.
     put_secret(journey, "account", username="alice", password=GUESS)
     put_secret(journey, "authority", **{"ca.crt": secured.ca_certificate.read_text()})
-    journey.until_degraded("KafkaAuthError", APP)
-    said = journey.condition("Degraded", APP)[2]
+    journey.until_degraded("KafkaAuthError")
+    said = journey.condition("Degraded")[2]
     assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in said
     assert "spec.kafka.authentication and its Secret, then change spec.restartNonce" in said
 
     # As it was told.
     put_secret(journey, "account", username="alice", password=PASSWORD)
-    journey.patch("/spec/restartNonce", 1, APP)
+    journey.patch("/spec/restartNonce", 1)
     counted.goes_on()
 
     # With a certificate, from a Secret as cert-manager makes it.
@@ -143,7 +133,7 @@ def test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_nam
     key = pair.key.read_text()
     files = {"tls.crt": pair.certificate.read_text(), "tls.key": key}
     put_secret(journey, "certificate", **files)
-    journey.patch("/spec/kafka", kafka(secured.mutual_servers, "TLS", "certificate"), APP)
+    journey.patch("/spec/kafka", kafka(secured.mutual_servers, "TLS", "certificate"))
     counted.goes_on()
 
     seen = everything_to_be_seen(journey)
