@@ -81,7 +81,11 @@ def test_a_followed_store_stays_open_and_gets_what_is_written_later(
         directory.store(T0, "counts").acquire(holder="a test")
 
     changelog.write_transaction({"a": 3})
-    changelog.write_transaction({"a": 4}, end="abort")
+    updater.is_at_the_end(T0, applied=3)
+    undecided = changelog.write_transaction({"a": 4}, end="open")
+    # Only what it has seen can it go behind.
+    wait_for(lambda: updater.wait_for(Following).lags[T0] == 1, what="the open transaction")
+    undecided.abort_transaction(30)
 
     updater.is_at_the_end(T0, applied=3)
     updater.send(CancelRestore(task=T0))
