@@ -4,9 +4,11 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 STAMP   = $(VENV)/.installed
 SHARE  ?= 0.1
+KUBE_NODE ?=
+RECORDS ?= 10000000
 
 .DEFAULT_GOAL := help
-.PHONY: help run kube test test-fast check e2e-cluster bench soak fmt crds clean
+.PHONY: help run kube test test-fast check e2e-cluster bench bench-spark soak fmt crds clean
 
 help: ## Show this help
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -25,7 +27,7 @@ kube: $(STAMP) ## Build the Kubernetes programs of the tests into the cache (onc
 	@$(BIN)/python -m tests.kube.build
 
 test: $(STAMP) check kube ## All tests, with a share of the seeds (real Kafka, Kubernetes, Java oracle)
-	@$(BIN)/python -m pytest --share $(SHARE)
+	@$(BIN)/python -m tests.lanes --kube-node="$(KUBE_NODE)" --share $(SHARE)
 
 test-fast: $(STAMP) ## The tests that need no Kafka, Kubernetes or Java
 	@$(BIN)/python -m pytest -q --share $(SHARE) -n logical --maxprocesses 8 --dist worksteal -m "not kafka and not kube and not java and not slow"
@@ -33,7 +35,9 @@ test-fast: $(STAMP) ## The tests that need no Kafka, Kubernetes or Java
 e2e-cluster: $(STAMP) ## The user's journey on a cluster: KUBECONFIG=, WORKER_IMAGE=, OPERATOR_IMAGE=, BOOTSTRAP=
 	@$(BIN)/python -m pytest tests/e2e -v -s -x --kubeconfig="$$KUBECONFIG" --bootstrap="$$BOOTSTRAP" \
 		--worker-image="$$WORKER_IMAGE" --operator-image="$$OPERATOR_IMAGE" \
-		--next-worker-image="$$NEXT_WORKER_IMAGE" \
+		--next-worker-image="$$NEXT_WORKER_IMAGE" --example-image="$$EXAMPLE_IMAGE" \
+		--backfill-image="$$BACKFILL_IMAGE" --spark-image="$$SPARK_IMAGE" \
+		--state-access-mode="$$STATE_ACCESS_MODE" \
 		--stop-kubelet="$$STOP_KUBELET" --start-kubelet="$$START_KUBELET"
 
 soak: $(STAMP) ## All seeds and kills; writes benchmarks/SOAK.md
@@ -54,6 +58,9 @@ bench: $(STAMP) ## Side by side with Java Kafka Streams, quixstreams and a bare 
 	@$(BIN)/python -m benchmarks.takeover
 	@$(BIN)/python -m benchmarks.crash
 	@$(BIN)/python -m benchmarks.standby
+
+bench-spark: $(STAMP) ## Spark against native replay and Spark's own ways (10,000,000 records; RECORDS=1000000 for a quick look); writes benchmarks/SPARK.md
+	@$(BIN)/python -m benchmarks.spark_backfill --records $(RECORDS)
 
 fmt: $(STAMP) ## Format and fix what can be fixed
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .

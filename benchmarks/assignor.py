@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.report import machine
+from benchmarks.report import machine, verdict
 from headwater.assignor.check import breaches, given_up
 from headwater.assignor.group import Group, GroupAssignment, Member
 from headwater.assignor.refine import Holder, Rules, refine
@@ -162,13 +162,10 @@ def _page(rows: dict[str, list[float]]) -> str:
     for situation in SITUATIONS:
         found = rows[situation.__name__]
         growth = math.log(found[-1] / found[-2]) / math.log(SIZES[-1] / SIZES[-2])
-        verdict = "missed"
-        if found[-1] <= FLOOR_S:
-            verdict = "goal met" if found[-1] <= GOAL_S else "floor met"
         seconds = " | ".join(f"{value:.3f} s" for value in found)
         lines.append(
             f"| {_said(situation)} | {seconds} | {growth:.2f} | {GOAL_S:g} s | {FLOOR_S:g} s "
-            f"| {verdict} |"
+            f"| {verdict(found[-1], GOAL_S, FLOOR_S)} |"
         )
     return "\n".join(lines) + "\n"
 

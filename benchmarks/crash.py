@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import statistics
 import sys
 import tempfile
@@ -31,7 +32,8 @@ from tests.java.tool import QUIET, JavaTool
 from tests.support.waiting import wait_for
 from tests.support.worker import Counting, WorkerProcess
 
-from benchmarks.report import machine
+from benchmarks import inputs
+from benchmarks.report import machine, verdict
 from headwater.ids import TaskId
 from headwater.local.broker import KafkaBroker
 
@@ -102,7 +104,11 @@ def main() -> int:
                     crash = run(broker.bootstrap_servers, Path(directory), options.keys)
                 print(f"{name}: {crash}", flush=True)
                 found[name].append(crash)
-    TABLE.write_text(_page(found, options.keys))
+        with tempfile.TemporaryDirectory(prefix="headwater-crash-") as directory:
+            servers = broker.bootstrap_servers
+            proof = _headwater(servers, Path(directory), options.keys, stores_deleted=True)
+    assert proof.restored >= options.keys, "the counter of restored records does not count"
+    TABLE.write_text(_page(found, options.keys, proof.restored))
     print(TABLE.read_text())
     return 0
 
@@ -116,19 +122,7 @@ def _filled(servers: str, keys: int, *, changelog: bool) -> Counting:
     counting = Counting(
         servers, f"crash-{uuid.uuid4().hex[:8]}", partitions=PARTITIONS, changelog=changelog
     )
-    producer = Producer(
-        {
-            "bootstrap.servers": servers,
-            "linger.ms": 50,
-            "queue.buffering.max.messages": 1_000_000,
-            "delivery.report.only.error": True,
-        }
-    )
-    for number in range(keys):
-        if number % 500_000 == 0:
-            producer.flush(120)
-        producer.produce(counting.topic, b"v", _key(number), partition=number % PARTITIONS)
-    producer.flush(120)
+    inputs.load(servers, counting.topic, ((_key(number), b"v") for number in range(keys)))
     return counting
 
 
@@ -148,7 +142,7 @@ def _crashed(counting: Counting, keys: int, kill: Callable[[], None]) -> None:
     load.stop()
 
 
-def _headwater(servers: str, directory: Path, keys: int) -> Crash:
+def _headwater(servers: str, directory: Path, keys: int, *, stores_deleted: bool = False) -> Crash:
     counting = _filled(servers, keys, changelog=True)
     worker = WorkerProcess(counting, directory)
     try:
@@ -160,6 +154,8 @@ def _headwater(servers: str, directory: Path, keys: int) -> Crash:
             worker.exit_code()
 
         _crashed(counting, keys, kill)
+        if stores_deleted:
+            shutil.rmtree(worker.state_dir)
         began = time.monotonic()
         worker.started_with(*_TASKS)
         seconds = time.monotonic() - began
@@ -234,13 +230,12 @@ def _rounds(crashes: list[Crash]) -> Iterator[str]:
         yield f"{crash.restored:,} ({crash.seconds:.1f} s)"
 
 
-def _page(found: dict[str, list[Crash]], keys: int) -> str:
+def _page(found: dict[str, list[Crash]], keys: int, proof: int) -> str:
     medians = {
         name: statistics.median(crash.restored for crash in crashes)
         for name, crashes in found.items()
     }
     ratio = medians["headwater"] / medians["java"]
-    verdict = "goal met" if ratio <= _GOAL else "floor met" if ratio <= _FLOOR else "missed"
     now = datetime.now(UTC)
     lines = [
         "# What a crash costs under exactly-once",
@@ -260,7 +255,9 @@ def _page(found: dict[str, list[Crash]], keys: int) -> str:
             for name, crashes in found.items()
         ),
         "",
-        f"Ratio **{ratio:.4f}x** (goal {_GOAL}x, floor {_FLOOR}x): {verdict}.",
+        f"Ratio **{ratio:.4f}x** (goal {_GOAL}x, floor {_FLOOR}x):",
+        f"{verdict(ratio, _GOAL, _FLOOR)}. What counts the records does count: started with its",
+        f"stores deleted, Headwater restored {proof:,} of at least {keys:,}.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -84,7 +84,7 @@ def _measure(servers: str, work: str, system: str) -> dict[str, Any]:
         )
         try:
             _await_running(process)
-            delays = _Probe(servers, source, sink, counts=work == "count").delays()
+            delays = Probe(servers, source, sink, counts=work == "count").delays()
             process.communicate("\n", timeout=60)
         finally:
             process.kill()
@@ -112,7 +112,7 @@ def _await_running(process: subprocess.Popen[str]) -> None:
     raise RuntimeError(f"the system ended before it ran: {''.join(said)[-2000:]}")
 
 
-class _Probe:
+class Probe:
     """Sends records at a steady rate and knows each again in the output."""
 
     def __init__(self, servers: str, source: str, sink: str, *, counts: bool) -> None:

@@ -171,10 +171,11 @@ def _line(row: Row, found: Mapping[str, Any]) -> str:
     figures = [f"{statistics.median(side):,.{row.digits}f} {row.unit}" for side in (our, their)]
     limits = ["" if limit is None else f"{limit:g}x" for limit in (row.goal, row.floor)]
     records = f"{ours[0]['records']:,}"
+    said = verdict(ratio, row.goal, row.floor, less_is_better=row.less_is_better)
     return (
         f"| {row.title} | {records} | {figures[0]} | {row.other}: {figures[1]} "
         f"| **{ratio:.2f}x** ({spread}) | {_cpu(ours, other)} | {_others_of([*ours, *other])} "
-        f"| {limits[0]} | {limits[1]} | {_verdict(row, ratio)}{_caveat(runs)} |"
+        f"| {limits[0]} | {limits[1]} | {said}{_caveat(runs)} |"
     )
 
 
@@ -191,15 +192,19 @@ def _others_of(runs: Sequence[Mapping[str, Any]]) -> str:
     return f"{statistics.median(known):.1f}" if known else ""
 
 
-def _verdict(row: Row, ratio: float) -> str:
-    def holds(limit: float | None) -> bool:
-        return limit is not None and (ratio <= limit if row.less_is_better else ratio >= limit)
+def verdict(
+    value: float, goal: float | None, floor: float | None, *, less_is_better: bool = True
+) -> str:
+    """Say what a number comes to beside its goal and its floor; either may be missing."""
 
-    if row.goal is None and row.floor is None:
+    def holds(limit: float | None) -> bool:
+        return limit is not None and (value <= limit if less_is_better else value >= limit)
+
+    if goal is None and floor is None:
         return "reported"
-    if holds(row.goal):
+    if holds(goal):
         return "goal met"
-    return "floor met" if holds(row.floor) else "missed"
+    return "floor met" if holds(floor) else "missed"
 
 
 def _detail(found: Mapping[str, Any]) -> str:

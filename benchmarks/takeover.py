@@ -4,8 +4,8 @@
 
 A real control plane, the real operator and real workers as processes, a real broker; machines are
 those of the tests (``tests/kube/kubelet``). A count by key runs exactly-once with a commit every
-100 ms under a steady load; one reader with ``read_committed`` notes when each output comes. Counted
-from the fault, or the longest silence of a partition whose task was moved. Writes
+100 ms under a steady load; one reader with ``read_committed`` notes when each task's outputs come.
+Counted from the fault, or the longest silence of a task that was moved. Writes
 ``benchmarks/TAKEOVER.md``.
 """
 
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -36,7 +36,7 @@ from tests.kube.kubelet.cluster import PYTHON, Cluster, python_image
 from tests.kube.story import APP, Counting, Workers, until_shared
 from tests.support.waiting import wait_for
 
-from benchmarks.report import machine
+from benchmarks.report import machine, verdict
 from headwater.local.broker import KafkaBroker
 from headwater_operator.kube.api import STREAM_APPS
 from headwater_operator.kube.client import KubeClient
@@ -44,7 +44,6 @@ from headwater_operator.kube.client import KubeClient
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tests.kube.kubelet.node import Node
     from tests.kube.players import Stage
 
 TABLE: Final = Path(__file__).parent / "TAKEOVER.md"
@@ -57,6 +56,7 @@ _KEY_BYTES: Final = 200
 _SURELY_S: Final = 0.5
 """So long after its beginning a fault has surely happened; nothing shorter can be told."""
 _ROWS: Final = ("kill", "frozen", "move")
+_SILENCES: Final = ("move", "drain")
 
 
 class Watch:
@@ -73,7 +73,7 @@ class Watch:
         self._over = threading.Event()
         self._threads = [threading.Thread(target=each) for each in (self._send, self._receive)]
         self.seen: list[list[tuple[float, float]]] = [[] for _ in range(PARTITIONS)]
-        """By partition: when an output came, and the timestamp of the record behind it."""
+        """By task: when an output came, and the timestamp of the record behind it."""
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -93,7 +93,8 @@ class Watch:
         while not self._over.wait(0.005):
             while sent < (time.monotonic() - began) * _RATE:
                 key = f"key-{sent % _KEYS}"
-                producer.produce(f"{self._prefix}-in", b"v", key, partition=sent % PARTITIONS)
+                number = _task_of(key.encode())
+                producer.produce(f"{self._prefix}-in", b"v", key, partition=number)
                 sent += 1
             producer.poll(0)
         producer.flush(30)
@@ -120,7 +121,7 @@ class Watch:
                 continue
             for message in [first, *consumer.consume(5_000, 0)]:
                 if message.error() is None:
-                    number = message.partition() or 0
+                    number = _task_of(message.key() or b"")
                     self.seen[number].append((time.time(), message.timestamp()[1] / 1000))
         consumer.close()
 
@@ -131,9 +132,14 @@ class Watch:
         return None if came is None else came - moment
 
     def silence(self, since: float, number: int) -> float:
-        """The longest time without an output of a partition since a moment."""
+        """The longest time without an output of a task since a moment."""
         times = [came for came, _ in self.seen[number] if came >= since]
         return max((b - a for a, b in pairwise(times)), default=0.0)
+
+
+def _task_of(key: bytes) -> int:
+    """The task that counts a key: outputs are partitioned anew, so only the key tells."""
+    return int(key.rpartition(b"-")[2]) % PARTITIONS
 
 
 @dataclass(frozen=True)
@@ -206,11 +212,6 @@ class Bench:
         print(f"{name}: {found}", flush=True)
         self.found.setdefault(name, []).append(found)
 
-    def _node_of(self, worker: str) -> Node:
-        """Where its pod is now; another machine may still remember an earlier one of the name."""
-        pod = self.cluster.manifest(self.journey.namespace, worker)
-        return self.cluster.nodes[pod["spec"]["nodeName"]]
-
     def kill(self, watch: Watch) -> None:
         """The processes of a container end by SIGKILL."""
         worker = min(self.journey.held())
@@ -221,17 +222,27 @@ class Bench:
     def frozen(self, watch: Watch) -> None:
         """A machine stops in its tracks, and goes on later."""
         worker = min(self.journey.held())
-        node = self._node_of(worker)
+        node = self.cluster.node_of(self.journey.namespace, worker)
         self.fault(watch, "frozen", worker, node.freeze)
         node.thaw()
         self.until_ready(2)
 
     def move(self, watch: Watch) -> None:
-        """A third worker comes, and takes tasks whose state it has read before."""
+        """A third worker comes and takes tasks whose state it has read before; then it leaves."""
+        with self.scaled(watch, "move"):
+            self.journey.scale(3)
+            until_shared(self.journey, 3)
+        self.until_ready(3)
+        with self.scaled(watch, "drain"):
+            self.journey.scale(2)
+            self.until_ready(2)
+
+    @contextmanager
+    def scaled(self, watch: Watch, name: str) -> Iterator[None]:
+        """Note the longest silence of the tasks that are elsewhere afterwards."""
         before = self.journey.held()
         moment = time.time()
-        self.journey.scale(3)
-        until_shared(self.journey, 3)
+        yield
         time.sleep(2)
         moved = [
             int(task.partition("_")[2])
@@ -241,10 +252,8 @@ class Bench:
         ]
         silences = [watch.silence(moment, number) for number in moved]
         found = Round(0.0, min(silences), max(silences))
-        print(f"move: {len(moved)} tasks, {found}", flush=True)
-        self.found.setdefault("move", []).append(found)
-        self.journey.scale(2)
-        self.until_ready(2)
+        print(f"{name}: {len(moved)} tasks, {found}", flush=True)
+        self.found.setdefault(name, []).append(found)
 
     def fill(self, megabytes: int) -> None:
         """Have state of a size: that many bytes of keys, each counted once."""
@@ -264,7 +273,7 @@ class Bench:
                 print(f"  state: {number:,} of {keys:,} keys", flush=True)
                 producer.flush()
             key = f"{number:0{_KEY_BYTES}d}"
-            producer.produce(topic, b"v", key, partition=number % PARTITIONS)
+            producer.produce(topic, b"v", key, partition=_task_of(key.encode()))
             producer.poll(0)
         producer.flush()
         talk = Workers(self.journey)
@@ -391,20 +400,20 @@ def _lines(found: Mapping[str, list[Round]], state_mb: int) -> Iterator[str]:
         "kill": ("container killed, standby warm: until the first output", 0, 3.0, 8.0),
         "frozen": (f"machine frozen, standby warm: beyond its {lease}", LEASE_S, 3.0, 8.0),
         "move": (f"task moved, {state_mb} MB of state: longest silence", 0, 0.5, 2.0),
+        "drain": ("the same when its worker leaves, scale 3 to 2", 0, 0.5, 2.0),
     }
     for row, (what, lease_s, goal, floor) in table.items():
         rounds = found.get(row, [])
         if not rounds:
             continue
-        values = [(each.last_s if row == "move" else each.first_s) - lease_s for each in rounds]
+        values = [(each.last_s if row in _SILENCES else each.first_s) - lease_s for each in rounds]
         value = statistics.median(values)
-        verdict = "goal met" if value <= goal else "floor met" if value <= floor else "missed"
         each = ", ".join(f"{one:.2f}" for one in values)
         detected = statistics.median(one.detected_s for one in rounds)
         last = statistics.median(one.last_s for one in rounds) - lease_s
-        others = ("", "") if row == "move" else (f"{last:.2f} s", f"{detected:.2f} s")
+        others = ("", "") if row in _SILENCES else (f"{last:.2f} s", f"{detected:.2f} s")
         cells = [what, f"**{value:.2f} s** ({each})", *others, f"{goal:g} s", f"{floor:g} s"]
-        yield f"| {' | '.join([*cells, verdict])} |"
+        yield f"| {' | '.join([*cells, verdict(value, goal, floor)])} |"
 
 
 def _page(found: Mapping[str, list[Round]], state_mb: int) -> str:

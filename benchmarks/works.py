@@ -1,6 +1,7 @@
 """The topologies that are measured; the same as in ``benchmarks/java/Yardstick.java``.
 
     count       group_by_key().count("counts").to_stream().to(output)
+    state       group_by_key().count("counts"), which nobody hears of
     stateless   filter(key does not end in 0).map_values(upper case).to(output)
     words       flat_map_values(split at spaces).group_by(word).count("counts").to_stream()
                 .to(output)
@@ -20,8 +21,8 @@ INPUT = os.environ.get("HEADWATER_BENCH_INPUT", "bench-input")
 OUTPUT = os.environ.get("HEADWATER_BENCH_OUTPUT", "bench-output")
 BUSY_S = 50e-6
 
-SUBTOPOLOGIES = {"count": 1, "stateless": 1, "words": 2, "busy": 1}
-STORES = {"count": ("counts",), "words": ("counts",)}
+SUBTOPOLOGIES = {"count": 1, "state": 1, "stateless": 1, "words": 2, "busy": 1}
+STORES = {"count": ("counts",), "state": ("counts",), "words": ("counts",)}
 
 
 def count(builder: StreamsBuilder) -> None:
@@ -32,6 +33,11 @@ def count(builder: StreamsBuilder) -> None:
         .to_stream()
         .to(OUTPUT, key_serde=Serdes.string, value_serde=Serdes.long)
     )
+
+
+def state(builder: StreamsBuilder) -> None:
+    stream = builder.stream(INPUT, key_serde=Serdes.string, value_serde=Serdes.string)
+    stream.group_by_key().count(store="counts")
 
 
 def stateless(builder: StreamsBuilder) -> None:

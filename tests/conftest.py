@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import uuid
+from collections import Counter
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,12 +24,22 @@ from tests.kube.fixtures import (
     kubectl,
     namespace,
 )
+from tests.lanes import LANES, MINUTES
 from tests.support import examples
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
 ROOT = Path(__file__).parent.parent
+_WITH_THE_CLUSTER = (
+    "chaos",
+    "oracle",
+    "sim",
+    "test_agreement",
+    "test_continuous",
+    "test_three_ways",
+)
+_TIMED = ("kafka", "kube", "java", "spark")
 __all__ = [
     "control_plane",
     "crds",
@@ -72,19 +84,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FRACTION",
         help="which part of its own number of seeds or examples a test runs (default: all)",
     )
+    parser.addoption(
+        "--lane", choices=LANES, help="the tests of one lane of `make test` (default: all)"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "seeded(n): runs n times with a parameter `seed`")
+    config.addinivalue_line(
+        "markers", "seeded(n, least=1): runs n times, or a share of it, with a parameter `seed`"
+    )
     examples.take_share(config.getoption("--share"))
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Whatever talks to the private control plane or another cluster is marked ``kube``."""
     for item in items:
         if not {"control_plane", "kubeconfig"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.kube)
+    chosen: str | None = config.getoption("--lane")
+    if chosen is not None:
+        out = [item for item in items if lane_of(item) != chosen]
+        items[:] = [item for item in items if lane_of(item) == chosen]
+        config.hook.pytest_deselected(items=out)
+
+
+def lane_of(item: pytest.Item) -> str:
+    """Return the lane of `make test` that runs a test: they take about as long as each other."""
+    is_cluster = item.get_closest_marker("kube") is not None
+    named = {item.path.parent.name, item.path.stem}
+    return LANES[0] if is_cluster or not named.isdisjoint(_WITH_THE_CLUSTER) else LANES[1]
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -104,6 +133,17 @@ def pytest_runtest_makereport(
     return report
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say where the time went; a test with two markers counts for both."""
+    took_s: Counter[str] = Counter()
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            markers = [marker for marker in _TIMED if marker in report.keywords]
+            took_s.update(dict.fromkeys(markers or ["the others"], report.duration))
+    shares = (f"{marker} {seconds / 60:.1f}" for marker, seconds in took_s.most_common())
+    terminalreporter.write_line(f"{MINUTES}{', '.join(shares)}")
+
+
 def seed_base(config: pytest.Config) -> str:
     """Text that all seeds of this run derive from."""
     chosen: str | None = config.getoption("--seed-base")
@@ -120,24 +160,25 @@ def _commit() -> str:
     return shown.stdout.strip()
 
 
-def seeds(config: pytest.Config, *, default: int) -> list[str]:
+def seeds(config: pytest.Config, *, default: int, least: int = 1) -> list[str]:
     """Seeds for one seeded test; each is good for ``random.Random(seed)``."""
     asked: int | None = config.getoption("--seeds")
     share: float = config.getoption("--share")
     base = seed_base(config)
-    return [f"{base}:{number}" for number in range(how_many(default, asked, share))]
+    return [f"{base}:{number}" for number in range(how_many(default, asked, share, least))]
 
 
-def how_many(own: int, asked: int | None, share: float) -> int:
-    """Return how many seeds a test with ``own`` seeds runs; never none."""
-    return asked or max(1, round(own * share))
+def how_many(own: int, asked: int | None, share: float, least: int = 1) -> int:
+    """Return how many seeds a test with ``own`` seeds runs; never none, whatever the share."""
+    return asked or max(least, round(own * share))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test marked ``@pytest.mark.seeded(N)`` with a parameter ``seed`` runs N times."""
     marker = metafunc.definition.get_closest_marker("seeded")
     if marker is not None:
-        found = seeds(metafunc.config, default=marker.args[0])
+        least = marker.kwargs.get("least", 1)
+        found = seeds(metafunc.config, default=marker.args[0], least=least)
         metafunc.parametrize("seed", found, ids=[f"seed{n}" for n in range(len(found))])
 
 

@@ -12,12 +12,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LOG = ROOT / "benchmarks" / "SOAK.md"
 SUITES = [
-    ("simulation and planted faults", ["tests/sim"]),
+    ("simulation and planted faults", ["-n", "logical", "--dist", "worksteal", "tests/sim"]),
     ("models and stores against their contracts", ["tests/contract", "tests/property"]),
     ("Java oracle", ["tests/oracle"]),
+    ("engines on random applications", ["tests/spark/test_agreement.py"]),
     ("take-over by Java and back", ["tests/chaos/test_take_over.py"]),
     ("zombies", ["tests/chaos/test_zombies.py"]),
     ("kills and broker restarts", ["tests/chaos/test_kills.py"]),
+    (
+        "driver, executors, Python workers and task hosts of Spark killed (20 kills)",
+        ["tests/spark/test_continuous.py", "-k", "killed"],
+    ),
     ("operators killed before each write", ["tests/kube/test_operators.py"]),
 ]
 KEPT = re.compile(

@@ -18,6 +18,7 @@ from examples.word_count.app import words
 
 from headwater.model import streamapp
 from tests.chaos.proof import read_committed
+from tests.support import pages
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -29,31 +30,38 @@ TARGETS_TESTED_BY = {
     "make run": ROOT / "tests" / "kafka" / "test_demonstration.py",
     "make test": ROOT / ".ci" / "run",
 }
+THREE_WAYS = ROOT / "tests" / "spark" / "test_three_ways.py"
 # These need a cluster.
 COMMANDS_RUN_BY = {
     "docs/install.md": ROOT / "tests" / "kube" / "test_install_page.py",
     "docs/security.md": ROOT / "tests" / "kube" / "test_install_page.py",
     "docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py",
 }
+# These need Spark.
+PROGRAMS_RUN_BY = {"docs/dataframes.md": ROOT / "tests" / "spark" / "test_dataframes_page.py"}
 # These are of other kinds than a StreamApp.
-RESOURCES_TRIED_BY = {"docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py"}
+RESOURCES_TRIED_BY = {
+    "docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py",
+    "docs/backfill.md": ROOT / "tests" / "unit" / "spark" / "test_masters.py",
+}
 
 
 def blocks(language: str) -> Iterator[tuple[str, str]]:
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    for page in pages:
-        found = re.findall(
-            rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE
-        )
-        for number, block in enumerate(found):
+    others = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    for page in [*others, *sorted((ROOT / "docs").rglob("*.md"))]:
+        for number, block in enumerate(pages.blocks(page, language)):
             yield f"{page.relative_to(ROOT)}-{number}", block
+
+
+def page_of(name: str) -> str:
+    return name.rpartition("-")[0]
 
 
 def programs(*, with_broker: bool) -> list[object]:
     return [
         pytest.param(block, id=name)
         for name, block in blocks("python")
-        if (BROKER_IN_TEXT in block) == with_broker
+        if (BROKER_IN_TEXT in block) == with_broker and page_of(name) not in PROGRAMS_RUN_BY
     ]
 
 
@@ -126,17 +134,16 @@ def test_an_embedding_program_in_the_text_runs_and_stops_on_ctrl_c(
         return any(record[2] == word for record in read_committed(bootstrap_servers, changelog))
 
     try:
-        wait_for(counted, what="a count", timeout_s=60)
+        wait_for(counted, what="a count", timeout_s=300)
     finally:
         process.send_signal(signal.SIGINT)
-        code = process.wait(60)
+        try:
+            code = process.wait(300)
+        finally:
+            process.kill()  # nothing happens if it has ended
 
     assert code in {130, -signal.SIGINT}, output.read_text()
     assert output.read_text().splitlines()[-1] == "KeyboardInterrupt"
-
-
-def page_of(name: str) -> str:
-    return name.rpartition("-")[0]
 
 
 @pytest.mark.parametrize(
@@ -146,8 +153,8 @@ def page_of(name: str) -> str:
 def test_a_resource_in_the_text_is_accepted(document: str) -> None:
     app = streamapp.parse(yaml.safe_load(document))
 
-    example = yaml.safe_load((ROOT / "examples" / "word_count" / "streamapp.yaml").read_text())
-    assert app == streamapp.parse(example)
+    examples = (ROOT / "examples" / "word_count").glob("*.yaml")
+    assert app in [streamapp.parse(yaml.safe_load(example.read_text())) for example in examples]
 
 
 def test_a_command_in_the_text_exists_and_is_run_elsewhere() -> None:
@@ -162,10 +169,20 @@ def test_a_command_in_the_text_exists_and_is_run_elsewhere() -> None:
     assert lines
     for page, test in COMMANDS_RUN_BY.items():
         assert f'blocks("{Path(page).name}"' in test.read_text()
-    assert [line for line in lines if line not in TARGETS_TESTED_BY] == []
+    ways = [line for line in lines if line.startswith("headwater ")]
+    assert len(ways) == 3
+    assert 'README = ROOT / "README.md"' in THREE_WAYS.read_text()
+    targets = [line for line in lines if line not in ways]
+    assert [line for line in targets if line not in TARGETS_TESTED_BY] == []
     assert all(path.exists() for path in TARGETS_TESTED_BY.values())
     makefile = (ROOT / "Makefile").read_text()
-    assert [line for line in lines if f"\n{line.split()[1]}:" not in makefile] == []
+    assert [line for line in targets if f"\n{line.split()[1]}:" not in makefile] == []
+
+
+def test_a_program_that_needs_spark_is_run_elsewhere() -> None:
+    for page, test in PROGRAMS_RUN_BY.items():
+        assert f'"{Path(page).name}"' in test.read_text()
+        assert 'blocks(PAGE, "python")' in test.read_text()
 
 
 def test_a_resource_of_another_kind_is_tried_elsewhere() -> None:

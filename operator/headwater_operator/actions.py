@@ -35,7 +35,7 @@ class Reason(StrEnum):
     ACCEPTABLE_LAG = "another lag counts as caught up"
     DUTY = "the control loop needs something from Kafka"
     DUTY_WITHDRAWN = "a duty is out of date"
-    MORE_THREADS = "the worker has more slots"
+    THREADS = "another number of threads is to run"
     DRAIN = "the worker is to release everything and to end"
     NO_PROCESS = "the worker has no process"
     DRAINED = "the worker has released everything"
@@ -43,6 +43,15 @@ class Reason(StrEnum):
     NEVER_REPORTED = "the worker was started but has not reported"
     NEW_REVISION = "the worker is replaced by one of the new revision"
     NOT_WANTED = "the worker is not needed any more"
+    ENGINE_TAKEN = "the application was taken over for Spark"
+    ENGINE_LEAVES = "the application is handed over"
+    DRIVER_ENDED = "the driver has ended"
+    DRIVER_NOT_WANTED = "nothing is to run"
+    DRIVER_SILENT = "the driver says nothing"
+    DRIVER_STALLED = "the driver's micro-batch does not end"
+    DRIVER_OUTDATED = "the driver is of an earlier take-over"
+    DRIVER_CHANGED = "what the driver was started from has changed"
+    EXECUTORS = "another number of executors is to run"
 
 
 class StopHow(StrEnum):
@@ -107,7 +116,32 @@ class DeleteWorker:
     reason: Reason
 
 
-Action: TypeAlias = WriteWorkerSpec | StartWorker | StopWorker | DeleteWorker
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartDriver:
+    """Start the one driver of an engine that is not Native; nothing happens while one runs.
+
+    Attributes:
+        generation: of the take-over; the driver ends at once if another has come since.
+        executors: how many there are to be.
+        reason: why.
+    """
+
+    generation: int
+    executors: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopDriver:
+    """End the driver. Gracefully: it finishes what is under way; killed when its grace is over."""
+
+    how: StopHow
+    reason: Reason
+
+
+Action: TypeAlias = (
+    WriteWorkerSpec | StartWorker | StopWorker | DeleteWorker | StartDriver | StopDriver
+)
 
 
 def describe_action(action: Action) -> str:
@@ -125,6 +159,10 @@ def describe_action(action: Action) -> str:
             return f"{worker}: stop {how.value}: {reason}"
         case DeleteWorker(worker=worker, delete_state=delete_state, reason=reason):
             return f"{worker}: delete{' with its state' if delete_state else ''}: {reason}"
+        case StartDriver(generation=generation, reason=reason):
+            return f"driver: start, generation {generation}: {reason}"
+        case StopDriver(how=how, reason=reason):
+            return f"driver: stop {how.value}: {reason}"
 
 
 def news_of(before: WorkerSpec, action: WriteWorkerSpec) -> str | None:
@@ -168,6 +206,7 @@ _SPOKEN: Final[Mapping[str, str]] = {
     "CreateTopics": "create topics",
     "Fence": "fence the slots of a lost worker",
     "Reset": "reset the application",
+    "TakeEngine": "take the application over for another engine",
 }
 """Duties for people; the regular looks at Kafka are no news."""
 

@@ -1,8 +1,8 @@
 """What a StreamApp reports on a cluster: conditions with reasons, from what was seen and decided.
 
-``Ready`` is the one to trust. Of Ready, Progressing, SpecValid, AssignmentConverged, StateRestored
-and StandbysReady, True is good; Degraded, Suspended, Paused and ScalingLimited are abnormal when
-True. A message says what is so and, if it is bad, what to do next; logs and Events say the same.
+``Ready`` is the one to trust. What each says when all is well is ``ConditionType.when_well``; all
+are Unknown until something was decided. A message says what is so and, if it is bad, what to do
+next; logs and Events say the same.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from headwater.model.appstatus import (
     Revision,
 )
 from headwater.model.lifecycle import ClientState
+from headwater_operator.manifests.names import PAUSE_ANNOTATION
 from headwater_operator.rollout import Roll
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Facts:
         roll: how far a rolling change has come.
         revision: that is wanted.
         standby_replicas: how many standbys of each task are wanted.
+        unsettled: why the assignment is not what it is to be, although all tasks may run.
         unsettled_ms: for how long not every task has been running.
     """
 
@@ -74,6 +76,7 @@ class Facts:
     roll: Roll = field(default_factory=Roll)
     revision: str = ""
     standby_replicas: int = 0
+    unsettled: str = ""
     unsettled_ms: int = 0
 
 
@@ -113,6 +116,21 @@ def conditions(facts: Facts, before: Sequence[Condition], now: str) -> tuple[Con
             )
         )
     return tuple(found)
+
+
+def first_conditions(generation: int, now: str) -> tuple[Condition, ...]:
+    """Return the conditions of a StreamApp that was seen and about which nothing was decided."""
+    return tuple(
+        Condition(
+            type=kind,
+            status=ConditionStatus.UNKNOWN,
+            reason="Seen",
+            message="the operator has seen the StreamApp and decides what to do",
+            last_transition_time=now,
+            observed_generation=generation,
+        )
+        for kind in ConditionType
+    )
 
 
 _Judged = tuple[ConditionType, bool | None, str, str]
@@ -199,15 +217,18 @@ def _progressing(facts: Facts) -> _Judged:
     operation = status.operation
     if operation is not None:
         return kind, True, operation.type.value, _doing(operation)
-    return kind, *_moving(status)
+    return kind, *_moving(facts)
 
 
-def _moving(status: AppStatus) -> tuple[bool, str, str]:
+def _moving(facts: Facts) -> tuple[bool, str, str]:
     """Tell whether tasks or copies are on their way, with reason and message."""
+    status = facts.decided
     if status.state not in (ClientState.RUNNING, ClientState.NOT_RUNNING):
         return True, "Rebalancing", status.reason
     if status.tasks.warmup:
         return True, "WarmingUp", _warming_up(status)
+    if facts.unsettled and status.state is ClientState.RUNNING:
+        return True, "Rebalancing", facts.unsettled
     return False, "Complete", "everything is as the StreamApp wants it"
 
 
@@ -235,6 +256,8 @@ def _converged(facts: Facts) -> _Judged:
         return kind, False, "Moving", facts.decided.reason
     if tasks.warmup:
         return kind, False, "WarmingUp", _warming_up(facts.decided)
+    if facts.unsettled:
+        return kind, False, "Moving", facts.unsettled
     return kind, True, "Assigned", f"all {tasks.total} tasks are where they belong"
 
 
@@ -281,7 +304,8 @@ def _suspended(facts: Facts) -> tuple[str, str]:
 
 def _paused(facts: Facts) -> tuple[str, str]:
     if facts.is_paused:
-        return "Annotation", "the operator looks on and does nothing until the annotation is gone"
+        until = f"until the annotation {PAUSE_ANNOTATION} is gone"
+        return "Annotation", f"the operator looks on and does nothing {until}"
     return "NotPaused", "the operator works"
 
 

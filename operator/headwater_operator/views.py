@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 
 from headwater.model.appstatus import AppStatus
 from headwater.model.cluster import generation_of
+from headwater.model.lifecycle import Engine
+from headwater.model.podcontract import HTTP_PORT
 from headwater_operator.decide.limits import LOOK_AGAIN_ON_A_CLUSTER_MS
-from headwater_operator.decide.observed import Intent, Observed, ProcessState
+from headwater_operator.decide.observed import DriverView, Intent, Observed, ProcessState
+from headwater_operator.manifests.driver import started_from
+from headwater_operator.manifests.names import (
+    EXECUTOR_COMPONENT,
+    WORKER_COMPONENT,
+    pod_selector,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodView:
-    """A worker's pod.
+    """A pod of a worker, of Spark's driver, or of one of its executors.
 
     Attributes:
-        worker: whose.
+        worker: whose; the name of the pod.
         uid: tells it from another pod of the same name.
         revision: of the specification it was made from.
         state: of the process in it.
@@ -36,6 +44,8 @@ class PodView:
         ended: how its container ended; empty while it has not.
         problem: why its container cannot be started, if the pod says so.
         labels: of the place where it runs, by topology key; empty while it is not scheduled.
+        address: its own in the cluster's network; empty while it has none.
+        is_ready: as Kubernetes counts it.
     """
 
     worker: str
@@ -49,6 +59,20 @@ class PodView:
     ended: str = ""
     problem: Problem | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    address: str = ""
+    is_ready: bool = False
+
+    @property
+    def endpoint(self) -> str:
+        """``host:port`` where its worker serves HTTP; empty while it has no address.
+
+        By the address that the kubelet has reported: what a worker says of itself would let it
+        choose whom the operator calls.
+        """
+        if not self.address:
+            return ""
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{host}:{HTTP_PORT}"
 
     @property
     def waits_for(self) -> str:
@@ -67,10 +91,14 @@ class Stored:
     Attributes:
         uid: tells it from another one of the same name.
         version: changes with every write.
+        is_annotated: whether it has any annotation.
+        labels: those it is to have, if some of ours are missing.
     """
 
     uid: str
     version: str
+    is_annotated: bool = True
+    labels: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +145,9 @@ class AppView:
         workers: StreamWorkers with Lease and process.
         stored_workers: identifies each.
         pods: by worker.
+        driver_pod: of Spark's driver.
+        driver: what is known of the driver without asking it.
+        executors: pods that the driver has made.
         claims: by worker.
         leases: workers that have a Lease object, held or not.
     """
@@ -136,6 +167,9 @@ class AppView:
     workers: tuple[WorkerView, ...] = ()
     stored_workers: Mapping[str, Stored] = field(default_factory=dict)
     pods: Mapping[str, PodView] = field(default_factory=dict)
+    driver_pod: PodView | None = None
+    driver: DriverView = field(default_factory=DriverView)
+    executors: tuple[PodView, ...] = ()
     claims: Mapping[str, ClaimView] = field(default_factory=dict)
     leases: frozenset[str] = frozenset()
 
@@ -156,11 +190,54 @@ class AppView:
             generation=generation,
             intent=Intent.DELETE if self.is_deleting else Intent.RUN,
             workers=self.workers,
+            driver=self.driver,
             status=status,
             revision=self.revision,
+            started_from=self.driver_digest,
             hour=hour,
             look_again_ms=LOOK_AGAIN_ON_A_CLUSTER_MS,
         )
+
+    @property
+    def is_spark(self) -> bool:
+        """Whether Spark is to run the application."""
+        return self.app is not None and self.app.spec.engine is Engine.SPARK
+
+    @property
+    def driver_digest(self) -> str:
+        """What a driver would be started from now."""
+        return started_from(self.app) if self.app is not None and self.is_spark else ""
+
+    @property
+    def updated(self) -> int:
+        """How many workers and executors are as the specification wants them."""
+        workers = [
+            pod
+            for pod in self.pods.values()
+            if pod.revision == self.revision and not pod.state.is_proof_of_end
+        ]
+        driver = self.driver
+        if not self.is_spark or driver.started_from != self.driver_digest:
+            return len(workers)
+        there = driver.executors_there
+        return len(workers) + (driver.executors if there is None else there)
+
+    @property
+    def selector(self) -> str:
+        """Selects the pods that ``replicas`` counts, for autoscalers."""
+        component = EXECUTOR_COMPONENT if self.is_spark else WORKER_COMPONENT
+        return pod_selector(self.owner.name, component)
+
+    @property
+    def own_pods(self) -> Mapping[str, PodView]:
+        """The pods that the operator has made, by name."""
+        driver = self.driver_pod
+        return {**self.pods, **({} if driver is None else {driver.worker: driver})}
+
+    @property
+    def every_pod(self) -> Mapping[str, PodView]:
+        """All pods of the application, by name."""
+        return {**self.own_pods, **{pod.worker: pod for pod in self.executors}}
 
     @property
     def highest_generation(self) -> int:

@@ -13,8 +13,6 @@ had records in flight:
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import time
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,6 +30,8 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from headwater.failpoints import VARIABLE
 from headwater.model.lifecycle import TaskState
 from headwater_operator.local.observe import read_worker
+from headwater_operator.local.processes import ProcessId
+from tests.support.freezing import freeze, thaw
 from tests.support.local_cluster import APP, LocalCluster
 from tests.support.waiting import wait_for
 
@@ -145,7 +145,7 @@ class Hunter:
         """Say what is written but not committed; nothing while the broker cannot tell."""
         try:
             return self._open_transaction(topics) if self._transactional else self._uncommitted()
-        except KafkaException:
+        except (KafkaException, TimeoutError):
             return ""
 
     def _uncommitted(self) -> str:
@@ -196,7 +196,7 @@ class Hunter:
 
     def _kill_in_restore(self, victim: Victim) -> None:
         # A dead StreamThread makes its tasks restore; the StateUpdater is frozen on sight.
-        first = self._rng.choice(self._workers())
+        first = self._rng.choice(wait_for(self._workers, what="a worker"))
         thread = self._child(first, "StreamThread")
         if thread is not None:
             thread.kill()
@@ -207,15 +207,17 @@ class Hunter:
                 return False
             freeze([updater])
             restoring = self._restoring()
-            if restoring:
-                target = {
-                    Victim.UPDATER: updater,
-                    Victim.WORKER: first,
-                    Victim.LOOP: self._loop(),
-                }[victim]
-                self._strike(target, victim, f"{Situation.RESTORE}: {', '.join(restoring)}")
+            target = {
+                Victim.UPDATER: updater,
+                Victim.WORKER: first,
+                Victim.LOOP: self._loop(),
+            }[victim]
+            if not restoring or target is None:
+                thaw([updater])
+                return False
+            self._strike(target, victim, f"{Situation.RESTORE}: {', '.join(restoring)}")
             thaw([updater])
-            return bool(restoring)
+            return True
 
         try:
             wait_for(hit, what="a restore under way", timeout_s=8, every_s=0.002)
@@ -229,7 +231,10 @@ class Hunter:
             moving = self._moving()
             if not moving:
                 return False
-            worker = self._rng.choice(self._workers())
+            workers = self._workers()
+            if not workers:
+                return False
+            worker = self._rng.choice(workers)
             process = {
                 Victim.WORKER: worker,
                 Victim.LOOP: self._loop(),
@@ -259,14 +264,19 @@ class Hunter:
     def _workers(self) -> list[psutil.Process]:
         found = []
         for _, pod in sorted(self._cluster.processes().items()):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process = psutil.Process(pod.pid)
-                if process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process)
+            # What is written down may have ended, and its number be another process's by now.
+            if ProcessId(pid=pod.pid, started=pod.started).is_alive():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    found.append(psutil.Process(pod.pid))
         return found
 
-    def _loop(self) -> psutil.Process:
-        return psutil.Process(self._cluster.supervisor.loop_pid)
+    def _loop(self) -> psutil.Process | None:
+        """The control loop; for a moment after it was killed there is none."""
+        record = self._cluster.supervisor
+        if ProcessId(pid=record.loop_pid, started=record.loop_started).is_alive():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                return psutil.Process(record.loop_pid)
+        return None
 
     def _child(self, worker: psutil.Process, kind: str) -> psutil.Process | None:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -300,27 +310,12 @@ def _is(process: psutil.Process, kind: str) -> bool:
         return False
 
 
-def freeze(processes: list[psutil.Process]) -> None:
-    """Send SIGSTOP to each that still lives."""
-    _signal(processes, signal.SIGSTOP)
-
-
-def thaw(processes: list[psutil.Process]) -> None:
-    """Send SIGCONT to each that still lives."""
-    _signal(processes, signal.SIGCONT)
-
-
-def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:
-    for process in processes:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, number)
-
-
 class Trap:
     """A fail point that freezes the first process to come by while it is set."""
 
-    def __init__(self, point: str, path: Path) -> None:
-        self.environment = {VARIABLE: f"{point}=stop!{path}"}
+    def __init__(self, point: str, path: Path, *, at_hit: int = 1) -> None:
+        self.armed = f"{point}=stop@{at_hit}!{path}"
+        self.environment = {VARIABLE: self.armed}
         self._path = path
 
     def close(self) -> None:
@@ -331,12 +326,15 @@ class Trap:
         """Freeze whoever comes next."""
         self._path.unlink()
 
-    def caught(self) -> psutil.Process:
+    def caught(self, timeout_s: float = 240) -> psutil.Process:
         """Wait until a process is frozen."""
         said = wait_for(
             lambda: self._path.exists() and self._path.read_text().strip(),
             what="a process in the trap",
-            timeout_s=60,
+            timeout_s=timeout_s,
             every_s=0.002,
         )
-        return psutil.Process(int(said))
+        process = psutil.Process(int(said))
+        # It says its number before it stops itself: thawed in between, it would stop for good.
+        wait_for(lambda: process.status() == psutil.STATUS_STOPPED, what="its halt", every_s=0.002)
+        return process

@@ -6,10 +6,9 @@ import struct
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, TopicPartition
-
 from headwater.state.directory import StateDirectory
 from headwater.state.rocks import RocksBackend
+from tests.support.reading import held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,35 +24,14 @@ def read_committed(
 
     Yields partition, offset, key, value, timestamp.
     """
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": f"proof-{topic}",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-        }
-    )
-    try:
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-        ended: set[int] = set()
-        while len(ended) < len(partitions):
-            for message in consumer.consume(5_000, timeout=1.0):
-                number = message.partition()
-                assert number is not None
-                if message.error() is not None:
-                    ended.add(number)
-                    continue
-                yield (
-                    number,
-                    message.offset() or 0,
-                    message.key(),
-                    message.value(),
-                    message.timestamp()[1],
-                )
-    finally:
-        consumer.close()
+    for message in held(bootstrap_servers, topic):
+        yield (
+            message.partition() or 0,
+            message.offset() or 0,
+            message.key(),
+            message.value(),
+            message.timestamp()[1],
+        )
 
 
 def counted_once_each(bootstrap_servers: str, topic: str, sent: Mapping[str, int]) -> None:

@@ -54,8 +54,8 @@ def test_no_kill_loses_a_record_and_under_exactly_once_none_doubles_one(
     restarts = set(rng.sample(range(len(kills)), max(1, round(BROKER_RESTARTS * share))))
     servers = broker.bootstrap_servers
     create_topics(servers, topic_prefix, partitions=PARTITIONS)
-    skipped = broker.skipped_markers()  # of topics that other tests have deleted
     load = Load(servers, topic_prefix, records_per_s=2_000)
+    request.addfinalizer(load.end)
     config = {"statestore.cache.max.bytes": 0, "commit.interval.ms": 200}
     assignment = {"moveDelay": "0s"}
     cluster.up(
@@ -83,20 +83,22 @@ def test_no_kill_loses_a_record_and_under_exactly_once_none_doubles_one(
     try:
         for number, kill in enumerate(kills):
             replicas = hunter.carry_out(kill, topics=written, replicas=replicas)
-            cluster.wait_running(replicas=replicas, timeout_s=120)
+            cluster.wait_running(replicas=replicas, timeout_s=300)
             if number in restarts:
                 broker.restart()
                 hunter.log.append("restarted the broker")
         load.stop()
-        wait_for(all_counted, what="all records to be counted", timeout_s=120, every_s=1.0)
+        wait_for(all_counted, what="all records to be counted", timeout_s=300, every_s=1.0)
     except AssertionError as error:
         story = hunter.story(f"seed {seed}", written)
         raise AssertionError(f"{error}\n{story}") from error
 
     cluster.interrupt()
-    assert cluster.wait(90) == 0, cluster.output
+    assert cluster.wait(240) == 0, cluster.output
     print(f"seed {seed}", *hunter.log, sep="\n")
-    assert broker.skipped_markers() == skipped, "the broker has not kept its promise"
+    # Others are of topics that other tests have deleted, and may still come.
+    skipped = [line for line in broker.skipped_markers() if topic_prefix in line]
+    assert skipped == [], "the broker has not kept its promise"
     if exactly_once:
         counted_once_each(servers, f"{topic_prefix}-out", load.sent)
     else:

@@ -10,12 +10,16 @@ import pytest
 from confluent_kafka import Producer
 from examples.word_count.app import words
 
+from headwater.config import StreamsConfig
+from headwater.service.duties import Duties
 from tests.chaos.proof import counted_once_each
 from tests.java.tool import JavaTool
+from tests.support.continuous import START_S, SparkDriver
+from tests.support.counting import PREFIX_VARIABLE
 from tests.support.local_cluster import LocalCluster, create_topics, read_counts, streamapp
 from tests.support.waiting import wait_for
 
-pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 PARTITIONS = 4
 JAVA_APPS = Path(__file__).parents[1] / "java" / "apps"
@@ -49,7 +53,7 @@ class Turns:
         def equal() -> bool:
             return read_counts(self.servers, self.prefix) == self.sent
 
-        wait_for(equal, what=f"{sum(self.sent.values())} words", timeout_s=150, every_s=1.0)
+        wait_for(equal, what=f"{sum(self.sent.values())} words", timeout_s=START_S, every_s=1.0)
 
     def ours(self, turn: int) -> None:
         """Run here for one share of the text."""
@@ -68,7 +72,37 @@ class Turns:
             except AssertionError as error:
                 raise AssertionError(f"{error}\n{cluster.output}") from error
             cluster.interrupt()
-            assert cluster.wait(60) == 0, cluster.output
+            assert cluster.wait(240) == 0, cluster.output
+
+    def spark(self, turn: int) -> None:
+        """Run on Spark for one share of the text."""
+        spec = {
+            "topology": {"module": "tests.support.word_count:build"},
+            "config": {"statestore.cache.max.bytes": 0},
+            "spark": {"master": "local[2]", "config": {"spark.driver.memory": "1g"}},
+        }
+        document = streamapp(self.servers, self.prefix, **spec)
+        directory = self.root / f"turn-{turn}"
+        self._wait_alone()
+        with SparkDriver(document, directory, **{PREFIX_VARIABLE: self.prefix}) as driver:
+            self.feed()
+            try:
+                self.wait_counted()
+            except AssertionError as error:
+                raise AssertionError(f"{error}\n{driver.get('/status')}\n{driver.log}") from error
+            driver.stop()
+
+    def _wait_alone(self) -> None:
+        """Wait until the group has no members: a driver by hand refuses while Java is one."""
+        duties = Duties(
+            StreamsConfig.parse({"application.id": self.prefix, "bootstrap.servers": self.servers}),
+            client_id="turns",
+        )
+        wait_for(
+            lambda: not duties.admin.group_members(self.prefix),
+            what="the end of Java's membership",
+            every_s=0.5,
+        )
 
     def java(self, turn: int) -> None:
         """Run in Java for one share of the text."""
@@ -88,10 +122,18 @@ class Turns:
         self.wait_counted()
         application.stdin.write("stop\n")
         application.stdin.flush()
-        application.communicate(timeout=60)
+        application.communicate(timeout=240)
 
 
-@pytest.mark.parametrize("turns", ["ours-java-ours", "java-ours-java"])
+@pytest.mark.parametrize(
+    "turns",
+    [
+        "ours-java-ours",
+        "java-ours-java",
+        pytest.param("java-ours-spark-ours-java", marks=pytest.mark.spark),
+        pytest.param("java-spark-ours", marks=pytest.mark.spark),
+    ],
+)
 def test_python_and_java_take_over_from_each_other_without_losing_or_doubling_a_word(
     turns: str, bootstrap_servers: str, topic_prefix: str, tmp_path: Path
 ) -> None:

@@ -16,8 +16,9 @@ import pytest
 
 from headwater.model.lifecycle import TaskState
 from headwater_operator.local.observe import read_worker
-from tests.chaos.kills import Trap, freeze, thaw
+from tests.chaos.kills import Trap
 from tests.chaos.proof import counted_at_least, counted_once_each
+from tests.support.freezing import freeze, thaw
 from tests.support.local_cluster import (
     APP,
     Load,
@@ -90,7 +91,7 @@ class Zombie:
             return len(running) == PARTITIONS and not self._cluster.tasks()[self.name]
 
         try:
-            wait_for(is_replaced, what="the tasks to move", timeout_s=60)
+            wait_for(is_replaced, what="the tasks to move", timeout_s=180)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self._cluster.output}") from error
         assert self.main.status() == psutil.STATUS_STOPPED
@@ -110,9 +111,9 @@ def settle(cluster: LocalCluster, load: Load, bootstrap_servers: str, prefix: st
         counts = read_counts(bootstrap_servers, prefix)
         return all(counts.get(key, 0) >= number for key, number in load.sent.items())
 
-    wait_for(all_counted, what="all records to be counted", timeout_s=60, every_s=0.5)
+    wait_for(all_counted, what="all records to be counted", timeout_s=180, every_s=0.5)
     cluster.interrupt()
-    assert cluster.wait(60) == 0, cluster.output
+    assert cluster.wait(120) == 0, cluster.output
 
 
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
@@ -194,7 +195,7 @@ def test_a_worker_frozen_in_mid_transaction_cannot_commit_it_when_it_wakes(
     zombie.wait_replaced()
     zombie.wake()
 
-    wait_for(lambda: "FencedError" in zombie.log, what="the zombie to be fenced", timeout_s=20)
+    wait_for(lambda: "FencedError" in zombie.log, what="the zombie to be fenced", timeout_s=120)
     settle(cluster, load, bootstrap_servers, topic_prefix)
     counted_once_each(bootstrap_servers, f"{topic_prefix}-out", load.sent)
 
@@ -221,7 +222,7 @@ def test_under_at_least_once_a_zombies_thread_ends_by_its_own_clock_and_nothing_
     # Its main process stays frozen: nobody else can stop it.
     thaw(zombie.children)
 
-    wait_for(lambda: is_gone(zombie.caught), what="the end of the zombie's thread", timeout_s=2)
+    wait_for(lambda: is_gone(zombie.caught), what="the end of the zombie's thread")
     assert "the Lease ran out" in zombie.log
     thaw([zombie.main])
     settle(cluster, load, bootstrap_servers, topic_prefix)
@@ -240,4 +241,4 @@ def test_a_frozen_workers_processes_end_with_its_main_process(
 
     os.kill(main.pid, signal.SIGKILL)
 
-    wait_for(lambda: all(map(is_gone, family)), what="the end of all", timeout_s=1, every_s=0.01)
+    wait_for(lambda: all(map(is_gone, family)), what="the end of all", every_s=0.01)

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import (
     Consumer,
     IsolationLevel,
+    KafkaError,
     KafkaException,
     Producer,
 )
@@ -130,9 +131,10 @@ class RealAdapter:
         values = []
         try:
             while True:
-                message = consumer.poll(10)
-                assert message is not None, "no end of partition within 10 s"
+                message = consumer.poll(60)
+                assert message is not None, "no end of partition within 60 s"
                 if message.error() is not None:
+                    assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
                     return values
                 values.append(message.value().decode())
         finally:
@@ -170,6 +172,7 @@ class RealProducer:
             {**adapter.config, "transactional.id": transactional_id, "linger.ms": 0}
         )
         self.consumer = adapter.consumer()
+        self.has_sent = False
 
     def _call(self, function, *arguments) -> None:
         try:
@@ -184,8 +187,10 @@ class RealProducer:
 
     def begin(self) -> None:
         self._call(self.producer.begin_transaction)
+        self.has_sent = False
 
     def send(self, value: str) -> None:
+        self.has_sent = True
         self._call(self.producer.produce, self.adapter.topic, value.encode())
         self._call(self.producer.flush, 30)
 
@@ -198,10 +203,17 @@ class RealProducer:
         )
 
     def commit(self) -> None:
-        self._call(self.producer.commit_transaction, 30)
+        self._end(self.producer.commit_transaction)
 
     def abort(self) -> None:
-        self._call(self.producer.abort_transaction, 30)
+        self._end(self.producer.abort_transaction)
+
+    def _end(self, function) -> None:
+        """End the transaction, and wait for its marker: the broker answers before it is written."""
+        before = self.adapter.end_offset()
+        self._call(function, 30)
+        if self.has_sent:
+            wait_for(lambda: self.adapter.end_offset() > before, what="the marker")
 
 
 class BrokerContract:

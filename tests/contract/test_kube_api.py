@@ -335,6 +335,10 @@ def test_a_pod_on_a_node_stays_until_its_kubelet_lets_go_and_a_shorter_grace_cou
         assert found is not None
         assert "deletionTimestamp" in found["metadata"]
         graces.append(found["metadata"]["deletionGracePeriodSeconds"])
+    named = {"name": "p", "namespace": server.namespace}
+    running = {"metadata": named, "status": {"phase": "Running"}}
+    server.api.apply(PODS, running, subresource="status")
+    assert server.api.get(PODS, server.namespace, "p") is not None, "whatever is written meanwhile"
     server.api.delete(PODS, server.namespace, "p", grace_s=0)
 
     assert graces == [90, 5, 5]

@@ -57,7 +57,7 @@ def api(tmp_path: Path) -> Iterator[ScriptedApi]:
 
 @pytest.fixture
 def client(api: ScriptedApi) -> Iterator[KubeClient]:
-    made = KubeClient(api.access, timeout_s=2)
+    made = KubeClient(api.access, timeout_s=30)
     yield made
     made.close()
     made.drop()
@@ -189,7 +189,7 @@ def test_a_server_of_another_authority_is_told_nothing(api: ScriptedApi, tmp_pat
     elsewhere.mkdir()
     with ScriptedApi(elsewhere, lambda asked: Answer()) as other:
         impostor = Access(host=api.access.host, port=api.access.port, directory=elsewhere)
-        client = KubeClient(impostor, timeout_s=2)
+        client = KubeClient(impostor, timeout_s=30)
         with pytest.raises(CarrierUnavailableError, match="certificate verify failed"):
             client.get("/a", "A")
         client.drop()

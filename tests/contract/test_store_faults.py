@@ -107,7 +107,7 @@ def test_a_process_killed_at_a_step_of_a_commit_leaves_data_and_position_in_step
     name, _, at_hit = point.partition("@")
 
     with child("write", str(tmp_path), armed=f"{name}=kill@{at_hit or 1}") as running:
-        running.communicate(timeout=60)
+        running.communicate(timeout=240)
 
     assert running.returncode == -signal.SIGKILL
     assert check(tmp_path) == committed
@@ -118,7 +118,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost_or_half_written(
     tmp_path: Path, work: str
 ) -> None:
     with child(work, str(tmp_path), str(2 * 1024 * 1024)) as running:
-        output, errors = running.communicate(timeout=60)
+        output, errors = running.communicate(timeout=240)
 
     assert errors.decode() == ""
     kind, commits, message = output.decode().strip().split("|")

@@ -35,12 +35,12 @@ from headwater import Serdes
 
 def build(builder):
     (
-        builder.stream("{prefix}-in", key_serde=Serdes.string, value_serde=Serdes.string)
+        builder.stream("{source}", key_serde=Serdes.string, value_serde=Serdes.string)
         .flat_map_values(str.split)
         .group_by(lambda _key, word: word, key_serde=Serdes.string, value_serde=Serdes.string)
         .count(store="counts-store")
         .to_stream()
-        .to("{prefix}-out", key_serde=Serdes.string, value_serde=Serdes.long)
+        .to("{result}", key_serde=Serdes.string, value_serde=Serdes.long)
     )
 '''
 
@@ -48,14 +48,23 @@ def build(builder):
 class Counted:
     """The topics of one word count.
 
+    Args:
+        bootstrap: of Kafka.
+        prefix: the application id.
+        source: the topic that it reads, if it makes that and ``result`` itself; else they are made.
+        result: the topic that it writes.
+
     Attributes:
-        prefix: of its topics and internal topics: the application id.
+        prefix: of its internal topics: the application id.
         sent: how often each word was sent.
         seen: the last count of each word that a reader of committed records sees.
     """
 
-    def __init__(self, bootstrap: str, prefix: str) -> None:
+    def __init__(self, bootstrap: str, prefix: str, *, source: str = "", result: str = "") -> None:
         self.prefix = prefix
+        self._source = source or f"{prefix}-in"
+        self._result = result or f"{prefix}-out"
+        self._made = [] if source else [self._source, self._result]
         self.sent: Counter[str] = Counter()
         self.seen: dict[str, int] = {}
         self._undelivered: list[str] = []
@@ -73,12 +82,15 @@ class Counted:
         )
 
     def __enter__(self) -> Self:
-        # As many replicas as the brokers make by themselves.
-        topics = [NewTopic(f"{self.prefix}-{end}", PARTITIONS) for end in ("in", "out")]
-        for future in self._admin.create_topics(topics).values():
-            future.result(_ADMIN_S)
-        out = f"{self.prefix}-out"
-        self._consumer.assign([TopicPartition(out, number, 0) for number in range(PARTITIONS)])
+        there = self._topics()
+        assert not there, (
+            f"{', '.join(there)} are on this Kafka already: remove them, or take another"
+        )
+        if self._made:
+            # As many replicas as the brokers make by themselves.
+            topics = [NewTopic(name, PARTITIONS) for name in self._made]
+            for future in self._admin.create_topics(topics).values():
+                future.result(_ADMIN_S)
         return self
 
     def __exit__(
@@ -89,15 +101,20 @@ class Counted:
     ) -> None:
         """Remove the topics, also those that the application made."""
         self._consumer.close()
+        if mine := self._topics():
+            for future in self._admin.delete_topics(mine).values():
+                future.result(_ADMIN_S)
+
+    def _topics(self) -> list[str]:
+        """Those that are there, also those that the application made."""
+        own = (self._source, self._result)
         topics = self._admin.list_topics(timeout=_ADMIN_S).topics
-        mine = [name for name in topics if name.startswith(f"{self.prefix}-")]
-        for future in self._admin.delete_topics(mine).values():
-            future.result(_ADMIN_S)
+        return [name for name in topics if name in own or name.startswith(f"{self.prefix}-")]
 
     @property
     def topology(self) -> str:
         """The source text."""
-        return _TOPOLOGY.format(prefix=self.prefix)
+        return _TOPOLOGY.format(source=self._source, result=self._result)
 
     # -- in ----------------------------------------------------------------------------------
 
@@ -121,8 +138,9 @@ class Counted:
                 self._lines += 1
                 line = f"all streams lead to word{self._lines % _VOCABULARY}"
                 partition = self._lines % PARTITIONS
-                topic = f"{self.prefix}-in"
-                self._producer.produce(topic, line, partition=partition, callback=self._delivered)
+                self._producer.produce(
+                    self._source, line, partition=partition, callback=self._delivered
+                )
                 self.sent.update(line.split())
             self._producer.poll(0)
             ended.wait(_PAUSE_S)
@@ -143,8 +161,8 @@ class Counted:
         )
 
     def until_more(self) -> None:
-        """Wait until something is counted that was not before."""
-        before = sum(self.seen.values())
+        """Wait until something is counted that is sent from now on."""
+        before = sum(dict(self.sent).values())  # so what is counted beyond it was sent since
         wait_for(
             lambda: sum(self._read().values()) > before,
             what="more counts",
@@ -154,6 +172,10 @@ class Counted:
 
     def _read(self) -> dict[str, int]:
         """Read on; a word's counts grow, or something was counted twice."""
+        if not self._consumer.assignment():
+            self._consumer.assign(
+                [TopicPartition(self._result, number, 0) for number in range(PARTITIONS)]
+            )
         for message in self._consumer.consume(10_000, timeout=2.0):
             assert message.error() is None, message.error()
             word = (message.key() or b"").decode()

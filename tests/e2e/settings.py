@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
+
+from headwater.model.streamapp import AccessMode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+READ_WRITE_ONCE_POD = AccessMode.READ_WRITE_ONCE_POD.value
 NO_SUCH_TAG = "there-is-no-such-tag"
 WORKER_MAX_MB = 350
 OPERATOR_MAX_MB = 250
+SPARK_MAX_MB = 1_500
 
 
 class NotToldError(Exception):
@@ -27,6 +32,11 @@ class Settings:
         operator_image: the same.
         bootstrap: addresses of a Kafka, the same for this machine and for the cluster's pods.
         next_worker_image: another tag that workers are rolled to; may be the same image.
+        example_image: of the word count example, made from its Dockerfile.
+        backfill_image: of the same example, made from the image with Spark.
+        spark_image: of the worker with Spark, made with ``--target spark``.
+        state_access_mode: of the application's volumes: ``ReadWriteOncePod``, where storage and
+            scheduler know it.
         stop_kubelet: a shell command that stops the kubelet of a node.
         start_kubelet: one that starts it again.
     """
@@ -36,6 +46,10 @@ class Settings:
     operator_image: str = ""
     bootstrap: str = ""
     next_worker_image: str = ""
+    example_image: str = ""
+    backfill_image: str = ""
+    spark_image: str = ""
+    state_access_mode: str = ""
     stop_kubelet: str = ""
     start_kubelet: str = ""
 
@@ -52,6 +66,11 @@ class Settings:
                 "STOP_KUBELET and START_KUBELET go together: set both, or neither to leave out "
                 "the step that stops the kubelet"
             )
+        if self.state_access_mode not in ("", READ_WRITE_ONCE_POD):
+            raise NotToldError(
+                f"STATE_ACCESS_MODE is {self.state_access_mode}: the step that needs it is about "
+                f"{READ_WRITE_ONCE_POD}; set that, or nothing to leave the step out"
+            )
         for image in (self.worker_image, self.next_worker_image):
             if "@" in image:
                 raise NotToldError(f"{image}: give a tag, not a digest; one roll-out is to a tag")
@@ -61,6 +80,14 @@ class Settings:
         found = {}
         if not self.next_worker_image:
             found["a roll to another tag"] = "NEXT_WORKER_IMAGE"
+        if not self.example_image:
+            found["the committed example"] = "EXAMPLE_IMAGE"
+        if not (self.example_image and self.backfill_image):
+            found["a backfill of it by a Job"] = "EXAMPLE_IMAGE and BACKFILL_IMAGE"
+        if not self.spark_image:
+            found["workers and Spark in turn"] = "SPARK_IMAGE"
+        if not self.state_access_mode:
+            found["a volume that one pod alone may use"] = "STATE_ACCESS_MODE"
         if not self.stop_kubelet:
             found["the kubelet stopped and started"] = "STOP_KUBELET and START_KUBELET"
         return found
@@ -89,6 +116,25 @@ def split_image(image: str) -> tuple[str, str]:
 def bad_image(image: str) -> str:
     """Return an image that cannot be pulled from where ``image`` comes from."""
     return f"{split_image(image)[0]}:{NO_SUCH_TAG}"
+
+
+def example(manifest: str, image: str) -> str:
+    """Return the example's StreamApp with its image under the name that it has on the cluster."""
+    return re.sub(r"(?m)^(  image:) .*$", rf"\1 {image}", manifest)
+
+
+def backfill_job(found: str, image: str, bootstrap: str) -> str:
+    """Return the manifests of the page on backfills, for this cluster; it may be a small one."""
+    for told, ours in (
+        ("word-count:1-spark", image),
+        ("kafka:9092", bootstrap),
+        ("instances=4", "instances=2"),
+    ):
+        assert told in found, told
+        found = found.replace(told, ours)
+    last = "--spark-config=spark.executor.instances=2"
+    small = "--spark-config=spark.kubernetes.executor.request.cores=100m"
+    return re.sub(rf"(?m)^( *- ){last}$", rf"\1{last}\n\1{small}", found)
 
 
 def chart_values(settings: Settings) -> dict[str, Any]:

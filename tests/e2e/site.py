@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
@@ -19,7 +21,7 @@ from tests.support.kube_fakes import condition_in
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
     from types import TracebackType
 
     from tests.e2e.settings import Settings
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
 Manifest = dict[str, Any]
 
 APP = "word-count"
+DRIVER = f"{APP}-driver"
 RELEASE = "headwater"
 CRDS = CHART.parents[1] / "crds"
+EXAMPLE = CHART.parents[1] / "examples" / APP.replace("-", "_") / "streamapp.yaml"
 PATIENCE_S = 900
 """Machines and networks are what they are: nothing here says how fast anything is."""
 _MINE = f"headwater.dev/app={APP}"
@@ -58,7 +62,7 @@ class Site:
         self.before: set[str] = set()
 
     def __enter__(self) -> Self:
-        """Make the namespace; it takes restricted pods only."""
+        """Make the namespace."""
         there = self.kubectl("get", "crd", "--output=name").split()
         if mine := [name for name in there if name.endswith(".headwater.dev")]:
             pytest.exit(
@@ -67,9 +71,7 @@ class Site:
                 "another cluster",
                 returncode=2,
             )
-        self.kubectl("create", "namespace", self.namespace)
-        restricted = "pod-security.kubernetes.io/enforce=restricted"
-        self.kubectl("label", "namespace", self.namespace, restricted)
+        _make_namespace(self.kubectl)
         wait_for(
             lambda: {"serviceaccount/default", "configmap/kube-root-ca.crt"} <= self.everything(),
             what=f"what every namespace has in {self.namespace}",
@@ -86,13 +88,24 @@ class Site:
         traceback: TracebackType | None,
     ) -> None:
         """Remove what is left, however far the journey has come."""
-        run = self.kubectl.run
-        run("delete", "sapp", "--all", "--timeout=120s")
-        bare = '{"metadata":{"finalizers":null}}'
-        run("patch", "sapp", APP, "--type=merge", f"--patch={bare}")
+        _delete_app(self.kubectl)
         self.helm.run("uninstall", RELEASE, "--wait", "--ignore-not-found")
-        run("delete", "--filename", str(CRDS), "--ignore-not-found")
-        run("delete", "namespace", self.namespace, "--timeout=300s")
+        self.kubectl.run("delete", "--filename", str(CRDS), "--ignore-not-found")
+        _delete_namespace(self.kubectl)
+
+    @contextmanager
+    def beside(self) -> Iterator[Command]:
+        """Another namespace, for somebody else's application; yields his ``kubectl``."""
+        kubectl = replace(self.kubectl, namespace=f"{self.namespace}-beside")
+        _make_namespace(kubectl)
+        try:
+            yield kubectl
+        except BaseException:
+            print(_explain(kubectl))
+            raise
+        finally:
+            _delete_app(kubectl)
+            _delete_namespace(kubectl)
 
     # -- what the user does ------------------------------------------------------------------
 
@@ -122,9 +135,12 @@ class Site:
         ]
         return found
 
-    def app(self) -> Manifest:
-        found: Manifest = json.loads(self.kubectl("get", "sapp", APP, "--output=json"))
+    def get(self, kind: str, name: str) -> Manifest:
+        found: Manifest = json.loads(self.kubectl("get", kind, name, "--output=json"))
         return found
+
+    def app(self) -> Manifest:
+        return self.get("sapp", APP)
 
     def conditions(self, *kinds: str) -> list[tuple[str, str, str]]:
         """Status, reason and message of conditions of the StreamApp, as they are at one moment."""
@@ -137,6 +153,39 @@ class Site:
 
     def uids(self) -> dict[str, str]:
         return {name: pod["metadata"]["uid"] for name, pod in self.pods().items()}
+
+    def of_kind(self, component: str) -> dict[str, str]:
+        """Uids by name of the application's pods of a kind that run and are there to stay."""
+        labels = f"-l{_MINE},app.kubernetes.io/component={component}"
+        return {
+            pod["metadata"]["name"]: pod["metadata"]["uid"]
+            for pod in self.list("pods", labels)
+            if pod["status"].get("phase") == "Running"
+            and "deletionTimestamp" not in pod["metadata"]
+        }
+
+    def driver(self) -> str:
+        """The uid of the pod of Spark's driver; empty if none runs."""
+        return self.of_kind("driver").get(DRIVER, "")
+
+    def is_on_spark(self, executors: int, *, but: str = "") -> bool:
+        """Whether Spark runs all tasks with so many executors, by another driver than ``but``."""
+        status = self.app().get("status") or {}
+        engine = status.get("engine") or {}
+        return (
+            (engine.get("name"), engine.get("driver")) == ("Spark", "RUNNING")
+            and condition_in(status, "Ready")[:2] == ("True", "Running")
+            and status.get("replicas") == status.get("readyReplicas") == executors
+            and len(self.of_kind("executor")) == executors
+            and self.driver() not in ("", but)
+            and not self.pods()
+        )
+
+    def until_on_spark(self, executors: int, *, but: str = "") -> None:
+        self.until(
+            lambda: self.is_on_spark(executors, but=but),
+            f"a driver and {executors} executors to run all tasks",
+        )
 
     def pods_on(self, nodes: Collection[str]) -> list[str]:
         """The workers' pods on some nodes."""
@@ -218,21 +267,43 @@ class Site:
 
     def explain(self) -> str:
         """All that there is to see and read."""
-        pods = self.kubectl.run("get", "pods", "--output=name").stdout.split()
-        asked: Collection[tuple[str, ...]] = (
-            ("get", "nodes", "--output=wide"),
-            ("get", "all,pvc,leases,sapp,sw", "--output=wide"),
-            ("describe", "sapp"),
-            ("describe", "sw"),
-            ("describe", "pods"),
-            ("get", "events", "--sort-by=.metadata.creationTimestamp"),
-            *(("logs", pod, "--tail=200") for pod in pods),
-        )
-        return "\n".join(
-            f"$ kubectl {' '.join(each)}\n{done.stdout}{done.stderr}"
-            for each in asked
-            for done in [self.kubectl.run(*each)]
-        )
+        return _explain(self.kubectl)
+
+
+def _make_namespace(kubectl: Command) -> None:
+    """Make the namespace that ``kubectl`` works in; it takes restricted pods only."""
+    kubectl("create", "namespace", kubectl.namespace)
+    restricted = "pod-security.kubernetes.io/enforce=restricted"
+    kubectl("label", "namespace", kubectl.namespace, restricted)
+
+
+def _delete_app(kubectl: Command) -> None:
+    """Delete the application, also if there is no operator any more to let go of it."""
+    kubectl.run("delete", "sapp", "--all", "--timeout=120s")
+    bare = '{"metadata":{"finalizers":null}}'
+    kubectl.run("patch", "sapp", APP, "--type=merge", f"--patch={bare}")
+
+
+def _delete_namespace(kubectl: Command) -> None:
+    kubectl.run("delete", "namespace", kubectl.namespace, "--timeout=300s")
+
+
+def _explain(kubectl: Command) -> str:
+    pods = kubectl.run("get", "pods", "--output=name").stdout.split()
+    asked: Collection[tuple[str, ...]] = (
+        ("get", "nodes", "--output=wide"),
+        ("get", "all,pvc,leases,sapp,sw", "--output=wide"),
+        ("describe", "sapp"),
+        ("describe", "sw"),
+        ("describe", "pods"),
+        ("get", "events", "--sort-by=.metadata.creationTimestamp"),
+        *(("logs", pod, "--tail=200") for pod in pods),
+    )
+    return "\n".join(
+        f"$ kubectl {' '.join(each)}\n{done.stdout}{done.stderr}"
+        for each in asked
+        for done in [kubectl.run(*each)]
+    )
 
 
 def _is_ready(manifest: Manifest) -> bool:

@@ -7,25 +7,43 @@ in plain Python, is what a reader of committed records finds, and no count was e
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.settings import NO_SUCH_TAG, OPERATOR_MAX_MB, WORKER_MAX_MB, bad_image
-from tests.e2e.site import APP, CRDS, PATIENCE_S, RELEASE, say, shell
+from tests.e2e.counted import Counted
+from tests.e2e.settings import (
+    NO_SUCH_TAG,
+    OPERATOR_MAX_MB,
+    READ_WRITE_ONCE_POD,
+    SPARK_MAX_MB,
+    WORKER_MAX_MB,
+    backfill_job,
+    bad_image,
+    example,
+)
+from tests.e2e.site import APP, CRDS, DRIVER, EXAMPLE, PATIENCE_S, RELEASE, say, shell
+from tests.support.pages import blocks
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from tests.e2e.counted import Counted
     from tests.e2e.settings import Settings
     from tests.e2e.site import Site
+    from tests.kube.fixtures import Command
 
 SOURCE = "word-count-topology"
+SECOND = "second"
+BACKFILL = f"{APP}-backfill"
 
 
-def test_it_is_installed_and_an_application_becomes_ready(site: Site, counted: Counted) -> None:
+def test_it_is_installed_and_an_application_becomes_ready(
+    site: Site, counted: Counted, settings: Settings
+) -> None:
     site.install()
     source = {"topology.py": counted.topology}
+    mode = settings.state_access_mode
+    access = {"accessMode": mode} if mode else {}
     site.apply(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": SOURCE}, "data": source},
         {
@@ -37,7 +55,7 @@ def test_it_is_installed_and_an_application_becomes_ready(site: Site, counted: C
                 "applicationId": counted.prefix,
                 "topology": {"configMapRef": {"name": SOURCE}},
                 "processingGuarantee": "exactly_once_v2",
-                "state": {"size": "1Gi"},
+                "state": {"size": "1Gi", **access},
             },
         },
     )
@@ -51,10 +69,59 @@ def test_it_is_installed_and_an_application_becomes_ready(site: Site, counted: C
     counted.until_exact()
 
 
+@pytest.mark.needs("example_image")
+def test_the_committed_example_counts_words(site: Site, settings: Settings) -> None:
+    topics = {"source": "TextLinesTopic", "result": "WordsWithCountsTopic"}
+    with Counted(settings.bootstrap, APP, **topics) as counted, site.beside() as kubectl:
+        # The very file, but for what the image is called here.
+        manifest = example(EXAMPLE.read_text(), settings.example_image)
+        if manifest == EXAMPLE.read_text():
+            kubectl("apply", "--filename", str(EXAMPLE))
+        else:
+            kubectl("apply", "--filename=-", stdin=manifest)
+        kubectl("wait", "--for=condition=Ready", f"sapp/{APP}", f"--timeout={PATIENCE_S}s")
+        say(kubectl("get", "sapp,sw,pods,pvc"))
+
+        with counted.under_load():
+            counted.until_more()
+        counted.until_exact()
+
+        kubectl("delete", f"sapp/{APP}", f"--timeout={PATIENCE_S}s")
+        counted.until_exact()
+        if not settings.backfill_image:
+            return
+
+        # All its state is made anew by a Job with executors in pods; workers go on from there.
+        [written] = blocks("backfill.md", "yaml")
+        job = backfill_job(written, settings.backfill_image, settings.bootstrap)
+        kubectl("apply", "--filename=-", stdin=job)
+        wait_for(lambda: job_ended(kubectl), what="the backfill", timeout_s=PATIENCE_S, every_s=2)
+        told = kubectl("logs", f"job/{BACKFILL}", "--tail=-1")
+        say(told)
+        assert f"{APP}: backfill" in told
+        assert "is committed; workers go on from its offsets" in told
+        kubectl("apply", "--filename=-", stdin=manifest)
+        with counted.under_load():
+            counted.until_more()
+        counted.until_exact()
+        kubectl("delete", f"sapp/{APP}", f"--timeout={PATIENCE_S}s")
+        counted.until_exact()
+
+
+def job_ended(kubectl: Command) -> bool:
+    """Whether the backfill's Job has ended, one way or the other."""
+    status = json.loads(kubectl("get", "job", BACKFILL, "--output=json"))["status"]
+    return any(
+        condition["type"] in ("Complete", "Failed") and condition["status"] == "True"
+        for condition in status.get("conditions", ())
+    )
+
+
 def test_the_images_are_small(site: Site, settings: Settings) -> None:
     for image, most_mb in (
         (settings.worker_image, WORKER_MAX_MB),
         (settings.operator_image, OPERATOR_MAX_MB),
+        *([(settings.spark_image, SPARK_MAX_MB)] if settings.spark_image else []),
     ):
         size = site.image_bytes(image)
         if size is None:
@@ -75,6 +142,52 @@ def test_it_grows_and_shrinks_under_load(site: Site, counted: Counted) -> None:
         site.until(lambda: len(site.pods()) == 1, "the pods of two workers to go")
         counted.until_more()
     counted.until_exact()
+
+
+@pytest.mark.needs("state_access_mode")
+def test_no_second_pod_comes_to_a_volume(site: Site, counted: Counted, settings: Settings) -> None:
+    [worker], before = site.pods(), site.uids()
+    claim = f"{worker}-state"
+    modes = site.get("pvc", claim)["spec"]["accessModes"]
+
+    site.apply(second_pod(claim, settings.worker_image))
+    try:
+        site.until(lambda: is_kept_off(site.get("pod", SECOND)), "it to be kept off the volume")
+        with counted.under_load():
+            counted.until_more()
+        assert is_kept_off(site.get("pod", SECOND))
+    finally:
+        site.kubectl("delete", "pod", SECOND, f"--timeout={PATIENCE_S}s")
+
+    assert modes == [settings.state_access_mode]
+    assert site.uids() == before
+    counted.until_exact()
+
+
+def second_pod(claim: str, image: str) -> dict[str, Any]:
+    """Somebody else's pod with the volume of a worker."""
+    container = {
+        "name": "only",
+        "image": image,
+        "command": ["sleep", "3600"],
+        "securityContext": {
+            "runAsNonRoot": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumeMounts": [{"name": "state", "mountPath": "/state"}],
+    }
+    volume = {"name": "state", "persistentVolumeClaim": {"claimName": claim}}
+    spec = {"containers": [container], "volumes": [volume]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": SECOND}, "spec": spec}
+
+
+def is_kept_off(pod: dict[str, Any]) -> bool:
+    """Whether a pod waits because another one has its volume."""
+    phase, conditions = pod["status"]["phase"], pod["status"].get("conditions") or ()
+    said = [each.get("message", "") for each in conditions if each["type"] == "PodScheduled"]
+    return phase == "Pending" and READ_WRITE_ONCE_POD in "".join(said)
 
 
 @pytest.mark.parametrize("options", [(), ("--grace-period=0", "--force")], ids=["told", "forced"])
@@ -178,6 +291,49 @@ def has_halted(site: Site) -> bool:
         reason == "ImagePullFailed" and NO_SUCH_TAG in message and "correct spec.image" in message
         for _, reason, message in causes
     )
+
+
+@pytest.mark.needs("spark_image")
+def test_it_goes_to_spark_and_back(site: Site, counted: Counted, settings: Settings) -> None:
+    before = site.images()
+    [native] = before
+    small = {
+        # So that all of them fit on a small machine.
+        "spark.driver.memory": "512m",
+        "spark.executor.memoryOverhead": "768m",
+        "spark.kubernetes.driver.request.cores": "100m",
+        "spark.kubernetes.executor.request.cores": "100m",
+    }
+    site.scale(2)
+    site.until_settled(2)
+    with counted.under_load():
+        site.patch(engine="Spark", image=settings.spark_image, spark={"config": small})
+        site.until_on_spark(2)
+        say(site.kubectl("get", "sapp,sw,pods,svc,pdb"))
+        counted.until_more()
+
+        victim = min(site.of_kind("executor"))
+        site.kubectl("delete", "pod", victim, "--grace-period=1")
+        site.until(lambda: len(set(site.of_kind("executor")) - {victim}) == 2, "another executor")
+        counted.until_more()
+        site.until_on_spark(2)
+
+        driver = site.driver()
+        site.kubectl("delete", "pod", DRIVER, "--grace-period=1")
+        site.until_on_spark(2, but=driver)
+        counted.until_more()
+
+        driver = site.driver()
+        site.scale(1)
+        site.until_on_spark(1, but=driver)
+        counted.until_more()
+
+        site.patch(engine="Native", image=native)
+        site.until_settled(1)
+        site.until(lambda: not site.of_kind("driver") | site.of_kind("executor"), "Spark to go")
+        counted.until_more()
+    assert site.images() == before
+    counted.until_exact()
 
 
 def test_what_is_uninstalled_leaves_volumes_and_nothing_else(site: Site, counted: Counted) -> None:

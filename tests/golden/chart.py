@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CHART = ROOT / "charts" / "headwater"
 SNAPSHOTS = ROOT / "tests" / "golden" / "charts"
+PROMETHEUS = "--api-versions=monitoring.coreos.com/v1"
+"""For Helm: a cluster on which the Prometheus operator runs."""
 _LIST = "<!-- values -->\n"
 
 
@@ -81,6 +83,7 @@ def render(helm: Path, name: str) -> str:
             "headwater",
             str(CHART),
             "--namespace=headwater-system",
+            PROMETHEUS,
             f"--values={SNAPSHOTS / f'{name}.values.yaml'}",
         ],
         capture_output=True,

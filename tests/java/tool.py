@@ -98,15 +98,20 @@ class Oracle:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"id": self._asked, **request}) + "\n")
         self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, f"the oracle ended with status {self._process.wait(10)}"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        while True:
+            line = self._process.stdout.readline()
+            assert line, f"the oracle ended with status {self._process.wait(10)}"
+            answer: dict[str, Any] = json.loads(line)
+            if answer["id"] == self._asked:  # or else it is for a test that was broken off
+                return answer
 
     def close(self) -> None:
         """End the program."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(20)
-        self._process.stdout.close()
+        try:
+            self._process.wait(60)
+        finally:
+            self._process.kill()
+            self._process.stdout.close()

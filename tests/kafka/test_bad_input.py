@@ -46,7 +46,7 @@ def worker(counting: Counting, tmp_path: Path) -> Iterator[WorkerProcess]:
 
 
 def ends_with(
-    worker: WorkerProcess, error: type[errors.HeadwaterError], *words: str, timeout_s: float = 40
+    worker: WorkerProcess, error: type[errors.HeadwaterError], *words: str, timeout_s: float = 180
 ) -> None:
     """Wait for the worker's end; check its exit code, its report and what a person reads."""
     code = worker.exit_code(timeout_s)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import traceback
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,6 +30,7 @@ from headwater.kafka.settings import (
 )
 from headwater.local.broker import KafkaBroker
 from headwater.model.topics import InternalTopic
+from headwater.native.watching import TopicWatch
 from headwater.ports import PartitionOffsets
 
 if TYPE_CHECKING:
@@ -125,6 +128,26 @@ def test_a_paused_partition_gives_nothing_and_goes_on_where_it_was(clients: Clie
     consumer.close()
 
 
+def test_a_consumer_whose_partitions_were_all_paused_goes_on_with_those_it_resumes(
+    clients: Clients,
+) -> None:
+    producer = clients.producer()
+    send = producer.sender(clients.topic)
+    for number in range(10):
+        send(None, b"%d" % number, 1, None, number % 2)
+    producer.flush(30)
+    consumer = clients.consumer()
+    consumer.assign({clients.first: 0, clients.second: 0})
+    consumer.pause([clients.first, clients.second])
+
+    consumer.resume([clients.second])
+    found = read_until(consumer, lambda: consumer.end_of(clients.second) == 5)
+
+    assert set(found) == {clients.second}
+    assert [record[0] for record in found[clients.second]] == [0, 1, 2, 3, 4]
+    consumer.close()
+
+
 def test_the_end_lies_behind_transaction_markers_and_aborted_records(exactly_once: Clients) -> None:
     producer = exactly_once.transactional()
     send = producer.sender(exactly_once.topic)
@@ -154,6 +177,23 @@ def test_an_offset_that_is_gone_is_reported_and_not_chosen_by_the_client(clients
     assert consumer.take_lost() == []
     consumer.seek(clients.first, 0)
     read_until(consumer, lambda: consumer.end_of(clients.first) == 0)
+    consumer.close()
+
+
+def test_a_paused_partition_is_read_again_once_it_was_set_back(clients: Clients) -> None:
+    producer = clients.producer()
+    send = producer.sender(clients.topic)
+    for number in range(2):
+        send(None, b"%d" % number, 1, None, 0)
+    producer.flush(30)
+    consumer = clients.consumer()
+    consumer.assign({clients.first: 0})
+    read_until(consumer, lambda: consumer.next_offset(clients.first) == 2)
+    consumer.pause([clients.first])
+
+    consumer.seek(clients.first, 0)
+
+    read_until(consumer, lambda: consumer.next_offset(clients.first) == 2)
     consumer.close()
 
 
@@ -366,6 +406,9 @@ def test_a_fenced_producer_commits_nothing_and_says_so(exactly_once: Clients) ->
     assert "fenced" in "".join(traceback.format_exception(caught.value))
     with pytest.raises(FencedError):
         send(b"k", b"more", 1, None, 0)
+    # Now and then the client forgets what it has died of before it returns; it can be asked.
+    lost = SystemError("<method 'flush' of ...> returned NULL without setting an exception")
+    assert isinstance(old._died(lost), FencedError)
     old.discard()
     consumer = exactly_once.consumer()
     consumer.assign({exactly_once.first: 0})
@@ -400,6 +443,26 @@ def test_an_aborted_transaction_can_be_followed_by_another(exactly_once: Clients
     consumer.close()
 
 
+def test_a_producer_that_is_thrown_away_is_gone_with_what_was_on_its_way(clients: Clients) -> None:
+    """A delivery report that nobody serves would keep it for ever, and its connections."""
+    left = []
+    for number in range(25):
+        producer = clients.producer()
+        send = producer.sender(clients.topic)
+        send(None, b"first", 1_000, None, 0)
+        producer.flush(30)
+        for _ in range(number + 1):
+            send(None, b"on its way" * 100, 1_000, None, 0)
+        producer.discard()
+        left.append(producer.queued)
+        freed = weakref.ref(producer)
+        del producer, send
+        gc.collect()
+        assert freed() is None
+
+    assert not any(left), left
+
+
 # -- admin ---------------------------------------------------------------------------------------
 
 
@@ -419,6 +482,11 @@ def test_topics_are_created_described_purged_and_deleted(clients: Clients) -> No
     clients.admin.create_topics([topic])
     wait_for(lambda: name in clients.admin.describe_topics([name]), what="the topic")
     assert clients.admin.describe_topics([name])[name].topic_id not in {"", first_id}
+
+    watch = TopicWatch(clients.admin, clients.connection)
+    watch.watch({name: first_id})
+    with pytest.raises(MissingTopicError, match=f"{name} was deleted and created again"):
+        wait_for(watch.check, what="the watch to tell the topics apart")
 
 
 def test_records_below_an_offset_can_be_deleted(clients: Clients) -> None:
@@ -473,5 +541,5 @@ def test_a_wrong_password_is_an_authentication_error(tmp_path: Path, unique_name
         wrong = {**settings, "sasl.password": "wrong"}
         denied = Clients(broker.secure_servers, unique_name, **wrong)
         with pytest.raises(KafkaAuthError, match=r"sasl\.\*"):
-            denied.admin.check_reachable(10)
+            denied.admin.check_reachable(60)
         Clients(broker.secure_servers, unique_name, **settings).admin.check_reachable(30)

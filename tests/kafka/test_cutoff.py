@@ -43,9 +43,12 @@ class Watched:
         self.watch.check(lambda: [self.clients.first])
 
     def read_to_the_end(self) -> None:
+        first = self.clients.first
+        end = self.clients.admin.end_offsets([first])[first]
+
         def is_at_end() -> bool:
             self.consumer.poll(0.1)
-            return self.consumer.end_of(self.clients.first) is not None
+            return self.consumer.end_of(first) == end
 
         wait_for(is_at_end, what="the end of the partition")
 
@@ -72,8 +75,15 @@ def send(clients: Clients, *, commit: bool = True) -> None:
     producer.flush(30)
     if commit:
         producer.commit_transaction(30)
+        wait_for(lambda: is_settled(clients), what="the marker")
     else:
         clients.held = producer  # type: ignore[attr-defined]  # kept: closing it would abort
+
+
+def is_settled(clients: Clients) -> bool:
+    """Whether no transaction is open in the first partition: a commit is answered before."""
+    ends = clients.admin.end_offsets
+    return ends([clients.first], committed_only=True) == ends([clients.first])
 
 
 def test_a_consumer_that_gets_nothing_of_what_is_there_is_noticed(clients: Clients) -> None:

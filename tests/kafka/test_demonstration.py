@@ -22,7 +22,7 @@ def test_the_demonstration_kills_a_worker_and_finds_every_count_equal(tmp_path: 
         env={**os.environ, "HEADWATER_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
 

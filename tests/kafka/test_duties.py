@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.support.creating import create_known
 from tests.support.waiting import wait_for
 
 from headwater.config import StreamsConfig
@@ -37,13 +38,7 @@ def duties_of(bootstrap_servers: str, application_id: str, *, timeout_s: float =
 
 def create(bootstrap_servers: str, **partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    topics = [NewTopic(name, count, 1) for name, count in partitions.items()]
-    for future in admin.create_topics(topics).values():
-        future.result(30)
-    # A broker that has just accepted a topic may need a moment to know it.
-    wait_for(
-        lambda: partitions.keys() <= admin.list_topics(timeout=10).topics.keys(), what="topics"
-    )
+    create_known(admin, *(NewTopic(name, count, 1) for name, count in partitions.items()))
 
 
 def test_topics_that_do_not_exist_are_not_named(bootstrap_servers: str, unique_name: str) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
 from confluent_kafka import (
     OFFSET_INVALID,
@@ -24,7 +23,7 @@ from confluent_kafka.admin import AdminClient
 from tests.support.embedded import EmbeddedProgram
 from tests.support.topologies import REPEAT_VARIABLE
 from tests.support.waiting import wait_for
-from tests.support.worker import Counting
+from tests.support.worker import Counting, child_of
 
 from headwater import errors
 from headwater.ids import TaskId
@@ -107,7 +106,7 @@ def delete(topic: str, counting: Counting) -> None:
     admin.delete_topics([topic])[topic].result(30)
 
     def is_gone() -> bool:
-        return topic not in admin.list_topics(timeout=10).topics
+        return topic not in admin.list_topics(timeout=60).topics
 
     wait_for(is_gone, what=f"the end of {topic}")
 
@@ -275,11 +274,8 @@ def test_a_full_disk_ends_the_program_and_costs_nothing_but_the_time_to_make_roo
         program.start(HEADWATER_FAILPOINTS="rocks.write=disk_full@3")
     else:
         program.start().runs()
-        [thread] = [
-            child
-            for child in psutil.Process(program.pid).children()
-            if any("StreamThread-0" in part for part in child.cmdline())
-        ]
+        thread = child_of(program.pid, "StreamThread-0")
+        assert thread is not None
         resource.prlimit(thread.pid, resource.RLIMIT_FSIZE, (65_536, resource.RLIM_INFINITY))
     counting.send(20_000, keys=10_000)
 
@@ -382,7 +378,7 @@ def test_a_broker_killed_in_mid_run_is_given_up_after_the_time_out_and_the_rest_
         running = programs(stack, mortal, tmp_path, unique_name, configs)
         for _, counting in running:
             counting.send(500)
-            wait_for(counting.all_counted, what="all counts", timeout_s=60)
+            wait_for(counting.all_counted, what="all counts")
         mortal.kill()
 
         for program, _ in running:
@@ -413,7 +409,7 @@ def test_a_broker_that_comes_back_in_time_is_made_up_with(
         running = programs(stack, mortal, tmp_path, unique_name, configs)
         mortal.kill()
         for program, _ in running:
-            wait_for(partial(complains, program), what="a complaint", timeout_s=60)
+            wait_for(partial(complains, program), what="a complaint")
         mortal.restart()
         for program, counting in running:
             counting.send(500)
@@ -437,11 +433,11 @@ def test_a_foreign_member_keeps_the_program_from_starting(
     program: EmbeddedProgram, counting: Counting
 ) -> None:
     counting.send(100)
-    member = counting.join_group()
+    with counting.joined():
+        program.start().ends_with(
+            errors.GroupInUseError, "a-java-application", "stop that application"
+        )
 
-    program.start().ends_with(errors.GroupInUseError, "a-java-application", "stop that application")
-
-    member.close()
     goes_on(program, counting)
 
 
@@ -451,11 +447,9 @@ def test_a_foreign_member_that_comes_while_the_program_runs_ends_it(
     program.start().runs()
     counting.send(100)
     wait_for(counting.all_counted, what="all counts")
-    member = counting.join_group()
+    with counting.joined():
+        program.ends_with(errors.GroupInUseError, counting.application_id, "stop")
 
-    program.ends_with(errors.GroupInUseError, counting.application_id, "stop")
-
-    member.close()
     goes_on(program, counting)
 
 

@@ -44,7 +44,7 @@ def test_a_running_java_application_is_a_member(
         f"group.protocol={protocol}",
     )
     try:
-        members = wait_for(lambda: admin.group_members(unique_name), what="a member", timeout_s=60)
+        members = wait_for(lambda: admin.group_members(unique_name), what="a member", timeout_s=240)
 
         assert all(str(member) for member in members)
         with pytest.raises(GroupInUseError, match=unique_name):

@@ -27,18 +27,19 @@ def test_java_counts_words_and_stops_clean(
     source, sink = f"{unique_name}-lines", f"{unique_name}-counts"
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     for future in admin.create_topics([NewTopic(source, 2), NewTopic(sink, 1)]).values():
-        future.result(20)
+        future.result(60)
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for line in LINES:
         producer.produce(source, value=line.encode())
-    producer.flush(10)
+    assert producer.flush(60) == 0
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": unique_name})
     consumer.assign([TopicPartition(sink, 0, OFFSET_BEGINNING)])
     seen: dict[bytes, int] = {}
 
     def counted() -> bool:
         for message in consumer.consume(100, 0.2):
-            seen[message.key()] = int.from_bytes(message.value())
+            if message.error() is None:
+                seen[message.key()] = int.from_bytes(message.value())
         return seen == COUNTS
 
     app = JavaTool(Path(__file__).parents[1] / "java" / "apps").start(
@@ -51,7 +52,7 @@ def test_java_counts_words_and_stops_clean(
         "commit.interval.ms=100",
         "processing.guarantee=exactly_once_v2",
     )
-    wait_for(counted, timeout_s=60, what=f"Java counted all words, not only {seen}")
+    wait_for(counted, timeout_s=240, what=f"Java counted all words, not only {seen}")
     consumer.close()
     if ends_by == "line":
         app.stdin.write("stop\n")
@@ -59,10 +60,10 @@ def test_java_counts_words_and_stops_clean(
     else:
         app.send_signal(signal.SIGTERM)
 
-    said, _ = app.communicate(timeout=40)
+    said, _ = app.communicate(timeout=240)
 
     assert "STATE REBALANCING RUNNING" in said.splitlines()
     # The state listener hears of the end in another thread, maybe after this was printed.
     assert "CLOSED" in said.splitlines()[-2:]
     assert app.returncode in {0, 128 + signal.SIGTERM}
-    assert f"{unique_name}-counts-store-changelog" in admin.list_topics(timeout=10).topics
+    assert f"{unique_name}-counts-store-changelog" in admin.list_topics(timeout=60).topics

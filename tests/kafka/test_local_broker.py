@@ -69,14 +69,14 @@ def _start_owner(*arguments: str) -> tuple[subprocess.Popen[str], int, Path]:
 
 
 def _close(owner: subprocess.Popen[str]) -> None:
-    owner.wait(10)
+    owner.wait(60)
     owner.stdin.close()
     owner.stdout.close()
 
 
 def _create_topic(bootstrap_servers: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    admin.create_topics([NewTopic(name, 1)])[name].result(20)
+    admin.create_topics([NewTopic(name, 1)])[name].result(60)
 
 
 def _read_committed(bootstrap_servers: str, topic: str, count: int) -> list[bytes]:
@@ -89,10 +89,15 @@ def _read_committed(bootstrap_servers: str, topic: str, count: int) -> list[byte
         }
     )
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-    try:
-        return [message.value() for message in consumer.consume(count, 20)]
-    finally:
-        consumer.close()
+    found: list[bytes] = []
+
+    def has_read() -> bool:
+        found.extend(m.value() for m in consumer.consume(count, 0.2) if m.error() is None)
+        return len(found) >= count
+
+    wait_for(has_read, what=f"{count} records")
+    consumer.close()
+    return found
 
 
 def test_a_committed_transaction_is_read_and_an_aborted_one_is_not(
@@ -104,11 +109,11 @@ def test_a_committed_transaction_is_read_and_an_aborted_one_is_not(
 
     producer.begin_transaction()
     producer.produce(unique_name, value=b"aborted")
-    producer.flush(10)
-    producer.abort_transaction(10)
+    producer.flush(30)
+    producer.abort_transaction(30)
     producer.begin_transaction()
     producer.produce(unique_name, value=b"committed")
-    producer.commit_transaction(10)
+    producer.commit_transaction(30)
 
     assert _read_committed(bootstrap_servers, unique_name, 1) == [b"committed"]
 
@@ -116,7 +121,7 @@ def test_a_committed_transaction_is_read_and_an_aborted_one_is_not(
 def test_a_topic_is_not_created_by_asking_for_it(bootstrap_servers: str, unique_name: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
 
-    found = admin.list_topics(unique_name, timeout=10).topics[unique_name]
+    found = admin.list_topics(unique_name, timeout=60).topics[unique_name]
 
     assert found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
@@ -127,7 +132,7 @@ def test_data_and_address_survive_a_kill_and_a_stop(tmp_path: Path, unique_name:
         _create_topic(address, unique_name)
         producer = Producer({"bootstrap.servers": address, "log_level": 0})
         producer.produce(unique_name, value=b"kept")
-        producer.flush(10)
+        assert producer.flush(30) == 0
         del producer
 
         broker.kill()
@@ -179,8 +184,8 @@ def test_a_killed_owner_leaves_neither_process_nor_temporary_directory() -> None
 
     owner.kill()
 
-    wait_for(lambda: not _is_alive(pid), timeout_s=2, what="the broker ends with its owner")
-    wait_for(lambda: not directory.exists(), timeout_s=2, what="its data is removed")
+    wait_for(lambda: not _is_alive(pid), what="the broker ends with its owner")
+    wait_for(lambda: not directory.exists(), what="its data is removed")
     _close(owner)
 
 
@@ -190,9 +195,9 @@ def test_a_killed_guard_takes_the_broker_along(tmp_path: Path) -> None:
 
     os.kill(guard, signal.SIGKILL)
 
-    wait_for(lambda: not _is_alive(pid), timeout_s=2, what="the broker ends with its guard")
+    wait_for(lambda: not _is_alive(pid), what="the broker ends with its guard")
     owner.stdin.close()
-    owner.wait(10)
+    owner.wait(60)
     owner.stdout.close()
 
 
@@ -224,13 +229,17 @@ def test_the_secure_listener_takes_the_right_password_and_no_other(tmp_path: Pat
         wrong = right | {"sasl.password": "guessed"}
 
         assert right["bootstrap.servers"].startswith("localhost:")
-        assert AdminClient(right).list_topics(timeout=20).brokers
+        assert AdminClient(right).list_topics(timeout=60).brokers
         errors: list[KafkaError] = []
         refused = AdminClient(wrong | {"error_cb": errors.append})
         with pytest.raises(KafkaException):
             refused.list_topics(timeout=3)
-        refused.poll(1)
-        assert KafkaError._AUTHENTICATION in {error.code() for error in errors}
+
+        def is_refused() -> bool:
+            refused.poll(0.1)
+            return KafkaError._AUTHENTICATION in {error.code() for error in errors}
+
+        wait_for(is_refused, what="the refusal")
         untrusting = {k: v for k, v in right.items() if k != "ssl.ca.location"}
         with pytest.raises(KafkaException):
             AdminClient(untrusting).list_topics(timeout=3)
@@ -263,7 +272,7 @@ def test_the_command_starts_describes_and_stops_a_detached_broker(tmp_path: Path
     started = _headwater("kafka", "start", "--detach", "--json", *place)
     try:
         address = json.loads(started.stdout)["bootstrap_servers"]
-        assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).brokers
+        assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=60).brokers
         assert address in _headwater("kafka", "status", *place).stdout
         second = _headwater("kafka", "start", "--detach", *place)
         assert second.returncode == LocalKafkaError.exit_code
@@ -295,7 +304,7 @@ def test_the_foreground_command_ends_with_its_standard_input(tmp_path: Path) -> 
 
         owner.stdin.close()
 
-        assert owner.wait(20) == 0
+        assert owner.wait(60) == 0  # a broker that ends in order takes a while
         assert not _is_alive(pid)
 
 

@@ -7,19 +7,24 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer
+from tests.support import manifests
 from tests.support.local_cluster import (
     APP,
     Load,
     LocalCluster,
     create_topics,
     is_gone,
+    name_of,
     read_counts,
     streamapp,
 )
+from tests.support.membership import member
+from tests.support.reading import held
+from tests.support.thread_rig import Topics
 from tests.support.waiting import wait_for
 
-from headwater.errors import ImportPathError, SpecError
+from headwater.errors import BackfillUnfinishedError, ImportPathError, SpecError
+from headwater.model.backfill import BackfillState, manifest_topic
 from headwater.model.cluster import generation_of
 
 if TYPE_CHECKING:
@@ -57,7 +62,7 @@ def wait_counted(bootstrap_servers: str, prefix: str, load: Load, cluster: Local
         return counts == load.sent
 
     try:
-        wait_for(all_counted, what="all counts", timeout_s=60, every_s=0.5)
+        wait_for(all_counted, what="all counts", timeout_s=240, every_s=0.5)
     except AssertionError as error:
         wrong = {
             key: (load.sent[key], counts.get(key))
@@ -133,41 +138,31 @@ def test_nothing_survives_the_supervisor(cluster: LocalCluster, topic_prefix: st
     cluster.up(streamapp(None, topic_prefix, replicas=2, kafka={"topics": topics}))
     cluster.wait_running(replicas=2)
     processes = cluster.descendants()
-    assert any("java" in process.name() for process in processes)
+    assert any("java" in name_of(process) for process in processes)
 
     os.kill(cluster.supervisor.pid, signal.SIGKILL)
 
-    wait_for(lambda: all(map(is_gone, processes)), what="the end of all", timeout_s=2.0)
+    wait_for(lambda: all(map(is_gone, processes)), what="the end of all")
     assert cluster.wait() != 0
 
 
 def test_a_foreign_member_of_the_group_is_waited_for_and_named(
     cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
 ) -> None:
-    stranger = Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": topic_prefix,
-            "client.id": "a-java-application",
-            "auto.offset.reset": "earliest",
-        }
-    )
-    stranger.subscribe([f"{topic_prefix}-in"])
-    wait_for(lambda: (stranger.poll(0.1), stranger.assignment())[1], what="the stranger's tasks")
+    name = "a-java-application"
+    with member(bootstrap_servers, topic_prefix, f"{topic_prefix}-in", name) as stranger:
+        cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=1))
+        load.feed(f"key-{number}" for number in range(100))
+        load.flush()
 
-    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=1))
-    load.feed(f"key-{number}" for number in range(100))
-    load.flush()
+        def is_named() -> bool:
+            stranger.poll(0.1)
+            failure = cluster.status.failure
+            return failure is not None and name in failure.message
 
-    def is_named() -> bool:
-        stranger.poll(0.1)
-        failure = cluster.status.failure
-        return failure is not None and "a-java-application" in failure.message
-
-    wait_for(is_named, what="the stranger's name", timeout_s=60)
-    assert not any(cluster.tasks().values())
-    wait_for(lambda: "GroupInUseError" in cluster.output, what="the reason on the screen")
-    stranger.close()
+        wait_for(is_named, what="the stranger's name")
+        assert not any(cluster.tasks().values())
+        wait_for(lambda: "GroupInUseError" in cluster.output, what="the reason on the screen")
     cluster.wait_running(replicas=1)
 
 
@@ -193,9 +188,30 @@ def test_a_users_mistake_ends_up_with_a_message_and_no_traceback(
 ) -> None:
     cluster.up(streamapp(bootstrap_servers, topic_prefix, **change))
 
-    assert cluster.wait(60) == code, cluster.output
+    assert cluster.wait() == code, cluster.output
     assert said in cluster.output
     assert "Traceback" not in cluster.output
+
+
+@pytest.mark.parametrize("state", [BackfillState.PREPARED, BackfillState.WRITTEN])
+def test_an_unfinished_backfill_is_not_run_on(
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, state: BackfillState
+) -> None:
+    create_topics(bootstrap_servers, topic_prefix, partitions=PARTITIONS)
+    topics = Topics(bootstrap_servers)
+    topics.create(manifest_topic(topic_prefix))
+    manifests.leave(topics, topic_prefix, manifests.manifest(state).encode())
+    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=1))
+
+    assert cluster.wait() == BackfillUnfinishedError.exit_code, cluster.output
+    said = (state.value, "`headwater backfill` again", "--abort")
+    assert [word for word in said if word not in cluster.output] == []
+    assert not any(cluster.tasks().values())
+
+    done = manifests.manifest(BackfillState.ABORTED)
+    manifests.leave(topics, topic_prefix, done.encode())
+    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=1))
+    cluster.wait_running(replicas=1)
 
 
 def test_a_mistake_in_an_application_that_joins_a_running_cluster_is_told_to_who_joins(
@@ -237,4 +253,8 @@ def test_an_application_from_text_counts_from_the_beginning_once_it_is_reset(
     assert cluster.wait() == 0
     cluster.up(document)
     cluster.wait_running(replicas=1)
+    wait_for(
+        lambda: sum(1 for _ in held(bootstrap_servers, f"{topic_prefix}-out")) == 1_000,
+        what="every key to be counted once more",
+    )
     wait_counted(bootstrap_servers, topic_prefix, load, cluster)

@@ -6,16 +6,17 @@ The worker, the broker, its accounts and all certificates are real.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
 from confluent_kafka import Producer
 from tests.kube.pki import Authority
+from tests.support.handed import PASSWORD, USER, Given, Handed, login
 from tests.support.local_cluster import LocalCluster, create_topics, read_counts, streamapp
 from tests.support.waiting import wait_for
-from tests.support.worker import Counting, WorkerProcess
+from tests.support.worker import Counting, family
 
 from headwater import errors
 from headwater.ids import TaskId
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 T0, T1 = TaskId(0, 0), TaskId(0, 1)
-USER = "alice"
-PASSWORD = "not-to-be-seen-anywhere"
 GUESS = "guessed-by-somebody"
 PAGES = ("/healthz", "/readyz", "/tasks", "/metrics")
 
@@ -53,21 +52,6 @@ class Secured:
         return self.broker.ca_certificate.read_text()
 
 
-@dataclass
-class Given:
-    """What a worker is given.
-
-    Attributes:
-        files: in the directory with credentials, by name.
-        kafka: the StreamApp's fields.
-        hidden: what nobody may see.
-    """
-
-    files: dict[str, str]
-    kafka: dict[str, Any]
-    hidden: list[str] = field(default_factory=list)
-
-
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     directory = tmp_path_factory.mktemp("authorities")
@@ -76,18 +60,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         sasl_users={USER: PASSWORD}, client_authorities=clients.files.certificate, heap_mb=256
     ) as broker:
         yield Secured(broker, clients, strangers)
-
-
-def login(secured: Secured, kind: str, password: str = PASSWORD) -> Given:
-    return Given(
-        files={"ca.crt": secured.trusted, "username": USER, "password": f"{password}\n"},
-        kafka={
-            "bootstrapServers": secured.broker.secure_servers,
-            "tls": {"caSecretRef": {"name": "authority"}},
-            "authentication": {"type": kind, "secretRef": {"name": "account"}},
-        },
-        hidden=[password],
-    )
 
 
 def certificate(secured: Secured, authority: Authority) -> Given:
@@ -109,33 +81,7 @@ def certificate(secured: Secured, authority: Authority) -> Given:
 
 
 def good(secured: Secured, kind: str) -> Given:
-    return certificate(secured, secured.clients) if kind == "TLS" else login(secured, kind)
-
-
-class Handed(WorkerProcess):
-    """A worker with its directory of credentials, that talks as much as it can."""
-
-    def __init__(self, counting: Counting, directory: Path, given: Given) -> None:
-        credentials = directory / "kafka"
-        credentials.mkdir()
-        for name, text in given.files.items():
-            (credentials / name).write_text(text)
-        super().__init__(
-            counting,
-            directory,
-            HEADWATER_KAFKA_DIR=str(credentials),
-            HEADWATER_LOG_LEVEL="DEBUG",
-        )
-        self.streamapp["spec"]["kafka"] = given.kafka
-        self._hidden = given.hidden
-
-    def has_told_nothing(self) -> None:
-        """Check everything that it has written."""
-        written = [self.log, *(path for path in self.directory.iterdir() if path.is_file())]
-        assert [path for path in written if not self.is_clean(path.read_text())] == []
-
-    def is_clean(self, text: str) -> bool:
-        return not any(secret in text for secret in self._hidden)
+    return certificate(secured, secured.clients) if kind == "TLS" else login(secured.broker, kind)
 
 
 @pytest.mark.parametrize("kind", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "TLS"])
@@ -151,9 +97,11 @@ def test_a_worker_counts_with_credentials_from_files_which_go_nowhere_else(
         counting.send(200)
         wait_for(counting.all_counted, what="all counts", timeout_s=120)
 
-        family = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children()]
-        assert len(family) > 1
-        seen = [" ".join([*each.cmdline(), *each.environ().values()]) for each in family]
+        seen = []
+        for each in family(worker.pid):
+            with contextlib.suppress(psutil.NoSuchProcess):  # an idle StateUpdater ends
+                seen.append(" ".join([*each.cmdline(), *each.environ().values()]))
+        assert len(seen) > 1
         seen += [worker.get(page)[1] for page in PAGES]
         assert [text for text in seen if not worker.is_clean(text)] == []
         assert worker.stop() == 0
@@ -197,11 +145,11 @@ def test_headwater_up_takes_the_same_from_its_file_and_keeps_it_to_its_user(
 
 
 def wrong_password(secured: Secured) -> Given:
-    return login(secured, "SCRAM-SHA-512", GUESS)
+    return login(secured.broker, "SCRAM-SHA-512", GUESS)
 
 
 def authority_of_somebody_else(secured: Secured) -> Given:
-    given = login(secured, "SCRAM-SHA-256")
+    given = login(secured.broker, "SCRAM-SHA-256")
     given.files["ca.crt"] = secured.strangers.files.certificate.read_text()
     return given
 
@@ -217,7 +165,7 @@ def certificate_of_a_stranger(secured: Secured) -> Given:
 
 
 def no_password(secured: Secured) -> Given:
-    given = login(secured, "SCRAM-SHA-512")
+    given = login(secured.broker, "SCRAM-SHA-512")
     del given.files["password"]
     return given
 

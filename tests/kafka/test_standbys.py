@@ -210,6 +210,8 @@ def test_a_broker_that_is_away_is_named_and_a_copy_goes_on_when_it_is_back(tmp_p
             second.incarnation()
             second.grant(standby=(T0, T1))
             follows(second, T0, T1)
+            entries = len(counting.read(counting.changelog))
+            followed = view(second)["followedTotal"]
 
             mortal.kill()
             wait_for(
@@ -221,9 +223,14 @@ def test_a_broker_that_is_away_is_named_and_a_copy_goes_on_when_it_is_back(tmp_p
 
             wait_for(counting.all_counted, what="all counts", timeout_s=120)
             wait_for(lambda: not task_view(second, T0)["problem"], what="the end of the problem")
+            # How far the changelogs go it knows only once it has read them again.
+            new = len(counting.read(counting.changelog)) - entries
+            wait_for(
+                lambda: view(second)["followedTotal"] >= followed + new, what="the copies to follow"
+            )
             follows(second, T0, T1)
             moves(T0, T1, source=first, target=second)
             second.runs(T0, T1)
             assert view(second)["restoredTotal"] <= 2
             counting.send(100)
-            wait_for(counting.all_counted, what="all counts", timeout_s=60)
+            wait_for(counting.all_counted, what="all counts")

@@ -12,7 +12,15 @@ from tests.support.waiting import wait_for
 
 from headwater import Serdes, StreamsBuilder
 from headwater.ids import TaskId
-from headwater.native.messages import AddTasks, Failed, Go, Initialized, Released, TaskRunning
+from headwater.native.messages import (
+    AddTasks,
+    Failed,
+    Go,
+    Initialized,
+    Released,
+    ShareCache,
+    TaskRunning,
+)
 from headwater.state.directory import StateDirectory
 
 if TYPE_CHECKING:
@@ -141,9 +149,7 @@ def test_words_are_counted_through_the_repartition_topic(
     ) as rig:
         rig.start(*tasks)
         rig.wait_processed(len(LINES) + sum(WORDS.values()))
-        wait_for(
-            lambda: topics.counts(f"{unique_name}-counts") == WORDS, what="all counts", timeout_s=20
-        )
+        wait_for(lambda: topics.counts(f"{unique_name}-counts") == WORDS, what="all counts")
         wait_for(
             lambda: topics.read(f"{unique_name}-counts-repartition") == [],
             what="the purge of the repartition topic",
@@ -264,10 +270,44 @@ def test_nothing_begins_before_go(topics: Topics, counting: ThreadRig, unique_na
     counting.wait_processed(1)
 
 
+def test_a_smaller_share_of_the_cache_commits_and_then_lets_updates_out_sooner(
+    topics: Topics, unique_name: str, tmp_path: Path
+) -> None:
+    keys = [f"key-{number}" for number in range(300)]
+    for topic in ("in", "out", "counts-changelog"):
+        topics.create(f"{unique_name}-{topic}")
+    with ThreadRig(
+        topics,
+        unique_name,
+        count_by_key(unique_name),
+        tmp_path,
+        commit_interval_ms=10_000_000,
+        statestore_cache_max_bytes=1_000_000,
+    ) as rig:
+        rig.start(FIRST)
+        topics.send(f"{unique_name}-in", [(key, "x") for key in keys])
+        rig.wait_processed(300)
+
+        rig.child.send(ShareCache(threads=1_000))
+        once = dict.fromkeys(keys, 1)
+        wait_for(lambda: topics.counts(f"{unique_name}-out") == once, what="the commit")
+
+        topics.send(f"{unique_name}-in", [(key, "x") for key in keys])
+        wait_for(
+            # Nothing commits now: only a full cache lets an update out.
+            lambda: 2 in topics.counts(f"{unique_name}-out").values(),
+            what="what the cache has no room for",
+        )
+        rig.wait_processed(600)
+        rig.stop()
+        assert topics.counts(f"{unique_name}-out") == dict.fromkeys(keys, 2)
+
+
 def test_a_revoked_task_is_committed_and_another_thread_takes_it_over(
     topics: Topics, counting: ThreadRig, unique_name: str
 ) -> None:
     counting.config["commit.interval.ms"] = 100_000
+    counting.config["producer.transaction.timeout.ms"] = 300_000
     topics.send(f"{unique_name}-in", [("a", "1"), ("a", "2")], partition=0)
     topics.send(f"{unique_name}-in", [("b", "1")], partition=1)
     counting.start(FIRST, SECOND)
@@ -311,7 +351,7 @@ def test_every_offset_is_committed_again_and_again_before_the_broker_forgets_it(
     topics: Topics, counting: ThreadRig, unique_name: str, guarantee: str
 ) -> None:
     counting.config["processing.guarantee"] = guarantee
-    counting.full_commit_interval_s = 2.0
+    counting.full_commit_interval_s = 12.0
     topics.send(f"{unique_name}-in", [("a", "1"), ("a", "2")], partition=0, timestamp_ms=77)
     counting.start(FIRST, SECOND)
     counting.wait_processed(2)
@@ -458,7 +498,6 @@ def test_under_at_least_once_changes_reach_the_changelog_long_before_the_commit(
     wait_for(
         lambda: topics.counts(f"{unique_name}-counts-changelog") == {"a": 2},
         what="the flush of the changelog",
-        timeout_s=15,
     )
 
     assert topics.committed(unique_name, f"{unique_name}-in")[0] == 0
@@ -505,6 +544,7 @@ def test_a_dead_letter_is_committed_with_what_was_read(
         tmp_path,
         processing_guarantee=guarantee,
         commit_interval_ms=600_000,
+        producer_transaction_timeout_ms=300_000,
         deserialization_exception_handler="log-and-continue",
         errors_dead_letter_queue_topic_name=dead,
     ) as rig:
@@ -522,24 +562,25 @@ def test_a_dead_letter_is_committed_with_what_was_read(
     assert topics.committed(unique_name, f"{unique_name}-in")[0] == 3
 
 
+@pytest.mark.parametrize("topic", ["in", "counts-changelog"])
 @pytest.mark.parametrize("again", [False, True], ids=["deleted", "deleted and created again"])
-def test_a_source_topic_deleted_in_mid_run_is_named(
-    topics: Topics, counting: ThreadRig, unique_name: str, again: bool
+def test_a_topic_deleted_in_mid_run_is_named(
+    topics: Topics, counting: ThreadRig, unique_name: str, topic: str, again: bool
 ) -> None:
+    name = f"{unique_name}-{topic}"
     counting.start(FIRST)
     counting.wait_stats("the first commit", lambda stats: stats.commits > 0)
 
-    topics.delete(f"{unique_name}-in")
+    topics.delete(name)
     if again:
         wait_for(
-            lambda: f"{unique_name}-in" not in topics.admin.list_topics(timeout=30).topics,
-            what="the deletion",
+            lambda: name not in topics.admin.list_topics(timeout=30).topics, what="the deletion"
         )
-        topics.create(f"{unique_name}-in", 2)
+        topics.create(name, 2)
 
     failure = counting.wait_for(Failed)
     assert failure.error == "MissingTopicError"
-    assert f"{unique_name}-in" in failure.message
+    assert f"topic {name} was deleted" in failure.message
     assert counting.wait_end() == 3
 
 
@@ -562,6 +603,8 @@ def test_no_committed_offset_beside_a_filled_changelog_stops_with_the_choices(
     counting.start(FIRST)
     counting.wait_processed(1)
     counting.stop()
+    # What is not there yet cannot be deleted.
+    assert topics.committed(unique_name, f"{unique_name}-in")[0] == 1
     topics.admin.delete_consumer_groups([unique_name])[unique_name].result(30)
 
     counting.start()
@@ -644,7 +687,7 @@ def test_a_restart_of_the_broker_in_mid_run_loses_nothing(
                     and topics.counts(f"{unique_name}-out").get("a", 0) >= 20
                 ),
                 what="all records counted",
-                timeout_s=90,
+                timeout_s=240,
             )
             rig.stop()
             found = topics.counts(f"{unique_name}-out")

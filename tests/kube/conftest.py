@@ -72,11 +72,13 @@ def installation(
     made = Installation(admin, kube_api, control_plane, directory, home).install()
     process = made.process("first")
     yield made
-    for app in admin.list(STREAM_APPS, None):
-        metadata = app["metadata"]
-        admin.delete(STREAM_APPS, metadata["namespace"], metadata["name"])
-    wait_for(lambda: not admin.list(STREAM_APPS, None), what="StreamApps to go", timeout_s=120)
-    made.uninstall()
+    try:
+        for app in admin.list(STREAM_APPS, None):
+            metadata = app["metadata"]
+            admin.delete(STREAM_APPS, metadata["namespace"], metadata["name"])
+        wait_for(lambda: not admin.list(STREAM_APPS, None), what="StreamApps to go")
+    finally:
+        made.uninstall()
     admin.delete(NAMESPACES, None, home)
     assert [line for line in process.log.splitlines() if " ERROR " in line] == []
 

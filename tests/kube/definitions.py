@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
 GROUP, VERSION = "headwater.dev", "v1alpha1"
 APPS, WORKERS = "streamapps", "streamworkers"
+_ALL_GROUPS = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 @pytest.fixture(scope="session")
 def crds(kube_api: ApiClient) -> None:
-    """Both definitions, established."""
+    """Both definitions, served."""
     install(kube_api)
 
 
@@ -42,13 +44,51 @@ def install(api: ApiClient) -> None:
             _content_type="application/apply-patch+yaml",
         )
     for name in custom_resource_definitions():
-        wait_for(lambda name=name: _is_served(extensions, name), what=f"{name} to be served")
+        wait_for(lambda name=name: _is_established(extensions, name), what=f"{name} to be there")
+    wait_for(lambda: are_served(api), what="both kinds to be served")
 
 
-def _is_served(extensions: Any, name: str) -> bool:
+def _is_established(extensions: Any, name: str) -> bool:
     found = extensions.read_custom_resource_definition(name)
     conditions = {item.type: item.status for item in found.status.conditions or ()}
     return conditions.get("Established") == "True"
+
+
+def are_served(api: ApiClient) -> bool:
+    """Whether both kinds can be listed, and tools are told of them and of their fields.
+
+    Each of the three comes up to some seconds after a definition, or after a start of the server.
+    """
+    version = f"/apis/{GROUP}/{VERSION}"
+    listed = [_read(api, f"{version}/{plural}").get("kind") for plural in (APPS, WORKERS)]
+    told = {
+        resource["resource"]
+        for group in _read(api, "/apis", _ALL_GROUPS).get("items", ())
+        if group["metadata"].get("name") == GROUP
+        for each in group["versions"]
+        for resource in each["resources"]
+    }
+    documents = _read(api, "/openapi/v3").get("paths", {})
+    place = documents.get(version.lstrip("/"), {}).get("serverRelativeURL")
+    explained = _read(api, place).get("paths", {}) if place else {}
+    return (
+        listed == ["StreamAppList", "StreamWorkerList"]
+        and told >= {APPS, WORKERS}
+        and all(f"{version}/{plural}" in explained for plural in (APPS, WORKERS))
+    )
+
+
+def _read(api: ApiClient, path: str, accept: str = "application/json") -> dict[str, Any]:
+    """Return what the API server answers; empty if that is no document."""
+    request = api.param_serialize(
+        "GET", path, header_params={"Accept": accept}, auth_settings=["BearerToken"]
+    )
+    response = api.call_api(*request)
+    data = response.read()
+    with contextlib.suppress(ValueError):
+        found = json.loads(data)
+        return found if response.status == 200 and isinstance(found, dict) else {}
+    return {}
 
 
 class RefusedError(Exception):

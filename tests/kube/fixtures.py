@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.kube.control_plane import ControlPlane
 
-_COMMAND_TIMEOUT_S = 120
+_COMMAND_TIMEOUT_S = 240
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def operator_pod(api: ApiClient, namespace: str) -> Any:
         pods = CoreV1Api(api).list_namespaced_pod(namespace, label_selector=selector).items
         return pods[0] if pods else None
 
-    return wait_for(find_it, what="the operator's pod", timeout_s=60)
+    return wait_for(find_it, what="the operator's pod")
 
 
 @contextmanager

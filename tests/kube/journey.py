@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -59,7 +61,9 @@ IMAGE: Final = "headwater-test/worker:1"
 
 _LONG_S: Final = 120.0
 """A machine that is busy with other things makes everything slow."""
-_LEASE_S: Final = 6
+_LEASE_S: Final = 60
+"""Nobody is to lose it for that; a test in which it has to run out asks for ``SHORT_LEASE_S``."""
+SHORT_LEASE_S: Final = 15
 
 
 class OperatorProcess:
@@ -86,6 +90,20 @@ class OperatorProcess:
     def log(self) -> str:
         """What it has said."""
         return self._log_file.read_text(errors="replace")
+
+    def ask(self, path: str) -> str:
+        """What it answers by HTTP, whether that is good or bad; empty before it listens."""
+        found = re.search(r"stands by, port (\d+)", self.log)
+        if found is None:
+            return ""
+        connection = HTTPConnection("127.0.0.1", int(found[1]), timeout=30)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().read().decode()
+        except (OSError, HTTPException):
+            return ""
+        finally:
+            connection.close()
 
     @property
     def pid(self) -> int:
@@ -121,7 +139,9 @@ class Installation:
     Attributes:
         home: the namespace of account and Lease.
         watched: the namespace whose StreamApps it runs; empty: all.
+        lease_s: how long a Lease of it lasts.
         http_port: where processes tell their numbers; 0: anywhere.
+        sweep_s: between two sweeps.
     """
 
     api: KubeApi
@@ -132,6 +152,7 @@ class Installation:
     watched: str = ""
     lease_s: int = _LEASE_S
     http_port: int = 0
+    sweep_s: int = 30
     processes: list[OperatorProcess] = field(default_factory=list)
 
     def install(self) -> Installation:
@@ -179,6 +200,7 @@ class Installation:
             f"--lease-namespace={self.home}",
             f"--lease-seconds={self.lease_s}",
             f"--http-port={self.http_port}",
+            f"--sweep-seconds={self.sweep_s}",
             "--http-host=127.0.0.1",
             "--bootstrap-servers=broker.example:9092",
         ]

@@ -14,7 +14,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from headwater_operator.kube.api import (
     CLAIMS,
@@ -29,7 +29,9 @@ from headwater_operator.kube.api import (
     Resource,
 )
 from headwater_operator.kube.errors import KubeApiError, NotFoundError
+from tests.kube.machines import until_taken_in
 from tests.support.kube_fakes import FakeWorkers
+from tests.support.kube_through import Through
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,11 +47,13 @@ NO_SUCH_IMAGE: Final = "headwater-test/missing:1"
 _TURN_S: Final = 0.2
 _HEARTBEAT_S: Final = 1.0
 _RENEWAL_S: Final = 1.0
+_RENEWALS: Final = 10
+"""How often a worker renews its Lease within its duration."""
 _NODE_LEASES: Final = "kube-node-lease"
 _SEEN: Final = (PODS, STREAM_WORKERS, LEASES, CLAIMS)
 
 
-class Looked:
+class Looked(Through):
     """An API server whose reads of what players need are answered by one look at all of it.
 
     Args:
@@ -57,7 +61,7 @@ class Looked:
     """
 
     def __init__(self, api: KubeApi) -> None:
-        self._api = api
+        super().__init__(api)
         self._seen: dict[str, dict[tuple[str, str], Manifest]] = {}
 
     def look(self) -> None:
@@ -65,7 +69,7 @@ class Looked:
         self._seen = {
             resource.plural: {
                 (each["metadata"]["namespace"], each["metadata"]["name"]): each
-                for each in self._api.list(resource, None)
+                for each in self.api.list(resource, None)
             }
             for resource in _SEEN
         }
@@ -87,10 +91,6 @@ class Looked:
     def get(self, resource: Resource, namespace: str | None, name: str) -> Manifest | None:
         return self._seen.get(resource.plural, {}).get((namespace or "", name))
 
-    def __getattr__(self, name: str) -> Any:
-        """Writes go to the API server."""
-        return getattr(self._api, name)
-
 
 @dataclass
 class Node:
@@ -108,7 +108,8 @@ class Node:
 
     @property
     def address(self) -> str:
-        return f"10.7.0.{sum(self.name.encode()) % 200 + 1}"
+        # Nobody listens there: whoever calls is refused at once.
+        return f"127.77.0.{sum(self.name.encode()) % 200 + 1}"
 
 
 @dataclass
@@ -399,6 +400,11 @@ class Stage:
         self._kubelets.join()
         for thread in self._threads:
             thread.start()
+        try:
+            until_taken_in(self._api, self.nodes)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -412,8 +418,9 @@ class Stage:
     def workers(self, namespace: str) -> FakeWorkers:
         """The workers of a namespace."""
         if namespace not in self._workers:
-            self._workers[namespace] = FakeWorkers(self._seen, namespace)
-            self._workers[namespace].renew_every_s = self._renewal_s
+            self._workers[namespace] = made = FakeWorkers(self._seen, namespace)
+            made.renew_every_s = self._renewal_s
+            made.lease_s = max(made.lease_s, int(_RENEWALS * self._renewal_s))
         return self._workers[namespace]
 
     def end(self, namespace: str, pod: str, exit_code: int = 137, message: str = "") -> None:

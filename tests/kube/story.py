@@ -8,7 +8,7 @@ import urllib.request
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from headwater.model.cluster import Role
 from headwater.model.lifecycle import TaskState
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from headwater.model.cluster import StreamWorker
-    from tests.kube.journey import Journey, OperatorProcess
+    from tests.kube.journey import Journey
     from tests.kube.kubelet.cluster import Cluster
 
 APP: Final = "counting"
@@ -43,8 +43,17 @@ def step(what: str) -> Iterator[None]:
     print(f"{what}: {time.monotonic() - began:.0f} s")
 
 
+class Logged(Protocol):
+    """Somebody who says what he does."""
+
+    @property
+    def log(self) -> str:
+        """What he has said."""
+        ...
+
+
 @contextmanager
-def explained(journey: Journey, operator: OperatorProcess, cluster: Cluster) -> Iterator[None]:
+def explained(journey: Journey, operator: Logged, cluster: Cluster) -> Iterator[None]:
     """Let a failure show what everybody has said."""
     try:
         yield
@@ -115,10 +124,10 @@ class Counting:
         """
         variables = {PREFIX_VARIABLE: self.prefix, **(env or {})}
         entries = [{"name": name, "value": value} for name, value in variables.items()]
+        given: dict[str, object] = {"image": PYTHON, **spec}
         return streamapp(
             self.bootstrap_servers,
             self.prefix,
-            image=PYTHON,
             config={
                 # Every update is put out and logged, so each can be missed.
                 "statestore.cache.max.bytes": 0,
@@ -126,8 +135,13 @@ class Counting:
                 **(config or {}),
             },
             podTemplate={"env": entries, **(template or {})},
-            **spec,
+            **given,
         )
+
+    def send(self, keys: Iterable[str]) -> None:
+        """Send one record of each key, and wait until the broker has them."""
+        self._sender.feed(keys)
+        self._sender.flush()
 
     def feed(self, keys: Iterable[str]) -> None:
         """Send one record of each key, and wait until each was counted exactly as often."""
@@ -143,6 +157,17 @@ class Counting:
             yield
         finally:
             load.stop()
+
+    def until_more(self) -> None:
+        """Wait until more is counted than now, under a load."""
+
+        def counted() -> int:
+            return sum(read_counts(self.bootstrap_servers, self.prefix).values())
+
+        least = counted() + 500
+        wait_for(
+            lambda: counted() > least, what="more counts", timeout_s=2 * PATIENCE_S, every_s=0.5
+        )
 
     def until_counted(self) -> None:
         """Wait until everything sent is counted; each update must have been put out once."""

@@ -12,7 +12,15 @@ import yaml
 
 from tests.golden.crds import ROOT
 from tests.golden.explain import CASES, DIRECTORY, TABLES, file_of, table_of
-from tests.kube.definitions import APPS, GROUP, VERSION, WORKERS, RefusedError, Resources
+from tests.kube.definitions import (
+    APPS,
+    GROUP,
+    VERSION,
+    WORKERS,
+    RefusedError,
+    Resources,
+    are_served,
+)
 from tests.kube.situations import EPOCH, RUNNING, apply_all, facts_of, status
 from tests.support.documents import MINIMAL
 from tests.support.waiting import wait_for
@@ -51,7 +59,10 @@ def test_the_api_server_finds_a_definition_structural_and_free_of_conflicts(
     assert found.status.stored_versions == [VERSION]
 
 
-def test_kubectl_explains_every_field(kubectl: Command) -> None:
+def test_kubectl_explains_every_field(kubectl: Command, kube_api: ApiClient) -> None:
+    # A server that was restarted a moment ago does not know the fields yet.
+    wait_for(lambda: are_served(kube_api), what="the fields to be known")
+
     for case in CASES:
         assert kubectl("explain", *case.split()) == file_of(case).read_text(), (
             "if the new text is right: python -m tests.golden.explain"
@@ -248,7 +259,7 @@ def test_an_autoscaler_holds_a_streamapp_within_its_bounds(
     def is_scaled() -> bool:
         return bool(stream_apps.read("word-count")["spec"]["replicas"] == 3)
 
-    wait_for(is_scaled, what="the autoscaler to scale to its maximum", timeout_s=60)
+    wait_for(is_scaled, what="the autoscaler to scale to its maximum")
 
 
 def _scale(kubectl: Command, name: str) -> dict[str, Any]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from prometheus_client import generate_latest
 
+from headwater.model.podcontract import HTTP_PORT
+from headwater_operator.handlers.metrics import Metrics
+from headwater_operator.manifests.names import labels
 from headwater_operator.manifests.permissions import election_rules, namespace_rules, node_rules
-from tests.golden.chart import CHART, SNAPSHOTS, render, snapshot_names
+from tests.golden.chart import CHART, PROMETHEUS, SNAPSHOTS, render, snapshot_names
 from tests.kube.programs import find
 
 if TYPE_CHECKING:
@@ -30,7 +35,8 @@ def helm_says(*arguments: str) -> subprocess.CompletedProcess[str]:
 def rendered(*sets: str) -> list[dict[str, Any]]:
     # The definitions are long; who asks for them says so.
     options = [f"--set={each}" for each in ("crds.install=false", *sets)]
-    done = helm_says("template", "headwater", str(CHART), "--namespace=system", *options)
+    place = ("--namespace=system", PROMETHEUS)
+    done = helm_says("template", "headwater", str(CHART), *place, *options)
     assert done.returncode == 0, done.stderr
     return [each for each in yaml.safe_load_all(done.stdout) if each]
 
@@ -77,6 +83,10 @@ REFUSED = {
     "a text for a switch": ("rbac.create=maybe", "create"),
     "an interval without a unit": ("metrics.serviceMonitor.interval=30", "interval"),
     "a secret without a name": ("imagePullSecrets[0].key=x", "imagePullSecrets"),
+    "a volume without a name": ("extraVolumes[0].emptyDir.medium=Memory", "extraVolumes"),
+    "a mount without a path": ("extraVolumeMounts[0].name=x", "extraVolumeMounts"),
+    "no page for alerts": ("metrics.prometheusRule.runbook=", "runbook"),
+    "a port that cannot be": ("networkPolicy.egress.apiServerPorts={0}", "apiServerPorts"),
 }
 
 
@@ -94,9 +104,18 @@ def test_values_that_mean_nothing_are_refused_by_name(case: str) -> None:
     ("given", "said"),
     [
         (["metrics.serviceMonitor.create=true", "metrics.service.create=false"], "its Service"),
+        (["metrics.prometheusRule.create=true", "metrics.service.create=false"], "'s Service"),
+        (["metrics.serviceMonitor.create=true"], "install the Prometheus operator first"),
+        (["metrics.prometheusRule.create=true"], "install the Prometheus operator first"),
         (["serviceAccount.name=headwater-worker-x"], "held for a worker's"),
     ],
-    ids=["a monitor of no service", "an operator in the guise of a worker"],
+    ids=[
+        "a monitor of no service",
+        "alerts of no service",
+        "a monitor for nobody",
+        "alerts for nobody",
+        "an operator in the guise of a worker",
+    ],
 )
 def test_values_that_do_not_go_together_are_refused(given: list[str], said: str) -> None:
     done = helm_says("template", "headwater", str(CHART), *[f"--set={each}" for each in given])
@@ -163,6 +182,75 @@ def test_without_a_name_the_workers_image_is_that_of_this_version() -> None:
     assert told("worker.image=mine:2", "image.registry=example.com/a") == "mine:2"
 
 
+def test_every_alert_is_about_a_metric_that_there_is_and_has_its_section_on_the_page() -> None:
+    [made] = of_kind("PrometheusRule", "metrics.prometheusRule.create=true")
+    [group] = made["spec"]["groups"]
+    metrics = Metrics()
+    metrics.watch_queue(lambda: 0.0, lambda: 0.0)
+    known = set(re.findall(r"# TYPE (\w+) ", generate_latest(metrics.registry).decode()))
+    page = (CHART.parents[1] / "docs" / "failure-modes.md").read_text()
+    headings = {each.lower().replace(" ", "-") for each in re.findall(r"(?m)^#+ (.*)$", page)}
+
+    assert len(group["rules"]) == 4
+    for rule in group["rules"]:
+        [about] = re.findall(r"headwater_operator_\w+", rule["expr"])
+        assert about.removesuffix("_count") in known
+        assert 'namespace="system",service="headwater-operator-metrics"' in rule["expr"]
+        where, _, section = rule["annotations"]["runbook_url"].partition("#")
+        assert (where, section in headings) == ("docs/failure-modes.md", True)
+
+
+def test_rules_for_labels_and_metrics_go_to_the_monitor_as_they_are() -> None:
+    given = ("relabelings[0].targetLabel=a", "metricRelabelings[0].action=drop")
+    sets = [f"metrics.serviceMonitor.{each}" for each in ("create=true", *given)]
+    [monitor] = of_kind("ServiceMonitor", *sets)
+    [endpoint] = monitor["spec"]["endpoints"]
+
+    assert endpoint["relabelings"] == [{"targetLabel": "a"}]
+    assert endpoint["metricRelabelings"] == [{"action": "drop"}]
+
+
+def test_more_volumes_stand_beside_those_of_the_operator() -> None:
+    volume, mount = (
+        ("extraVolumes[0].name=more", "extraVolumes[0].configMap.name=more"),
+        (
+            "extraVolumeMounts[0].name=more",
+            "extraVolumeMounts[0].mountPath=/etc/more",
+        ),
+    )
+    [deployment] = of_kind("Deployment", *volume, *mount)
+    pod = deployment["spec"]["template"]["spec"]
+
+    assert [each["name"] for each in pod["volumes"]] == ["tmp", "token", "more"]
+    mounts = {each["name"]: each["mountPath"] for each in pod["containers"][0]["volumeMounts"]}
+    assert mounts["more"] == "/etc/more"
+
+
+@pytest.mark.parametrize("namespaces", [[], ["shop"]], ids=["all namespaces", "one namespace"])
+def test_the_operator_may_call_names_the_api_server_and_workers(namespaces: list[str]) -> None:
+    given = ["networkPolicy.create=true", "networkPolicy.egress.create=true"]
+    given += [f"watchNamespaces={{{','.join(namespaces)}}}"] if namespaces else []
+    [policy] = of_kind("NetworkPolicy", *given)
+
+    names, server, workers = policy["spec"]["egress"]
+
+    assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert {each["port"] for each in names["ports"]} == {53}
+    assert [each["port"] for each in server["ports"]] == [443, 6443]
+    assert [each["port"] for each in workers["ports"]] == [HTTP_PORT]
+    [pods] = workers["to"]
+    assert pods["podSelector"]["matchLabels"].items() <= labels("shop", worker="shop-w-0").items()
+    told = [each["values"] for each in pods["namespaceSelector"].get("matchExpressions", [])]
+    assert told == ([namespaces] if namespaces else [])
+
+
+def test_without_being_told_so_a_policy_keeps_the_operator_from_calling_nobody() -> None:
+    [policy] = of_kind("NetworkPolicy", "networkPolicy.create=true")
+
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
+    assert "egress" not in policy["spec"]
+
+
 # -- with one -------------------------------------------------------------------------------------
 
 
@@ -171,8 +259,9 @@ def test_the_api_server_takes_everything_that_is_rendered(
     name: str, crds: None, namespace: str, kubectl: Command
 ) -> None:
     documents = [each for each in yaml.safe_load_all(render(find("helm"), name)) if each]
-    # Its definition belongs to the Prometheus operator.
-    sent = [each for each in documents if each["kind"] != "ServiceMonitor"]
+    # Their definitions belong to the Prometheus operator.
+    theirs = {"ServiceMonitor", "PrometheusRule"}
+    sent = [each for each in documents if each["kind"] not in theirs]
     for each in sent:
         if "namespace" in each["metadata"]:
             each["metadata"]["namespace"] = namespace

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from tests.kube.definitions import install
 from tests.kube.programs import find
+from tests.support.pages import blocks
+from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 # The definitions are there, from the tests: as if by a release of another name.
 _ADOPT = ("--take-ownership", "--force-conflicts")
-
-
-def blocks(page: str, language: str = "sh") -> list[str]:
-    text = (ROOT / "docs" / page).read_text()
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 def programs(directory: Path, kubeconfig: Path) -> None:
@@ -65,7 +61,9 @@ def test_the_commands_of_the_pages_do_what_is_said(
         )
         operators = run(replicas, tmp_path)
         run(uninstall, tmp_path)
-        left = run("kubectl api-resources --api-group=headwater.dev --output=name", tmp_path)
+        # The server tells of kinds for a moment after their definitions are gone.
+        told = "kubectl api-resources --api-group=headwater.dev --output=name"
+        wait_for(lambda: run(told, tmp_path) == "", what="the kinds to be gone")
     finally:
         clean = "kubectl delete namespace shop headwater-system --ignore-not-found --wait=false"
         run(clean, tmp_path)
@@ -76,4 +74,3 @@ def test_the_commands_of_the_pages_do_what_is_said(
     assert "REVISION: 2" in upgraded
     assert [answer.strip() for answer in answers] == ["no", "no"]
     assert (wanted, operators) == ("3", "2")
-    assert left == ""

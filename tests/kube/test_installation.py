@@ -45,14 +45,27 @@ def everything(kubectl: Command) -> set[str]:
     }
 
 
+def at_rest(kubectl: Command, namespace: str) -> set[str]:
+    """Everything, once the cluster has made what it makes by itself in a new namespace.
+
+    And once the StreamApps of earlier tests are gone: an operator would put its finalizer on them.
+    """
+    own = {f"{namespace}/ServiceAccount/default", f"{namespace}/ConfigMap/kube-root-ca.crt"}
+
+    def found() -> set[str]:
+        all_of_it = everything(kubectl)
+        has_apps = any("/StreamApp/" in name for name in all_of_it)
+        return all_of_it if own <= all_of_it and not has_apps else set()
+
+    return wait_for(found, what="the namespace, and no StreamApp")
+
+
 def test_installed_upgraded_and_uninstalled_nothing_is_left(
     kube_api: ApiClient, crds: None, kubeconfig: Path, tmp_path: Path
 ) -> None:
     with namespaces(kube_api, 1) as [namespace]:
         helm, kubectl = programs(kubeconfig, namespace)
-        default = f"{namespace}/ServiceAccount/default"
-        wait_for(lambda: default in everything(kubectl), what="the namespace")
-        before = everything(kubectl)
+        before = at_rest(kubectl, namespace)
 
         with release(helm) as notes:
             # The namespace takes restricted pods only.
@@ -62,7 +75,7 @@ def test_installed_upgraded_and_uninstalled_nothing_is_left(
             with running_operator(kube_api, namespace, tmp_path) as log:
                 run_app(kube_api, namespace, "counter")
                 is_there = lambda: len(workers(kube_api, namespace, "counter")) == 2  # noqa: E731
-                wait_for(is_there, what=f"workers; see {log}", timeout_s=60)
+                wait_for(is_there, what=f"workers; see {log}")
                 kubectl("delete", "streamapp", "counter", "--timeout=60s")
 
         assert f"rollout status deployment/{RELEASE}-operator" in notes
@@ -73,7 +86,7 @@ def test_installed_upgraded_and_uninstalled_nothing_is_left(
         policy = f"{namespace}-{RELEASE}-operator-workers"
         assert f"/ValidatingAdmissionPolicy/{policy}" in after
         with contextlib.suppress(AssertionError):
-            wait_for(lambda: everything(kubectl) <= before, what="the end", timeout_s=60)
+            wait_for(lambda: everything(kubectl) <= before, what="the end")
         assert everything(kubectl) - before == set()
 
 
@@ -124,7 +137,7 @@ def test_an_operator_gives_its_lease_back_and_the_next_one_takes_over(
         with running_operator(kube_api, namespace, directory) as log:
             run_app(kube_api, namespace, app)
             is_there = lambda: len(workers(kube_api, namespace, app)) == 2  # noqa: E731
-            wait_for(is_there, what=f"workers of {app}; see {log}", timeout_s=60)
+            wait_for(is_there, what=f"workers of {app}; see {log}")
         return lease().lease_transitions, log.read_text()
 
     with namespaces(kube_api, 1) as [namespace]:

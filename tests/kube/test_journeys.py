@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +20,7 @@ from headwater_operator.kube.api import (
     STREAM_APPS,
     STREAM_WORKERS,
 )
+from headwater_operator.manifests.names import Owner, metadata
 from tests.kube.journey import TASKS, streamapp
 from tests.kube.players import NO_SUCH_IMAGE
 
@@ -75,6 +75,8 @@ def test_scaling_up_and_down_keeps_volumes_and_takes_them_again(user: Journey) -
     user.begin()
     user.scale(3)
     user.until(user.is_settled, "the third worker")
+    # What is converged has given it its share.
+    assert sorted(map(len, user.held().values())) == [1, 1, 2]
     volumes = {name: user.uid(CLAIMS, name) for name in user.names(CLAIMS)}
     assert len(volumes) == 3
 
@@ -136,7 +138,7 @@ def test_a_suspended_streamapp_stops_and_goes_on_where_it_stopped(user: Journey)
     user.until(lambda: user.status()["state"] == "NOT_RUNNING", "everything to stop")
 
     assert user.condition("Ready")[:2] == ("False", "Suspended")
-    assert user.names(PODS) == []
+    user.until(lambda: user.names(PODS) == [], "their pods to go")
     assert len(user.names(CLAIMS)) == 2
     user.patch("/spec/suspend", False)
     user.until(user.is_settled, "it to go on")
@@ -175,14 +177,13 @@ def test_a_silent_worker_is_fenced_before_its_tasks_move(user: Journey) -> None:
     user.begin()
     silent = user.workers["wc-w-0"]
     silent.lease_s = 4
-    user.until(lambda: user.lease_s("wc-w-0") == 4, "a short Lease")
-    taken = set(user.held()["wc-w-0"])
+    user.until(lambda: user.lease_s("wc-w-0") == 4 and user.held()["wc-w-0"], "a short Lease")
     pod = user.uid(PODS, "wc-w-0")
 
     silent.frozen = True
-    user.until(lambda: taken <= set(user.held()["wc-w-1"]), "its tasks to move")
+    # On a busy machine it may have been taken for silent before, and for one that is back.
+    user.until(lambda: user.held()["wc-w-0"] == [] and user.tasks() == TASKS, "its tasks to move")
 
-    assert user.held()["wc-w-0"] == []
     assert "wc-wc-w-0-0" in user.workers.of("wc").fenced
     # It may be a network that is cut: what cannot write any more may stay.
     assert user.uid(PODS, "wc-w-0") == pod
@@ -190,22 +191,24 @@ def test_a_silent_worker_is_fenced_before_its_tasks_move(user: Journey) -> None:
     user.until(lambda: user.is_settled() and user.held()["wc-w-0"], "it to take tasks again")
 
 
-def test_a_drain_of_nodes_takes_one_worker_at_a_time(user: Journey, kubectl: Command) -> None:
+def test_a_drain_of_nodes_takes_one_worker_at_a_time(user: Journey) -> None:
     user.begin()
 
     def allowed() -> int:
-        # The controllers hear of new kinds twice a minute, and look at the budget when it changes.
-        kubectl("annotate", "pdb/wc", f"looked-at={time.monotonic()}", "--overwrite")
+        # The controllers hear of new kinds twice a minute; then the operator has them look again.
         found = user.api.get(BUDGETS, user.namespace, "wc")
         return int(((found or {}).get("status") or {}).get("disruptionsAllowed", 0))
 
     user.until(lambda: allowed() == 1, "the budget to count the workers")
     before = user.uid(PODS, "wc-w-1")
+    # Else another pod may be in its place before the second one is asked to go.
+    user.workers["wc-w-0"].holds_on = True
 
     assert user.evict("wc-w-0")
     assert not user.evict("wc-w-1")
 
     assert user.uid(PODS, "wc-w-1") == before
+    user.workers["wc-w-0"].holds_on = False
     user.until(lambda: user.is_settled() and allowed() == 1, "the first one to be back")
     assert user.evict("wc-w-1")
 
@@ -223,8 +226,9 @@ def test_a_deleted_streamapp_leaves_nothing_but_what_it_says(
     expected = ["wc-w-0-state", "wc-w-1-state"] if kept == "Retain" else []
     user.until(lambda: user.names(CLAIMS) == expected, "claims to go as it says")
     user.until(lambda: all(user.names(kind) == [] for kind in OURS), "everything else to go")
-    assert [name for name in user.names(SERVICE_ACCOUNTS) if name != "default"] == []
-    assert [name for name in user.names(CONFIG_MAPS) if name != "kube-root-ca.crt"] == []
+    # The garbage collector takes these, in its own time and order.
+    user.until(lambda: user.names(SERVICE_ACCOUNTS) == ["default"], "the account to go")
+    user.until(lambda: user.names(CONFIG_MAPS) == ["kube-root-ca.crt"], "ConfigMaps to go")
 
 
 def test_a_namespace_deleted_in_the_middle_of_a_scale_up_goes_away(
@@ -250,6 +254,20 @@ def test_a_streamworker_edited_by_hand_is_fenced_and_written_anew(user: Journey)
     assert any(reason == "TamperedWorker" for reason, _ in user.events())
 
 
+def test_a_streamworker_made_by_hand_is_taken_over(user: Journey) -> None:
+    user.begin()
+    owner = Owner(name="wc", namespace=user.namespace, uid="")
+    made = metadata(owner, "wc-w-2", worker="wc-w-2", is_owned=False)
+    # As a backup may bring it back: without an epoch, and without annotations.
+    kind = {"apiVersion": STREAM_WORKERS.api_version, "kind": STREAM_WORKERS.kind}
+    user.api.create(STREAM_WORKERS, {**kind, "metadata": made, "spec": {"app": "wc"}})
+    user.scale(3)
+
+    user.until(user.is_settled, "it to be taken over")
+
+    assert user.held()["wc-w-2"]
+
+
 def test_no_workers_and_more_workers_than_tasks_are_both_a_state_of_rest(user: Journey) -> None:
     user.begin(replicas=6)
     assert user.condition("ScalingLimited")[:2] == ("True", "FewerTasksThanWorkers")
@@ -257,7 +275,7 @@ def test_no_workers_and_more_workers_than_tasks_are_both_a_state_of_rest(user: J
     user.scale(0)
 
     user.until(lambda: user.condition("Ready")[:2] == ("False", "NoReplicas"), "all to stop")
-    assert user.names(PODS) == []
+    user.until(lambda: user.names(PODS) == [], "their pods to go")
     assert len(user.names(CLAIMS)) == 6
 
 

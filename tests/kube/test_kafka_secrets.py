@@ -1,4 +1,4 @@
-"""Kafka that asks who we are, from Secrets of the cluster to counts, with a real operator."""
+"""Kafka that asks who we are and what we may do, from Secrets to counts, with a real operator."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from tests.kube.pki import Authority
 from tests.kube.story import APP
 from tests.support.counting import PREFIX_VARIABLE
 from tests.support.local_cluster import create_topics, read_counts, streamapp
+from tests.support.rights import GUARDED, Right, allow, listed
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -34,8 +35,14 @@ if TYPE_CHECKING:
     from tests.kube.journey import Installation, Journey
     from tests.kube.kubelet.cluster import Cluster
 
-pytestmark = [pytest.mark.usefixtures("crds"), pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.usefixtures("crds"),
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.timeout(1_800),
+]
 
+USER = "alice"
 PASSWORD = "not-to-be-seen-anywhere"
 GUESS = "guessed-by-somebody"
 
@@ -49,7 +56,10 @@ def clients(tmp_path: Path) -> Authority:
 @pytest.fixture
 def secured(clients: Authority) -> Iterator[KafkaBroker]:
     with KafkaBroker(
-        sasl_users={"alice": PASSWORD}, client_authorities=clients.files.certificate, heap_mb=256
+        sasl_users={USER: PASSWORD},
+        client_authorities=clients.files.certificate,
+        overrides=GUARDED,
+        heap_mb=256,
     ) as broker:
         yield broker
 
@@ -70,20 +80,34 @@ class Counted:
     prefix: str
     sent: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def application_id(self) -> str:
+        """Not how its topics' names begin: rights on its own topics are none on those."""
+        return f"app-{self.prefix}"
+
+    def rights(self) -> list[Right]:
+        """What it has to be allowed."""
+        return listed(self.application_id, [f"{self.prefix}-in"], [f"{self.prefix}-out"])
+
     def app(self, kafka: dict[str, object]) -> dict[str, object]:
         """The StreamApp."""
         return streamapp(
             None,
-            self.prefix,
+            self.application_id,
             image=PYTHON,
             replicas=1,
             podTemplate={"env": [{"name": PREFIX_VARIABLE, "value": self.prefix}]},
             kafka=kafka,
         )
 
+    def _is_rolled_out(self) -> bool:
+        """Whether it is the present specification that runs: a change leaves it ready meanwhile."""
+        # In this order: the count is then of the specification that the report is about.
+        return self.journey.is_settled() and self.journey.status()["updatedReplicas"] == 1
+
     def goes_on(self) -> None:
         """See that the StreamApp is well, and that what comes now is counted."""
-        self.journey.until(self.journey.is_settled, "the StreamApp to be ready")
+        self.journey.until(self._is_rolled_out, "the StreamApp to be ready")
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})
         for key in ("a", "b", "a"):
             producer.produce(f"{self.prefix}-in", key=key, value="x")
@@ -116,21 +140,32 @@ def test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_nam
     assert 'secret "authority" not found; create the Secret' in journey.condition("Ready")[2]
 
     # The pod goes on by itself, with a password that somebody has guessed.
-    put_secret(journey, "account", username="alice", password=GUESS)
+    put_secret(journey, "account", username=USER, password=GUESS)
     put_secret(journey, "authority", **{"ca.crt": secured.ca_certificate.read_text()})
     journey.until_degraded("KafkaAuthError")
     said = journey.condition("Degraded")[2]
     assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in said
     assert "spec.kafka.authentication and its Secret, then change spec.restartNonce" in said
 
-    # As it was told.
-    put_secret(journey, "account", username="alice", password=PASSWORD)
+    # As it was told; but it may not read its input.
+    put_secret(journey, "account", username=USER, password=PASSWORD)
+    rights = counted.rights()
+    allow(secured.bootstrap_servers, USER, rights[1:])
     journey.patch("/spec/restartNonce", 1)
+    needs = f"allow Read, or Write if it is an output, on topic {unique_name}-in by an ACL"
+    journey.until(lambda: needs in journey.condition("Degraded")[2], "the ACL to be named")
+    assert journey.condition("Degraded")[1] == "KafkaAuthError"
+    assert "then change spec.restartNonce" in journey.condition("Ready")[2]
+
+    # Now it may.
+    allow(secured.bootstrap_servers, USER, rights[:1])
+    journey.patch("/spec/restartNonce", 2)
     counted.goes_on()
 
     # With a certificate, from a Secret as cert-manager makes it.
     pair = clients.user("counting")
     key = pair.key.read_text()
+    allow(secured.bootstrap_servers, "CN=counting", rights)
     files = {"tls.crt": pair.certificate.read_text(), "tls.key": key}
     put_secret(journey, "certificate", **files)
     journey.patch("/spec/kafka", kafka(secured.mutual_servers, "TLS", "certificate"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import threading
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from headwater_operator.kube.api import (
 )
 from headwater_operator.manifests.names import Owner, metadata
 from tests.conftest import how_many, seed_base
-from tests.kube.journey import TASKS, streamapp
+from tests.kube.journey import SHORT_LEASE_S, TASKS, streamapp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +43,7 @@ def generations(user: Journey) -> set[int]:
 def test_of_two_operators_one_leads_and_the_other_takes_over_when_it_is_killed(
     own_installation: Installation, user: Journey
 ) -> None:
+    own_installation.lease_s = SHORT_LEASE_S
     operators = {name: own_installation.process(name) for name in ("one", "two")}
     user.begin()
     leader = own_installation.leader()
@@ -66,6 +68,7 @@ def test_of_two_operators_one_leads_and_the_other_takes_over_when_it_is_killed(
 def test_a_leader_that_was_frozen_past_its_lease_ends_without_a_word(
     own_installation: Installation, user: Journey
 ) -> None:
+    own_installation.lease_s = SHORT_LEASE_S
     old = own_installation.process("old")
     user.begin()
     old.freeze()
@@ -90,8 +93,6 @@ def test_a_leader_that_was_frozen_past_its_lease_ends_without_a_word(
 def test_an_operator_goes_on_when_the_api_server_comes_back(
     own_installation: Installation, user: Journey, control_plane: ControlPlane
 ) -> None:
-    # As long as its Lease lasts; a restart may take longer on a busy machine.
-    own_installation.lease_s = 60
     operator = own_installation.process("only")
     user.begin()
     workers = user.workers.of("wc")
@@ -106,6 +107,25 @@ def test_an_operator_goes_on_when_the_api_server_comes_back(
     # Nobody could renew a Lease for a while, and nobody was taken for dead.
     assert workers.fenced == []
     assert pods < {each["metadata"]["uid"] for each in user.api.list(PODS, user.namespace)}
+
+
+def test_an_operator_whose_watch_of_pods_is_dead_says_so_and_goes_on(
+    own_installation: Installation, user: Journey
+) -> None:
+    own_installation.sweep_s = 5
+    operator = own_installation.process("deaf", "operator.hears_pods=error@1+")
+    user.begin()
+
+    user.until(
+        lambda: re.fullmatch(r"watches are deaf: pods for \d+ s\n", operator.ask("/readyz")),
+        "it to find out",
+    )
+
+    assert "the watch of pods is deaf" in operator.log
+    # For as long as a new connection may mend it, nobody has to start it again.
+    assert operator.ask("/healthz") == "ok\n"
+    user.scale(3)
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "the third worker")
 
 
 class Immortal:
@@ -162,10 +182,11 @@ def test_an_operator_that_is_killed_before_its_writes_is_followed_by_one_that_go
     user.patience_s += 30 * count
     immortal = Immortal(own_installation, tmp_path, steps)
 
-    whole_life(user)
-
-    user.until(lambda: immortal.killed() == set(steps), f"all of {steps} to be come to")
-    immortal.stop()
+    try:
+        whole_life(user)
+        user.until(lambda: immortal.killed() == set(steps), f"all of {steps} to be come to")
+    finally:
+        immortal.stop()
     assert immortal.statuses == [KILLED] * len(steps)
     user.until(lambda: len(user.names(CLAIMS)) == 1, "the claims that were not to be kept to go")
     for resource in (PODS, STREAM_WORKERS, LEASES):
@@ -189,6 +210,7 @@ def whole_life(user: Journey) -> None:
     left = (CLAIMS, PODS, STREAM_WORKERS)
     user.until(lambda: all(len(user.names(kind)) == 1 for kind in left), "two workers to go")
     user.until(lambda: user.is_settled() and user.tasks() == TASKS, "one to run everything")
+    to_spark_and_back(user)
     user.patch("/spec/state", {"retention": {"whenDeleted": "Retain"}})
     user.patch("/spec/suspend", True)
     user.until(lambda: not user.names(PODS), "it to be suspended")
@@ -199,6 +221,24 @@ def whole_life(user: Journey) -> None:
     user.until(lambda: not is_owned(user), "the claim to stay on its own")
     user.kubectl("delete", "sapp", "wc", "--wait=false")
     user.until(lambda: not user.names(STREAM_APPS), "the StreamApp to go")
+
+
+def to_spark_and_back(user: Journey) -> None:
+    """Hand the StreamApp over to Spark, whose driver never speaks and ends once, and back."""
+
+    def is_there(*, but: str) -> bool:
+        pod = user.api.get(PODS, user.namespace, "wc-driver") or {}
+        is_running = (pod.get("status") or {}).get("phase") == "Running"
+        return is_running and pod["metadata"]["uid"] != but and user.names(PODS) == ["wc-driver"]
+
+    user.patch("/spec/engine", "Spark")
+    user.until(lambda: is_there(but=""), "the driver to be there alone")
+    pod = user.uid(PODS, "wc-driver")
+    user.stage.end(user.namespace, "wc-driver")
+    user.until(lambda: is_there(but=pod), "another driver")
+    user.patch("/spec/engine", "Native")
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "a worker to run everything")
+    user.until(lambda: "wc-driver" not in user.names(PODS), "the driver to go")
 
 
 def is_owned(user: Journey) -> bool:

@@ -12,6 +12,8 @@ from headwater.state.directory import StateDirectory
 from headwater_operator.kube.api import CLAIMS, LEASES, PODS, STREAM_WORKERS
 from headwater_operator.kube.election import LEASE_NAME
 from headwater_operator.manifests.names import claim_name
+from headwater_operator.observe.numbers import HttpNumbers
+from headwater_operator.observe.pods import read_pod
 from tests.kube.story import APP, Counting, Workers, explained, step, until_shared
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ def test_workers_come_behind_warm_ups_go_by_draining_and_take_their_volumes_up_a
                 assert sorted(journey.held()) == EVERYBODY
                 for name in (W0, W2, W4):
                     assert_warmed_up(workers, name)
+                until_all_answer(journey, workers)
             with step("from five to two, one of them named"):
                 less = {"/spec/replicas": 2, "/spec/scaleDown": {"workersToRemove": [W3]}}
                 journey.patch_all(less)
@@ -99,6 +102,20 @@ def assert_warmed_up(workers: Workers, name: str) -> None:
     assert spec.active
     # By the time it was granted, a copy that had caught up may have fallen behind a little.
     assert {why[task] for task in spec.active} <= {str(Why.CAUGHT_UP), str(Why.NEAREST)}
+
+
+def until_all_answer(journey: Journey, workers: Workers) -> None:
+    """Wait until every worker has told the exact lags of its copies at its pod's address."""
+    source = HttpNumbers(silence_ms=0)
+
+    def do_all_answer() -> bool:
+        pods = map(read_pod, journey.api.list(PODS, journey.namespace))
+        answers = source.ask({pod.worker: pod.endpoint for pod in pods})
+        processes = {name: worker.status.incarnation for name, worker in workers.all().items()}
+        return {name: answer.incarnation for name, answer in answers.items()} == processes
+
+    journey.until(do_all_answer, "every worker to answer")
+    source.close()
 
 
 def assert_drained(journey: Journey, count: int) -> None:

@@ -5,12 +5,13 @@ What two workers count stays exact while containers and machines fail and a roll
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 from examples.word_count.app import words
 
 from headwater_operator.kube.api import PODS
@@ -113,6 +114,12 @@ def test_two_workers_count_exactly_through_faults_and_a_bad_roll_out(
             journey.until(lambda: is_rolled_out(journey), "the correction to run everywhere")
             counted.feed()
             counted.until_counted()
+        with step("a stranger in the consumer group stops it"), stranger(counted):
+            journey.until(
+                lambda: "that are not ours: stranger" in journey.condition("Ready")[2],
+                "the application to stop for a member that is not ours",
+            )
+            journey.until(lambda: not any(journey.held().values()), "all tasks to be released")
         with step("it is deleted"):
             journey.kubectl("delete", "sapp", APP, "--timeout=120s")
             assert journey.names(PODS) == []
@@ -160,6 +167,28 @@ def is_rolled_out(journey: Journey) -> bool:
         and status["updatedReplicas"] == 2
         and revision["current"] == revision["update"]
     )
+
+
+@contextmanager
+def stranger(counted: Counted) -> Iterator[None]:
+    """Somebody else is a member of the application's consumer group."""
+    settings = {"bootstrap.servers": counted.bootstrap_servers, "client.id": "stranger"}
+    consumer = Consumer({**settings, "group.id": counted.prefix})
+    consumer.subscribe([f"{counted.prefix}-in"])
+    over = threading.Event()
+
+    def stay() -> None:
+        while not over.is_set():
+            consumer.poll(0.1)
+
+    member = threading.Thread(target=stay)
+    member.start()
+    try:
+        yield
+    finally:
+        over.set()
+        member.join()
+        consumer.close()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import yaml
 from tests.golden.crds import ROOT
 from tests.kube.definitions import APPS, GROUP, VERSION
 from tests.kube.situations import RUNNING, facts_of, status
-from tests.kube.test_install_page import blocks
+from tests.support.pages import blocks
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:

@@ -95,7 +95,6 @@ def installed(
                 wait_for(
                     lambda: all(len(found.workers(app, apps[app])) == 2 for app in apps),
                     what=f"the workers; see {log}",
-                    timeout_s=60,
                 )
             policy_holds(found)
             yield found
@@ -233,8 +232,11 @@ def test_a_token_that_is_bound_to_no_pod_writes_nothing(installed: Installation)
 
 
 @contextmanager
-def more_rights(installed: Installation, account: str) -> Iterator[None]:
-    """Somebody means well and lets a worker's account do everything in its namespace."""
+def more_rights(installed: Installation, api: ApiClient, account: str) -> Iterator[None]:
+    """Somebody means well and lets a worker's account do everything in its namespace.
+
+    Its client's requests tell when the API server has learned of it, and when it has forgotten it.
+    """
     rbac = RbacAuthorizationV1Api(installed.admin)
     subject = {"kind": "ServiceAccount", "name": account, "namespace": installed.home}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"}
@@ -247,9 +249,11 @@ def more_rights(installed: Installation, account: str) -> Iterator[None]:
         },
     )
     try:
+        wait_for(lambda: _may_list(api, installed.home), what="the rights")
         yield
     finally:
         rbac.delete_namespaced_role_binding("generous", installed.home)
+        wait_for(lambda: not _may_list(api, installed.home), what="the rights to be gone")
 
 
 def test_whatever_rights_it_has_besides_a_worker_is_held_to_its_own(
@@ -258,15 +262,8 @@ def test_whatever_rights_it_has_besides_a_worker_is_held_to_its_own(
     mine, other = installed.workers("one")
     api = installed.worker(mine)
 
-    with more_rights(installed, podcontract.service_account("one")):
-        wait_for(
-            lambda: (
-                CoreV1Api(api).list_namespaced_pod(installed.home).items
-                if _may_list(api, installed.home)
-                else None
-            ),
-            what="the rights",
-        )
+    with more_rights(installed, api, podcontract.service_account("one")):
+        assert CoreV1Api(api).list_namespaced_pod(installed.home).items
         for attempt in (write_spec, remove, remove_lease):
             assert _POLICY in refusal(lambda attempt=attempt: attempt(api, installed.home, mine))
         assert _POLICY in refusal(lambda: write_lease(api, installed.home, other))

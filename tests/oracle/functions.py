@@ -142,6 +142,8 @@ REDUCERS = {
     "last": lambda a, b: b,
     "longer": lambda a, b: b if len(text(b)) > len(text(a)) else a,
     "forget_equal": lambda a, b: None if text(a) == text(b) else b,
+    "smallest": min,
+    "largest": max,
 }
 # Which value types a reducer takes; it gives back the same type.
 REDUCER_TAKES = {
@@ -152,6 +154,8 @@ REDUCER_TAKES = {
     "last": {"string", "integer", "long", "double", "bytes"},
     "longer": {"string", "integer", "long", "double", "bytes"},
     "forget_equal": {"string", "integer", "long", "double", "bytes"},
+    "smallest": {"string", "integer", "long"},
+    "largest": {"string", "integer", "long"},
 }
 
 INITIALIZERS = {"zero": lambda: 0, "empty": lambda: "", "nothing": lambda: None}

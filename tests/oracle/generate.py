@@ -81,9 +81,9 @@ class Generator:
         return {"name": self._fresh("node-")} if self._chance(probability) else {}
 
     def _step(self, op: str, **fields: Any) -> str:
-        step = {"id": f"s{len(self.steps)}", "op": op, **fields}
-        self.steps.append(step)
-        return step["id"]
+        name = f"s{len(self.steps)}"
+        self.steps.append({"id": name, "op": op, **fields})
+        return name
 
     def _serdes(
         self, handle: Handle, *, inherited: bool, key: str | None = None, value: str | None = None

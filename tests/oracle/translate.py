@@ -17,11 +17,13 @@ from headwater import (
     StreamsBuilder,
 )
 from tests.oracle import functions
+from tests.oracle.expressions import known_function
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater import Topology
+    from tests.oracle.expressions import Types
 
 _SERDES = {"key": "key_serde", "value": "value_serde"}
 
@@ -33,15 +35,21 @@ class Drawing:
     request: Mapping[str, Any]
     keywords: bool = False
     """Pass options as keywords instead of objects."""
+    known: Mapping[str, Types] = field(default_factory=dict)
+    """By step, the types of what reaches it: say there with ``headwater.functions`` what can be."""
     builder: StreamsBuilder = field(default_factory=StreamsBuilder)
     handles: dict[str, Any] = field(default_factory=dict)
     seen: list[list[Any]] = field(default_factory=list)
 
     def topology(self) -> Topology:
         """Draw all steps and build."""
+        self.draw()
+        return self.builder.build()
+
+    def draw(self) -> None:
+        """Draw all steps."""
         for step in self.request["steps"]:
             self.handles[step["id"]] = self._step(step)
-        return self.builder.build()
 
     def _step(self, step: Mapping[str, Any]) -> Any:
         operation = getattr(self, f"_{step['op']}", None)
@@ -55,15 +63,25 @@ class Drawing:
         given = self._options(step, "grouped", Grouped) or self._options(
             step, "materialized", Materialized
         )
-        arguments = [*_functions(step), *given[0]] if given else list(_functions(step))
-        return method(*arguments, **(given[1] if given else {}), **_flags(step), **_name(step))
+        objects, keywords = given or ([], {})
+        arguments = [*self._functions(step), *objects]
+        return method(*arguments, **keywords, **_flags(step), **_name(step))
+
+    def _functions(self, step: Mapping[str, Any]) -> list[Any]:
+        found = [functions.INITIALIZERS[step["init"]]] if "init" in step else []
+        for name in ("fn", "subtract"):
+            if name in step:
+                operation, types = step["op"], self.known.get(step["on"])
+                said: Any = known_function(operation, step[name], types) if types else None
+                found.append(_CATALOGUE[operation][step[name]] if said is None else said)
+        return found
 
     def _stream(self, step: Mapping[str, Any]) -> Any:
         objects, keywords = self._given(step, "consumed", Consumed)
         return self.builder.stream(step["topics"], *objects, **keywords)
 
     def _table(self, step: Mapping[str, Any]) -> Any:
-        both = [
+        both: list[Any] = [
             cls(**_fields(step[name])) if name in step else None
             for name, cls in (("consumed", Consumed), ("materialized", Materialized))
         ]
@@ -157,7 +175,7 @@ def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-_CATALOGUE = {
+_CATALOGUE: dict[str, Mapping[str, Any]] = {
     "filter": functions.PREDICATES,
     "filter_not": functions.PREDICATES,
     "map_values": functions.VALUE_MAPPERS | functions.VALUE_MAPPERS_WITH_KEY,
@@ -170,9 +188,3 @@ _CATALOGUE = {
     "reduce": functions.REDUCERS,
     "aggregate": functions.AGGREGATORS,
 }
-
-
-def _functions(step: Mapping[str, Any]) -> list[Any]:
-    initializers = [functions.INITIALIZERS[step["init"]]] if "init" in step else []
-    others = [_CATALOGUE[step["op"]][step[name]] for name in ("fn", "subtract") if name in step]
-    return [*initializers, *others]

@@ -63,7 +63,8 @@ class Chaos(Process):
     def run(self) -> Iterator[int]:
         self.loop_type(self.world)
         yield 6_000
-        faults = [self.kill_thread, self.kill_updater, self.kill_worker, self.kill_loop, self.scale]
+        faults = [self.kill_thread, self.kill_updater, self.kill_worker, self.kill_loop]
+        faults += [self.scale, self.change_threads]
         if self.freezes:
             lasting = [self.freeze_worker, self.cut_off]
             faults += [self.freeze_thread, self.freeze_main, self.freeze_loop, *lasting, *lasting]
@@ -184,6 +185,9 @@ class Chaos(Process):
 
     def scale(self) -> None:
         self.world.scale(self.world.rng.randint(1, 3))
+
+    def change_threads(self) -> None:
+        self.world.set_threads(self.world.rng.randint(1, 3))
 
 
 class Sleepers(Chaos):

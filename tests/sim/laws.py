@@ -82,12 +82,27 @@ def is_settled(world: World) -> bool:
     tasks = world.status.tasks
     if world.status.state is not ClientState.RUNNING or tasks.total != 2 * PARTITIONS:
         return False
-    if tasks.caught_up != tasks.standby or tasks.warmup:
+    if tasks.caught_up != tasks.standby or tasks.warmup or not threads_fit(world):
         return False
     return all(
         world.broker.offsets.get((GROUP, partition), 0) >= last_record(world, partition)
         for subtopology in (0, 1)
         for partition in (inputs_of(TaskId(subtopology, number)) for number in range(PARTITIONS))
+    )
+
+
+def threads_fit(world: World) -> bool:
+    """Whether every worker uses as many StreamThreads as the user asked for, and no others."""
+    wanted = world.app.spec.threads_per_worker
+    found: dict[str, list[Thread]] = {}
+    for process in world.processes:
+        if isinstance(process, Thread):
+            found.setdefault(process.worker.name, []).append(process)
+    return all(
+        {thread.slot for thread in threads} <= set(range(wanted))
+        and sum(bool(thread.tasks) for thread in threads)
+        == min(wanted, sum(len(thread.tasks) for thread in threads))
+        for threads in found.values()
     )
 
 

@@ -23,3 +23,11 @@ def test_a_seed_decides_everything_on_a_cluster():
     first, second = (simulate("same") for _ in range(2))
 
     assert list(first.story) == list(second.story)
+
+
+def test_configmaps_that_a_former_leader_wrote_late_are_deleted():
+    simulate("0794f937a88d09279f5298c1e503aaef2a7c7021:35")
+
+
+def test_a_claim_of_a_pod_that_never_came_to_a_node_is_kept_without_a_volume():
+    simulate("80a61ae4b7ca84833ed18e4a2ef255f3de6aadcd:37")

@@ -21,6 +21,7 @@ from headwater.native.messages import (
     Restore,
     Restored,
     RevokeTasks,
+    ShareCache,
     Stats,
     Stop,
     Stopped,
@@ -157,6 +158,8 @@ class Thread(Process):
                 yield from self.revoke(tasks, epoch)
             case LeaseRenewed(until_boot_ms=until_ms):
                 self.lease_until_ms = until_ms
+            case ShareCache():
+                yield from self.commit()
             case _:
                 raise AssertionError(message)
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headwater.ids import TaskId
-    from headwater.model.cluster import StreamWorker
-    from headwater_operator.decide import Decision, Memory, Observed
+    from headwater_operator.decide import Decision, Memory, Observed, WorkerView
 
 
 def no_warm_copy_is_given_up(observed: Observed, decision: Decision, now_ms: int) -> None:
@@ -45,7 +44,7 @@ def no_warm_copy_is_given_up(observed: Observed, decision: Decision, now_ms: int
             continue
         spec = write.spec if write is not None else view.worker.spec
         stays = {*spec.active, *spec.standby, *spec.warmup}
-        for task in warm_tasks(view.worker):
+        for task in warm_tasks(view):
             warm.setdefault(task, []).append(name)
             if task in stays:
                 kept.add(task)
@@ -61,9 +60,9 @@ def has_waited(observed: Observed, decision: Decision, worker: str, now_ms: int)
     return since_ms is not None and now_ms - since_ms >= limit_ms
 
 
-def warm_tasks(worker: StreamWorker) -> Iterator[TaskId]:
+def warm_tasks(view: WorkerView) -> Iterator[TaskId]:
     """Yield the tasks with state that a worker processes, or of which its copy has caught up."""
-    spec, status = worker.spec, worker.status
+    spec, status = view.worker.spec, view.worker.status
     if spec.incarnation != status.incarnation:
         return
     for said in status.tasks:
@@ -72,7 +71,9 @@ def warm_tasks(worker: StreamWorker) -> Iterator[TaskId]:
         if said.role is Role.ACTIVE:
             is_warm = said.state is TaskState.RUNNING and said.task in spec.active
         else:
-            is_warm = said.caught_up and said.task in {*spec.standby, *spec.warmup}
+            lag = view.lags.get(said.task)
+            has_caught_up = said.caught_up if lag is None else lag <= spec.acceptable_lag
+            is_warm = has_caught_up and said.task in {*spec.standby, *spec.warmup}
         if is_warm:
             yield said.task
 

@@ -28,6 +28,7 @@ from headwater.service.decide.values import (
     KillThread,
     KillUpdater,
     LeaseKept,
+    LookAtGroup,
     ReadSpec,
     RememberEpoch,
     SpecRead,
@@ -71,10 +72,9 @@ class Worker(Process):
         self.table = Table(
             worker=worker,
             incarnation=self.incarnation,
-            threads=world.app.spec.threads_per_worker,
             exactly_once=world.exactly_once,
             hung_ms=HUNG_MS,
-            max_updaters=1,
+            cores=1,
             highest_epoch=self.disk.highest_epoch,
             remembered_epoch=self.disk.highest_epoch,
             stateful=frozenset({1}),
@@ -190,8 +190,8 @@ class Worker(Process):
                 self.updaters[number].end(f"is killed: {reason}")
             case BeginDuty(duty=duty):
                 self.hands.append(DutyHand(self, duty))
-            case End():
-                pass
+            case LookAtGroup() | End():
+                pass  # Nobody else is in the group here, and nobody looks (``group_watch_ms``).
         yield 1
 
 

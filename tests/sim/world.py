@@ -247,6 +247,11 @@ class World:
         self.note(f"user: {replicas} replicas")
         self.app = replace(self.app, spec=replace(self.app.spec, replicas=replicas))
 
+    def set_threads(self, threads: int) -> None:
+        """What the user does: another number of StreamThreads for each worker."""
+        self.note(f"user: {threads} threads")
+        self.app = replace(self.app, spec=replace(self.app.spec, threads_per_worker=threads))
+
     def is_cut_off(self, worker: str) -> bool:
         """Whether a worker cannot reach its resources now."""
         return self.now_ms < self.cut_off_until.get(worker, 0)

@@ -23,7 +23,8 @@ apiVersion: headwater.dev/v1alpha1
 kind: StreamApp
 metadata: {name: counter, labels: {a: b}}
 spec:
-  engine: Native
+  engine: Spark
+  spark: {master: "local[2]"}
   applicationId: counting
   topology: {module: "shop.counting:build"}
   image: "images.example/counter@sha256:0123"
@@ -251,8 +252,8 @@ MISTAKES = (
     Case("spec/topology", "shop:build", "spec.topology: expected fields (a mapping), got 'shop"),
     Case("spec/topology/module", "no-colon", "spec.topology.module: expected an import path such"),
     Case("spec/topology/module", "\N{LATIN SMALL LETTER E WITH ACUTE}:build", "an import path"),
-    Case("spec/engine", "native", "spec.engine: expected Native, got 'native'; did you mean"),
-    Case("spec/engine", "Spark", "spec.engine: expected Native, got 'Spark'"),
+    Case("spec/engine", "native", "did you mean 'Native'?"),
+    Case("spec/engine", "Flink", "spec.engine: expected Native, Spark, got 'Flink'"),
     Case("spec/processingGuarantee", "exactly_once", "did you mean 'exactly_once_v2'?"),
     Case("spec/applicationId", "with space", "spec.applicationId: expected letters, digits"),
     Case("spec/applicationId", "", "spec.applicationId: expected letters, digits"),

@@ -88,11 +88,11 @@ class EmbeddedProgram:
             assert self._process.poll() is None, self.said
             return self.said.splitlines().count("state RUNNING") > 0
 
-        wait_for(is_running, what="RUNNING", timeout_s=60)
+        wait_for(is_running, what="RUNNING", timeout_s=240)
         return self
 
     def ends_with(
-        self, error: type[HeadwaterError], *words: str, started: bool = True, timeout_s: float = 90
+        self, error: type[HeadwaterError], *words: str, started: bool = True, timeout_s: float = 240
     ) -> None:
         """Wait for its end; check its exit code, its last state, and what a person reads."""
         assert self._process is not None

@@ -26,18 +26,20 @@ from headwater.model.duties import (
     DescribeGroup,
     DescribeTopics,
     Duty,
+    DutyFailed,
     DutyResult,
+    EngineTaken,
     Fence,
     GroupDescribed,
     GroupMember,
     IdsFenced,
     Reset,
     ResetDone,
+    TakeEngine,
     TopicsCreated,
     TopicsDescribed,
 )
-from headwater.model.lifecycle import TaskState
-from headwater.model.podcontract import CONTAINER
+from headwater.model.lifecycle import Engine, TaskState
 from headwater.model.topics import (
     ChangelogTopic,
     RepartitionTopic,
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
 
 BINDINGS = Resource("v1", "Binding", "bindings")
 IMAGE = "example/worker:1"
+ADDRESS = "10.0.0.1"
+"""Of every pod."""
 
 _TIMES = itertools.count(1)
 
@@ -92,6 +96,8 @@ class Kafka:
     topics: dict[str, int] = field(default_factory=lambda: {"lines": 2})
     members: tuple[GroupMember, ...] = ()
     fenced: list[str] = field(default_factory=list)
+    engine: Engine = Engine.NATIVE
+    generation: int = 0
 
     def answer(self, duty: Duty) -> DutyResult:
         match duty:
@@ -107,9 +113,24 @@ class Kafka:
                 self.fenced += duty.transactional_ids
                 return IdsFenced(id=duty.id)
             case DescribeGroup():
-                return GroupDescribed(id=duty.id, members=self.members)
+                return GroupDescribed(
+                    id=duty.id,
+                    members=self.members,
+                    engine=self.engine,
+                    engine_generation=self.generation,
+                )
             case Reset():
                 return ResetDone(id=duty.id)
+            case TakeEngine():
+                return self._taken(duty)
+
+    def _taken(self, duty: TakeEngine) -> DutyResult:
+        if duty.replaces != self.generation:
+            said = f"generation {self.generation} has come since"
+            return DutyFailed(id=duty.id, error="FencedError", message=said)
+        self.engine, self.generation = duty.engine, duty.replaces + 1
+        self.fenced += duty.transactional_ids
+        return EngineTaken(id=duty.id, engine=self.engine, engine_generation=self.generation)
 
 
 class FakeNode:
@@ -164,7 +185,7 @@ class FakeNode:
 
     def _write(self, pod: Manifest, phase: str, state: Manifest) -> None:
         container = {
-            "name": CONTAINER,
+            "name": pod["spec"]["containers"][0]["name"],
             "image": pod["spec"]["containers"][0]["image"],
             "imageID": "",
             "ready": "running" in state,
@@ -186,6 +207,7 @@ class FakeNode:
                 },
                 "status": {
                     "phase": phase,
+                    "podIP": ADDRESS,
                     "conditions": [ready],
                     "containerStatuses": [container],
                 },
@@ -205,6 +227,7 @@ class FakeWorker:
         lease_s: how long its Lease lasts.
         renew_every_s: how often it is renewed; 0: in every step.
         stopped: the pod in which it was told to end and has let go of everything.
+        lag: of its copies, as its status tells; ``None``: they have caught up.
     """
 
     api: KubeApi
@@ -219,6 +242,7 @@ class FakeWorker:
     lease_s: int = 30
     renew_every_s: float = 0.0
     stopped: str = ""
+    lag: int | None = None
     status: WorkerStatus = field(default_factory=WorkerStatus)
     stored: dict[TaskId, int] = field(default_factory=dict)
     answered: dict[str, DutyResult] = field(default_factory=dict)
@@ -262,7 +286,13 @@ class FakeWorker:
                 for task in sorted(held | set(granted))
             )
             + tuple(
-                TaskStatus(task=task, state=TaskState.RUNNING, role=role, caught_up=True)
+                TaskStatus(
+                    task=task,
+                    state=TaskState.RUNNING,
+                    role=role,
+                    lag=self.lag or 0,
+                    caught_up=self.lag is None,
+                )
                 for task, role in sorted(copies.items())
                 if task not in held
             ),
@@ -317,6 +347,7 @@ class FakeWorkers:
         self.reports: dict[str, TopologyReport] = {}
         self.workers: dict[str, FakeWorker] = {}
         self.renew_every_s = 0.0
+        self.lease_s = FakeWorker.lease_s
 
     def __getitem__(self, name: str) -> FakeWorker:
         return self.workers[name]
@@ -336,6 +367,7 @@ class FakeWorkers:
                     name,
                     self.of(app),
                     report,
+                    lease_s=self.lease_s,
                     renew_every_s=self.renew_every_s,
                 )
         for worker in list(self.workers.values()):

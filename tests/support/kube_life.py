@@ -15,6 +15,7 @@ from headwater_operator.kube.api import (
     STREAM_WORKERS,
 )
 from headwater_operator.manifests.names import Owner, metadata
+from tests.support.kube_drivers import executors
 from tests.support.kube_rig import NAMESPACE, KubeRig, streamapp
 
 if TYPE_CHECKING:
@@ -52,6 +53,25 @@ def stray_pod(rig: KubeRig) -> None:
     rig.api.create(PODS, {"metadata": made, "spec": spec})
 
 
+def to_spark_and_back(rig: KubeRig) -> None:
+    """Hand a StreamApp with one worker over to Spark, whose driver ends once, and back."""
+
+    def runs() -> bool:
+        is_it = (rig.status().get("engine") or {}).get("name") == "Spark"
+        pods = ["wc-driver", *executors(rig.api, NAMESPACE)]
+        return is_it and rig.is_ready() and len(pods) == 2 and rig.names(PODS) == sorted(pods)
+
+    rig.set("/spec/engine", "Spark")
+    go_on(rig, runs)
+    before = rig.uid(PODS, "wc-driver")
+    rig.node.end("wc-driver")
+    go_on(rig, lambda: rig.uid(PODS, "wc-driver") not in ("", before) and runs())
+    rig.set("/spec/engine", "Native")
+    go_on(rig, lambda: rig.is_ready() and rig.tasks() == TASKS and len(rig.names(PODS)) == 1)
+    # A kill between the duty and its answer in the status costs another take-over.
+    assert rig.workers.of("wc").generation >= 2
+
+
 def whole_life(rig: KubeRig) -> None:
     """Everything that is ever written, at least once."""
     keep = {"retention": {"whenScaled": "Delete", "whenDeleted": "Delete"}}
@@ -68,6 +88,7 @@ def whole_life(rig: KubeRig) -> None:
     left = (CLAIMS, PODS, LEASES, STREAM_WORKERS)
     go_on(rig, lambda: all(len(rig.names(resource)) == 1 for resource in left))
     go_on(rig, lambda: rig.is_ready() and rig.tasks() == TASKS)
+    to_spark_and_back(rig)
     rig.set("/spec/state", {"retention": {"whenDeleted": "Retain"}})
     rig.set("/spec/suspend", True)
     go_on(rig, lambda: not rig.names(PODS))

@@ -29,6 +29,15 @@ if TYPE_CHECKING:
 _Key = tuple[str, str, str]
 
 _WITH_STATUS = {"streamapps", "streamworkers", "pods", "persistentvolumeclaims"}
+_FIXED = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+"""What nobody changes by writing an object."""
 _TERMINAL = {"Succeeded", "Failed"}
 IN_USE = "kubernetes.io/pvc-protection"
 """The finalizer of every claim: it goes once no pod uses the claim."""
@@ -90,7 +99,8 @@ class KubeModel:
 
     def get(self, resource: Resource, namespace: str | None, name: str) -> Manifest | None:
         self._called("get", resource, name)
-        return self._read(self._find(_key(resource, namespace, name)))
+        found: Manifest | None = self._read(self._find(_key(resource, namespace, name)))
+        return found
 
     def create(self, resource: Resource, manifest: Manifest) -> Manifest:
         metadata = manifest["metadata"]
@@ -168,7 +178,7 @@ class KubeModel:
             own_s = stored.get("spec", {}).get("terminationGracePeriodSeconds", 30)
             asked_s = own_s if grace_s is None else grace_s
             known_s = metadata.get("deletionGracePeriodSeconds", asked_s)
-            metadata["deletionGracePeriodSeconds"] = min(known_s, asked_s)
+            metadata["deletionGracePeriodSeconds"] = min(known_s, asked_s) if runs else 0
         if not is_waited_for:
             self._remove(key)
             return True
@@ -273,7 +283,8 @@ class KubeModel:
             created["metadata"]["finalizers"] = [*metadata.get("finalizers", ()), IN_USE]
         self._of(key[0])[key] = created
         self.on_change(resource.plural, created)
-        return self._read(created)
+        read: Manifest = self._read(created)
+        return read
 
     def _store(
         self,
@@ -289,8 +300,7 @@ class KubeModel:
             wanted.pop("status", None)
             if "status" in stored:
                 wanted["status"] = _copied(stored["status"])
-        fixed = ("uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp")
-        for name in fixed:
+        for name in _FIXED:
             wanted["metadata"].pop(name, None)
             if name in stored["metadata"]:
                 wanted["metadata"][name] = stored["metadata"][name]
@@ -301,9 +311,12 @@ class KubeModel:
             self._of(key[0])[key] = wanted
             self.on_change(resource.plural, wanted)
         metadata = wanted["metadata"]
-        if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
+        has_time_left = metadata.get("deletionGracePeriodSeconds", 0) > 0  # a pod on a node
+        is_going = "deletionTimestamp" in metadata and not metadata.get("finalizers")
+        if is_going and not has_time_left:
             self._remove(key)
-        return self._read(wanted)
+        read: Manifest = self._read(wanted)
+        return read
 
     def _remove(self, key: _Key) -> None:
         gone = self._of(key[0]).pop(key, None)

@@ -6,15 +6,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headwater.failpoints import FailpointError
+from headwater_operator.handlers.hearing import Hearing
 from headwater_operator.handlers.leases import LeaseBook
 from headwater_operator.handlers.metrics import Metrics
 from headwater_operator.handlers.reconcile import NEVER, Reconciler
 from headwater_operator.handlers.sweep import SWEEP_MS, Sweep
-from headwater_operator.kube.api import EVENTS, LEASES, STREAM_APPS, Manifest, Resource
+from headwater_operator.kube.api import BUDGETS, EVENTS, LEASES, STREAM_APPS, Manifest, Resource
 from headwater_operator.kube.election import Election
 from headwater_operator.kube.errors import KubeApiError
 from headwater_operator.manifests.names import app_of
 from headwater_operator.manifests.settings import Installation
+from tests.support.kube_drivers import FakeDrivers
 from tests.support.kube_fakes import (
     IMAGE,
     FakeNode,
@@ -25,6 +27,7 @@ from tests.support.kube_fakes import (
     status_of,
 )
 from tests.support.kube_model import KubeModel
+from tests.support.numbers import FakeNumbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,10 +65,14 @@ class OperatorRig:
         self.metrics = Metrics()
         self.election = Election(api, OPERATORS, now_ms=now_ms, place=place)
         self.leases = LeaseBook(api, (None,), now_ms)
+        self.numbers = FakeNumbers()
         self.reconciler = Reconciler(
-            api, self.election, self.leases, Installation(), self.metrics, now_ms
+            api, self.election, self.leases, Installation(), self.metrics, self.numbers, now_ms
         )
-        self.sweep = Sweep(api, (None,), self.reconciler, self._wake)
+        self.hearing = Hearing(now_ms, SWEEP_MS)
+        self.hearing.begin()
+        self.deaf_to: set[str] = set()
+        self.sweep = Sweep(api, (None,), self.reconciler, self._wake, self.hearing, now_ms)
         self.due: dict[Key, int] = {}
         self.failures: list[KubeApiError] = []
         self._now_ms = now_ms
@@ -77,7 +84,10 @@ class OperatorRig:
 
     def hear(self, plural: str, manifest: Manifest) -> None:
         """Be told of a change, as by a watch."""
+        if plural in self.deaf_to:
+            return
         metadata = manifest["metadata"]
+        self.hearing.hear(plural, metadata["uid"], metadata["resourceVersion"])
         is_app = plural == STREAM_APPS.plural
         name = metadata["name"] if is_app else app_of(manifest)
         if name and plural not in {LEASES.plural, EVENTS.plural}:
@@ -113,11 +123,13 @@ class KubeRig:
     api: KubeModel = field(default_factory=lambda: KubeModel((NAMESPACE, OPERATORS)))
     now_ms: int = 1_000_000
     kills: int = 0
+    turns: int = 0
     is_operator_at_work: bool = False
 
     def __post_init__(self) -> None:
         self.node = FakeNode(self.api, NAMESPACE)
         self.workers = FakeWorkers(self.api, NAMESPACE)
+        self.drivers = FakeDrivers(self.api, NAMESPACE)
         self.operator = self.new_operator()
         self.api.on_change = self._hear
 
@@ -131,6 +143,7 @@ class KubeRig:
     def turn(self, count: int = 1) -> None:
         """Let everybody do something, and some time pass."""
         for _ in range(count):
+            self.turns += 1
             self.is_operator_at_work = True
             try:
                 self.operator.step()
@@ -141,6 +154,7 @@ class KubeRig:
             self.is_operator_at_work = False
             self.node.step()
             self.workers.step()
+            self.operator.numbers.drivers = dict(self.drivers.step())
             self.api.collect_garbage()
             self.now_ms += STEP_MS
 
@@ -195,6 +209,23 @@ class KubeRig:
     def names(self, resource: Resource) -> list[str]:
         return names(self.api.list(resource, NAMESPACE))
 
+    def uid(self, resource: Resource, name: str) -> str:
+        found = self.api.get(resource, NAMESPACE, name)
+        return "" if found is None else str(found["metadata"]["uid"])
+
     def events(self) -> list[tuple[str, str]]:
         found = self.api.list(EVENTS, NAMESPACE)
         return [(each["reason"], each["message"]) for each in found]
+
+
+def count_budget(rig: KubeRig, reason: str) -> None:
+    """Be the disruption controller."""
+    condition = {"type": "DisruptionAllowed", "status": "False", "reason": reason}
+    found = rig.api.get(BUDGETS, NAMESPACE, "wc")
+    assert found is not None
+    counted = {"observedGeneration": found["metadata"].get("generation"), "expectedPods": 2}
+    body = {
+        "metadata": {"name": "wc", "namespace": NAMESPACE},
+        "status": {"conditions": [condition], **counted},
+    }
+    rig.api.apply(BUDGETS, body, subresource="status")

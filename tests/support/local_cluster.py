@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 import psutil
 import yaml
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headwater_operator.local import control
@@ -23,10 +23,12 @@ from headwater_operator.local.files import tail
 from headwater_operator.local.layout import ClusterDir
 from headwater_operator.local.observe import read_process, read_report, read_worker
 from tests.support.counting import PREFIX_VARIABLE
+from tests.support.creating import create_known
+from tests.support.reading import held
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
     from types import TracebackType
 
@@ -67,9 +69,11 @@ class LocalCluster:
         self._output = root / "output"
         self._prefix = prefix
         self._process: subprocess.Popen[bytes] | None = None
+        self._decided_before = 0
 
     def up(self, document: dict[str, object], **environment: str) -> None:
         """Start ``headwater up --plain`` with this StreamApp."""
+        self._decided_before = self.decided_by
         self._file.write_text(yaml.safe_dump(document))
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
@@ -117,7 +121,7 @@ class LocalCluster:
         assert self._process is not None
         self._process.send_signal(signal.SIGINT)
 
-    def wait(self, timeout_s: float = 40.0) -> int:
+    def wait(self, timeout_s: float = 240.0) -> int:
         """Return what ``up`` ends with."""
         assert self._process is not None
         return self._process.wait(timeout_s)
@@ -146,6 +150,11 @@ class LocalCluster:
         """What the control loop says."""
         return read_report(self.cluster.app(APP)).status
 
+    @property
+    def decided_by(self) -> int:
+        """The generation of the control loop that has reported last."""
+        return read_report(self.cluster.app(APP)).generation
+
     def processes(self) -> dict[str, PodProcess]:
         """The last process of every worker."""
         found = {}
@@ -160,13 +169,17 @@ class LocalCluster:
         workers = filter(None, map(read_worker, self.cluster.app(APP).workers()))
         return {worker.name: [str(task) for task in worker.spec.active] for worker in workers}
 
-    def wait_running(self, *, replicas: int, timeout_s: float = 150.0) -> None:
+    def wait_running(self, *, replicas: int, timeout_s: float = 240.0) -> None:
         """Wait until all tasks run on exactly so many workers."""
 
         def runs() -> bool:
             holders = [name for name, tasks in self.tasks().items() if tasks]
             status = self.status
-            return status.state == "RUNNING" and len(holders) == status.replicas == replicas
+            # What an earlier control loop has reported stays until the next one reports.
+            is_new = self.decided_by > self._decided_before
+            return (
+                is_new and status.state == "RUNNING" and len(holders) == status.replicas == replicas
+            )
 
         try:
             wait_for(runs, what=f"{replicas} running workers", timeout_s=timeout_s)
@@ -205,12 +218,19 @@ def is_gone(process: psutil.Process) -> bool:
         return True
 
 
+def name_of(process: psutil.Process) -> str:
+    """The name of a process, empty if it has ended, as an idle StateUpdater does."""
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
+
+
 def create_topics(bootstrap_servers: str, prefix: str, *, partitions: int) -> None:
     """Create the two topics of ``tests.support.counting``."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     topics = [NewTopic(f"{prefix}-{end}", partitions) for end in ("in", "out")]
-    for future in admin.create_topics(topics).values():
-        future.result(30)
+    create_known(admin, *topics)
 
 
 class Load(threading.Thread):
@@ -261,6 +281,7 @@ class Load(threading.Thread):
             self._delivered_at = time.monotonic()
         elif time.monotonic() - self._delivered_at > CUT_OFF_S:
             self._producer.purge()
+            self._producer.flush(5)  # its reports, or the client lives as long as the process
             self._producer = self._made()
 
     def feed(self, keys: Iterable[str]) -> None:
@@ -275,8 +296,13 @@ class Load(threading.Thread):
         """Wait until everything is delivered; then ``sent`` is known."""
         wait_for(self._is_delivered, what="all of the load to be delivered", timeout_s=120)
         self.sent = Counter(
-            (message.key() or b"").decode() for message in read_all(self._servers, self._topic)
+            (message.key() or b"").decode()
+            for message in held(self._servers, self._topic, isolation="read_uncommitted")
         )
+
+    def end(self) -> None:
+        """Feed no more, and wait for nothing."""
+        self._ended.set()
 
     def stop(self) -> None:
         """Stop, and flush."""
@@ -285,38 +311,9 @@ class Load(threading.Thread):
         self.flush()
 
 
-def read_all(
-    bootstrap_servers: str, topic: str, isolation: str = "read_uncommitted"
-) -> Iterator[Message]:
-    """Every record that a topic holds now."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": f"{topic}-reader",
-            "isolation.level": isolation,
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-        }
-    )
-    try:
-        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-        ended: set[int | None] = set()
-        while len(ended) < len(partitions):
-            for message in consumer.consume(1_000, timeout=1.0):
-                error = message.error()
-                if error is None:
-                    yield message
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    ended.add(message.partition())
-    finally:
-        consumer.close()
-
-
 def read_counts(bootstrap_servers: str, prefix: str) -> dict[str, int]:
     """The last committed count of every key."""
     return {
         (message.key() or b"").decode(): struct.unpack(">q", message.value() or b"")[0]
-        for message in read_all(bootstrap_servers, f"{prefix}-out", "read_committed")
+        for message in held(bootstrap_servers, f"{prefix}-out")
     }

@@ -61,6 +61,11 @@ _PATHS = "/var/lib/headwater, /etc/headwater, /tmp, /var/run/secrets are the wor
 _SECURITY = "tls and authentication decide about security.protocol, sasl.* and ssl.*.location: "
 _TOLERATION = "operator Exists takes no value; operator Equal, the default, needs a key"
 _KEY = {"name": "a", "key": "b"}
+_VOLUMES: tuple[dict[str, Any], ...] = (
+    {"secret": {"secretName": "a"}},
+    {"configMap": {"name": "a"}},
+    {"emptyDir": {}},
+)
 _NOT_OURS = {"headwater.de/x": "1", "headwater.dev": "1", "x.app.kubernetes.io/name": "1"}
 
 JUST_KEPT = (
@@ -127,11 +132,7 @@ JUST_KEPT = (
             {"name": "scratch", **volume},
             rule="give exactly one of secret, configMap and emptyDir",
         )
-        for volume in (
-            {"secret": {"secretName": "a"}},
-            {"configMap": {"name": "a"}},
-            {"emptyDir": {}},
-        )
+        for volume in _VOLUMES
     ),
     Case("spec/podTemplate/volumes/1/name", "headwater", rule="names that begin with headwater-"),
     Case(

@@ -8,7 +8,7 @@ import struct
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import cloudpickle
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headwater.native.messages import (
@@ -26,6 +26,8 @@ from headwater.native.messages import (
     TaskRunning,
 )
 from headwater.native.process import ChildProcess
+from tests.support.creating import create_known
+from tests.support.reading import held
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -50,17 +52,28 @@ class Topics:
                 "bootstrap.servers": bootstrap_servers,
                 "partitioner": "murmur2_random",
                 "log_level": 0,
+                "on_delivery": self._heard,
             }
         )
+        self._lost: list[str] = []
+
+    def _heard(self, error: object, _message: object) -> None:
+        if error is not None:
+            self._lost.append(str(error))
 
     def create(self, topic: str, partitions: int = 1, **config: str) -> str:
         settings = {name.replace("_", "."): value for name, value in config.items()}
         new = NewTopic(topic, partitions, 1, config=settings)
-        self.admin.create_topics([new])[topic].result(30)
+        create_known(self.admin, new)
         return topic
 
     def delete(self, topic: str) -> None:
+        """Delete a topic; the broker shows it for a moment after it has said that it is done."""
         self.admin.delete_topics([topic])[topic].result(30)
+        wait_for(
+            lambda: topic not in self.admin.list_topics(timeout=30).topics,
+            what=f"the end of {topic}",
+        )
 
     def send(
         self,
@@ -76,35 +89,51 @@ class Topics:
             if number % 1000 == 0:
                 self._producer.poll(0)
         assert self._producer.flush(60) == 0
+        assert not self._lost, self._lost
 
     def read(self, topic: str, *, isolation: str = "read_committed") -> list[tuple[str, bytes]]:
         """Everything visible now, partition by partition."""
+        return [
+            ((message.key() or b"").decode(), message.value() or b"")
+            for message in held(self.bootstrap_servers, topic, isolation=isolation)
+        ]
+
+    def ends(
+        self, partitions: Iterable[Any], *, isolation: str = "read_committed"
+    ) -> dict[Any, int]:
+        """Where what is committed ends."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.bootstrap_servers,
                 "group.id": "reader",
                 "isolation.level": isolation,
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "error",
             }
         )
-        partitions = len(consumer.list_topics(topic, 30).topics[topic].partitions)
-        consumer.assign(
-            [TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)]
-        )
-        found: list[tuple[str, bytes]] = []
-        while partitions:
-            message = consumer.poll(30)
-            assert message is not None, f"{topic}: no answer"
-            error = message.error()
-            if error is not None:
-                assert error.code() == KafkaError._PARTITION_EOF, error
-                partitions -= 1
-            else:
-                found.append(((message.key() or b"").decode(), message.value() or b""))
+        found = {
+            one: consumer.get_watermark_offsets(TopicPartition(one.topic, one.partition), 60)[1]
+            for one in partitions
+        }
         consumer.close()
         return found
+
+    def wait_settled(self, prefix: str) -> None:
+        """Wait until no transaction is open in the topics whose names begin so.
+
+        The broker answers a commit before its markers are there, by which it becomes visible.
+        """
+        topics = self.admin.list_topics(timeout=60).topics
+        partitions = [
+            TopicPartition(name, number)
+            for name, topic in topics.items()
+            if name.startswith(prefix)
+            for number in topic.partitions
+        ]
+
+        def is_settled() -> bool:
+            visible = self.ends(partitions)
+            return visible == self.ends(partitions, isolation="read_uncommitted")
+
+        wait_for(is_settled, what=f"the transactions in {prefix} to end")
 
     def counts(self, topic: str, *, isolation: str = "read_committed") -> dict[str, int]:
         """The last value of every key, as a long."""
@@ -121,7 +150,7 @@ class Topics:
         wanted = [TopicPartition(topic, number) for number in range(partitions)]
         found = {
             one.partition: (one.offset, one.metadata or "")
-            for one in consumer.committed(wanted, 30)
+            for one in consumer.committed(wanted, 60)
         }
         consumer.close()
         return found
@@ -140,6 +169,7 @@ class ThreadRig:
         **config: Any,
     ) -> None:
         self.application_id = application_id
+        self._topics = topics
         self.config: dict[str, Any] = {
             "application.id": application_id,
             "bootstrap.servers": topics.bootstrap_servers,
@@ -202,7 +232,7 @@ class ThreadRig:
         self.messages.extend(self.child.receive(0.02))
         return self.messages
 
-    def wait_for(self, kind: type[M], *, timeout_s: float = 60, **fields: object) -> M:
+    def wait_for(self, kind: type[M], *, timeout_s: float = 120, **fields: object) -> M:
         """Wait for the next message of a kind; an unexpected ``Failed`` fails the test."""
 
         def found() -> M | None:
@@ -217,7 +247,7 @@ class ThreadRig:
         return wait_for(found, what=f"{kind.__name__} {fields}", timeout_s=timeout_s, every_s=0.01)
 
     def wait_stats(
-        self, what: str, condition: Callable[[Stats], object], timeout_s: float = 60
+        self, what: str, condition: Callable[[Stats], object], timeout_s: float = 120
     ) -> Stats:
         """Wait for a report that fulfils ``condition``."""
 
@@ -227,7 +257,7 @@ class ThreadRig:
 
         return wait_for(found, what=what, timeout_s=timeout_s, every_s=0)
 
-    def wait_processed(self, records: int, timeout_s: float = 60) -> Stats:
+    def wait_processed(self, records: int, timeout_s: float = 120) -> Stats:
         return self.wait_stats(
             f"{records} records", lambda stats: stats.processed >= records, timeout_s
         )
@@ -237,10 +267,11 @@ class ThreadRig:
         return {task: self.wait_for(Released, task=task).offsets for task in tasks}
 
     def stop(self) -> None:
-        """Stop in order: everything is committed."""
+        """Stop in order: everything is committed, and can be seen."""
         self.child.send(Stop())
         self.wait_for(Stopped)
-        assert self.child.wait(30) == 0
+        assert self.child.wait(60) == 0
+        self._topics.wait_settled(self.application_id)
 
     def kill(self) -> None:
         self.child.kill()
@@ -251,7 +282,7 @@ class ThreadRig:
     def thaw(self) -> None:
         os.kill(self.child.pid, signal.SIGCONT)
 
-    def wait_end(self, timeout_s: float = 60) -> int:
+    def wait_end(self, timeout_s: float = 120) -> int:
         code = wait_for(
             lambda: (self.pump(), self.child.exit_code)[1] is not None,
             what="the end of the process",

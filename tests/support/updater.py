@@ -22,6 +22,7 @@ from headwater.native.messages import (
 from headwater.native.process import ChildProcess
 from headwater.state.directory import StateDirectory
 from headwater.state.rocks import RocksBackend
+from tests.support.creating import create_known
 from tests.support.topologies import counts_of
 from tests.support.waiting import wait_for
 
@@ -47,12 +48,12 @@ class Changelog:
     def create(self) -> None:
         admin = AdminClient({"bootstrap.servers": self._servers})
         topic = NewTopic(self.topic, self._partitions, 1, config={"cleanup.policy": "compact"})
-        admin.create_topics([topic])[self.topic].result(30)
+        create_known(admin, topic)
 
     def recreate(self) -> None:
         admin = AdminClient({"bootstrap.servers": self._servers})
         admin.delete_topics([self.topic])[self.topic].result(30)
-        wait_for(lambda: self.topic not in admin.list_topics(timeout=5).topics, what="deletion")
+        wait_for(lambda: self.topic not in admin.list_topics(timeout=60).topics, what="deletion")
         self.create()
 
     def write(self, values: dict[str, int], *, partition: int = 0) -> None:
@@ -66,7 +67,7 @@ class Changelog:
             {
                 "bootstrap.servers": self._servers,
                 "transactional.id": f"{self._application_id}-writer",
-                "transaction.timeout.ms": 10_000,
+                "transaction.timeout.ms": 300_000,
             }
         )
         producer.init_transactions(30)
@@ -137,16 +138,18 @@ class Updater:
             self.said += self._child.receive(0.05)
             assert not [message for message in self.said if isinstance(message, Failed)], self.said
             found = [message for message in self.said if isinstance(message, Following)]
-            self.said = [message for message in self.said if message not in found[:-1]]
+            # By identity: it is told every now and then, changed or not.
+            older = set(map(id, found[:-1]))
+            self.said = [message for message in self.said if id(message) not in older]
             last = found[-1] if found else None
             if last is None or last.applied < applied:
                 return None
             return last if all(last.lags.get(task) == 0 for task in tasks) else None
 
-        return wait_for(told, what=f"{' '.join(map(str, tasks))} at the end", timeout_s=60)
+        return wait_for(told, what=f"{' '.join(map(str, tasks))} at the end")
 
     def exit_code(self) -> int | None:
-        return self._child.wait(30)
+        return self._child.wait(120)
 
     def close(self) -> None:
         self._child.close()

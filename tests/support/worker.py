@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -19,10 +20,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from headwater.model.cluster import StreamWorker, WorkerSpec, WorkerStatus
 from headwater.model.lifecycle import TaskState
 from headwater.service.carrier import replace_json
+from tests.support.creating import create_known
+from tests.support.membership import member
+from tests.support.reading import held
 from tests.support.topologies import TOPIC_VARIABLE
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from headwater.ids import TaskId
@@ -58,7 +63,7 @@ class Counting:
     def create(self, topic: str, partitions: int, **config: str) -> None:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         new = NewTopic(topic, partitions, 1, config=config)
-        admin.create_topics([new])[topic].result(30)
+        create_known(admin, new)
 
     def send(self, records: int, *, keys: int = 10, partition: int | None = None) -> None:
         """Send records; key ``k`` goes to partition ``k mod partitions``."""
@@ -82,44 +87,14 @@ class Counting:
 
     def read(self, topic: str) -> list[tuple[bytes, bytes | None]]:
         """Everything committed in a topic of ours, partition by partition."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.bootstrap_servers,
-                "group.id": f"{self.application_id}-reader",
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-            }
-        )
-        consumer.assign([TopicPartition(topic, number, 0) for number in range(self.partitions)])
-        left, found = self.partitions, []
-        while left:
-            message = consumer.poll(10)
-            assert message is not None, f"{topic}: no answer"
-            if message.error() is not None:
-                left -= 1
-            else:
-                found.append((message.key() or b"", message.value()))
-        consumer.close()
-        return found
+        return [
+            (message.key() or b"", message.value())
+            for message in held(self.bootstrap_servers, topic)
+        ]
 
-    def join_group(self) -> Consumer:
-        """Become a member of the application's consumer group, as a Java application does."""
-        member = Consumer(
-            {
-                "bootstrap.servers": self.bootstrap_servers,
-                "group.id": self.application_id,
-                "client.id": "a-java-application",
-            }
-        )
-        member.subscribe([self.topic])
-
-        def has_joined() -> bool:
-            member.poll(0.1)
-            return bool(member.assignment())
-
-        wait_for(has_joined, what="the assignment")
-        return member
+    def joined(self) -> AbstractContextManager[Consumer]:
+        """Be a member of the application's consumer group, as a Java application is."""
+        return member(self.bootstrap_servers, self.application_id, self.topic, "a-java-application")
 
     def all_counted(self) -> bool:
         return self.counted() == self.sent
@@ -133,6 +108,21 @@ class Counting:
         found = {item.partition: item.offset for item in consumer.committed(wanted, timeout=30)}
         consumer.close()
         return found
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A process and all its descendants; any of them may end, as an idle StateUpdater does."""
+    main = psutil.Process(pid)
+    return [main, *main.children(recursive=True)]
+
+
+def child_of(pid: int, kind: str) -> psutil.Process | None:
+    """The process of a StreamThread or StateUpdater (``"StreamThread-0"``), if it lives."""
+    for child in psutil.Process(pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # an idle StateUpdater ends
+            if any(kind in part for part in child.cmdline()):
+                return child
+    return None
 
 
 class WorkerProcess:
@@ -200,7 +190,7 @@ class WorkerProcess:
         assert self.process is not None
         return self.process.pid
 
-    def exit_code(self, timeout_s: float = 60) -> int:
+    def exit_code(self, timeout_s: float = 180) -> int:
         assert self.process is not None
         return self.process.wait(timeout_s)
 
@@ -211,14 +201,7 @@ class WorkerProcess:
 
     def child(self, kind: str) -> psutil.Process:
         """The process of a StreamThread or StateUpdater: ``"StreamThread-0"``."""
-
-        def found() -> psutil.Process | None:
-            for child in psutil.Process(self.pid).children():
-                if any(kind in part for part in child.cmdline()):
-                    return child
-            return None
-
-        return wait_for(found, what=kind)
+        return wait_for(lambda: child_of(self.pid, kind), what=kind)
 
     def close(self) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -283,7 +266,7 @@ class WorkerProcess:
         running = {held.task for held in status.tasks if held.state is TaskState.RUNNING}
         return running == status.held == set(tasks) and status.acknowledged_epoch == self.spec.epoch
 
-    def runs(self, *tasks: TaskId, timeout_s: float = 30) -> None:
+    def runs(self, *tasks: TaskId, timeout_s: float = 300) -> None:
         """Wait until exactly these tasks are processed, under the newest epoch."""
         wait_for(
             lambda: self.is_running(*tasks),
@@ -304,7 +287,7 @@ class WorkerProcess:
         """Ask the worker's HTTP service; return status code and text."""
         try:
             with urllib.request.urlopen(
-                f"http://{self.status.endpoint}{path}", timeout=5
+                f"http://{self.status.endpoint}{path}", timeout=60
             ) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from headwater.ids import TaskId
@@ -52,13 +53,13 @@ class Worker:
         self.table = Table(
             worker="orders-w-0",
             incarnation=ME,
-            threads=threads,
             exactly_once=exactly_once,
             hung_ms=300_000,
-            max_updaters=2,
+            cores=2,
             stateful=frozenset({0} if stateful else ()),
         )
         self.now_ms = 1_000_000
+        self.threads = threads
         self.stored: WorkerSpec | None = None
         self.readable = True
         self.leased = True
@@ -92,11 +93,13 @@ class Worker:
                     observe(self.table, ThreadEnded(slot=slot, exit_code=-9), self.now_ms)
                 case KillUpdater(updater=updater):
                     observe(self.table, UpdaterEnded(updater=updater, exit_code=-9), self.now_ms)
+                case _:
+                    pass
         return actions
 
     def gets(self, wanted: WorkerSpec) -> list[Any]:
-        self.stored = wanted
-        return self.sees(SpecRead(spec=wanted))
+        self.stored = replace(wanted, threads=wanted.threads or self.threads)
+        return self.sees(SpecRead(spec=self.stored))
 
     def said(self, slot: int, *messages: Any) -> list[Any]:
         return self.sees(*(ThreadSaid(slot=slot, message=message) for message in messages))

@@ -22,6 +22,16 @@ WORKER = "tests/kafka/test_bad_input.py"
 RECORDS = "tests/unit/processor/test_bad_input.py"
 EMBEDDED = "tests/kafka/test_embedding.py"
 PROGRAM = "tests/kafka/test_embedding_bad_input.py"
+DEFINITIONS = "tests/kube/test_definitions.py"
+USERS = "tests/kube/test_journeys.py"
+ROUNDS = "tests/unit/kube_operator/test_rounds.py"
+RIGHTS = "tests/kafka/test_kafka_rights.py"
+AWAY = "tests/kube/test_broker_away.py"
+SECRETS = "tests/kube/test_kafka_secrets.py"
+BACKFILL = "tests/spark/test_backfill.py"
+CONTINUOUS = "tests/spark/test_continuous.py"
+NO_JAVA = "tests/unit/spark/test_without_java.py"
+FROM_SECRETS = "test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_named"
 
 COVERAGE = {
     "undecodable key or value": [
@@ -118,6 +128,91 @@ COVERAGE = {
     "expired group offsets": [
         f"{WORKER}::test_expired_offsets_stop_the_application_with_the_choices_and_the_state_is_kept",
         f"{PROGRAM}::test_expired_offsets_end_the_program_with_the_choices_and_the_state_is_kept",
+    ],
+    # On a cluster.
+    "each CEL rule": [
+        f"{DEFINITIONS}::test_a_broken_rule_is_told_with_the_message_of_headwater_up",
+        f"{DEFINITIONS}::test_every_rule_is_broken_by_a_document_that_breaks_nothing_else",
+        f"{DEFINITIONS}::test_every_rule_about_a_change_refuses_some_and_takes_others",
+        "tests/unit/test_definitions.py::test_every_rule_has_a_document_that_just_keeps_it",
+    ],
+    "missing Secret": [
+        f"{USERS}::test_what_keeps_workers_from_starting_is_named_with_the_next_step",
+        f"{SECRETS}::{FROM_SECRETS}",
+    ],
+    "image that cannot be pulled": [
+        f"{USERS}::test_what_keeps_workers_from_starting_is_named_with_the_next_step",
+        f"{USERS}::test_a_new_image_is_rolled_out_and_one_that_does_not_exist_halts",
+        f"{ROUNDS}::test_an_image_that_cannot_be_pulled_is_named_and_waited_for",
+        "tests/e2e/test_journey.py::test_a_bad_tag_halts_the_roll_out_and_costs_nothing",
+    ],
+    "storage class that does not exist": [
+        f"{USERS}::test_what_keeps_workers_from_starting_is_named_with_the_next_step",
+    ],
+    "topic without rights": [
+        f"{RIGHTS}::test_what_is_not_allowed_is_named_with_the_acl_to_add_and_then_it_goes_on",
+        f"{SECRETS}::{FROM_SECRETS}",
+    ],
+    "two StreamApps with one application id": [
+        f"{USERS}::test_of_two_streamapps_with_one_application_id_the_older_runs",
+        f"{ROUNDS}::test_of_two_streamapps_with_one_application_id_only_the_older_runs",
+        f"{ROUNDS}::test_one_application_id_on_two_kafkas_is_two_applications",
+    ],
+    "deletion while the broker is unreachable": [
+        f"{AWAY}::test_streamapps_deleted_while_their_broker_is_away_leave_nothing_and_lose_nothing",
+    ],
+    "hand-edited StreamWorker": [
+        f"{USERS}::test_a_streamworker_edited_by_hand_is_fenced_and_written_anew",
+        f"{ROUNDS}::test_a_streamworker_changed_by_hand_is_fenced_and_written_anew",
+        f"{ROUNDS}::test_an_epoch_raised_by_hand_is_outdone",
+    ],
+    "replicas above the number of tasks": [
+        f"{USERS}::test_no_workers_and_more_workers_than_tasks_are_both_a_state_of_rest",
+        f"{ROUNDS}::test_more_workers_than_tasks_are_reported_not_refused",
+    ],
+    "replicas 0": [
+        f"{USERS}::test_no_workers_and_more_workers_than_tasks_are_both_a_state_of_rest",
+        f"{ROUNDS}::test_no_replicas_at_all_is_a_state_of_rest",
+    ],
+    "namespace deleted in the middle of a scale-up": [
+        f"{USERS}::test_a_namespace_deleted_in_the_middle_of_a_scale_up_goes_away",
+        f"{ROUNDS}::test_a_namespace_deleted_in_the_middle_of_a_scale_up_leaves_nothing",
+    ],
+    # On Spark.
+    "retention has passed where a backfill begins": [
+        f"{BACKFILL}::test_what_retention_has_deleted_is_not_passed_over",
+        f"{BACKFILL}::test_records_deleted_while_the_backfill_runs_end_it",
+    ],
+    "partitions added while Spark runs": [
+        f"{BACKFILL}::test_a_partition_added_while_the_backfill_runs_ends_it",
+        f"{CONTINUOUS}::test_a_topic_that_gets_partitions_ends_the_driver_with_a_sentence",
+    ],
+    "group that still has members": [
+        f"{BACKFILL}::test_a_group_with_members_is_refused",
+        f"{CONTINUOUS}::test_what_must_not_be_is_refused",
+    ],
+    "internal topics of another generation": [
+        f"{BACKFILL}::test_topics_that_are_not_the_backfills_own_are_refused",
+        f"{BACKFILL}::test_an_unfinished_backfill_is_gone_on_with_only_if_nothing_has_changed",
+    ],
+    "topology that the chosen target cannot compute": [
+        "tests/spark/test_dataframes_on_kafka.py::test_what_dataframes_cannot_do_is_named",
+        "tests/unit/spark/test_translate.py::test_what_is_not_provably_equal_is_left_to_tasks",
+    ],
+    "Java that is too old, or none": [
+        f"{NO_JAVA}::test_a_java_that_is_too_old_is_named",
+        f"{NO_JAVA}::test_a_machine_without_java_is_told_how_to_get_one",
+    ],
+    "jars that cannot be had": [
+        f"{NO_JAVA}::test_without_the_connectors_jars_there_is_another_reader",
+    ],
+    "checkpoint of another application": [
+        f"{CONTINUOUS}::test_what_must_not_be_is_refused",
+    ],
+    "executor, Python worker or driver killed": [
+        "tests/spark/test_on_spark.py::test_a_python_worker_killed_in_a_transaction_and_then_the_driver",
+        f"{BACKFILL}::test_a_backfill_that_is_killed_at_every_step_is_exact",
+        f"{CONTINUOUS}::test_outputs_are_exact_whoever_is_killed",
     ],
 }
 
@@ -303,7 +398,6 @@ FLAGS = [
         "spec.kafka", ["--bootstrap", "a:1"], SpecError, ["spec.kafka: exp"], id="kafka is none"
     ),
     pytest.param("", ["--http-port", "99999"], ConfigError, ["99999", "--http-port"], id="port"),
-    pytest.param("", ["--threads", "many"], ConfigError, ["--threads", "'many'"], id="threads"),
     pytest.param("", ["--config", "a"], ConfigError, ["--config a", "NAME=VALUE"], id="no value"),
 ]  # fmt: skip
 

@@ -85,6 +85,31 @@ def test_the_chart_has_the_number_of_the_distribution() -> None:
     assert chart["version"] == chart["appVersion"] == project["version"]
 
 
+def test_what_a_catalogue_is_told_is_what_the_chart_holds() -> None:
+    told = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    crds, images, changes = (
+        yaml.safe_load(told["annotations"][f"artifacthub.io/{name}"])
+        for name in ("crds", "images", "changes")
+    )
+    held = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "crds").iterdir())]
+    version = told["appVersion"]
+
+    assert [(each["name"], each["kind"], each["version"]) for each in crds] == [
+        (
+            each["metadata"]["name"],
+            each["spec"]["names"]["kind"],
+            each["spec"]["versions"][0]["name"],
+        )
+        for each in held
+    ]
+    assert {each["name"]: each["image"] for each in images} == {
+        "operator": f"{VALUES['image']['repository']}:{version}",
+        "worker": f"headwater-worker:{version}",
+    }
+    assert {each["kind"] for each in changes} <= {"added", "changed", "fixed", "removed"}
+    assert all(each["description"] for each in changes)
+
+
 def test_every_variable_that_the_chart_sets_is_one_that_the_operator_reads() -> None:
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers()

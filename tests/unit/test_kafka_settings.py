@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from headwater.config import StreamsConfig
-from headwater.errors import ConfigError
-from headwater.kafka.errors import Connection
+from headwater.errors import ConfigError, KafkaAuthError
+from headwater.kafka.errors import Connection, Refusals
 from headwater.kafka.settings import (
     admin_settings,
     batch_records,
@@ -178,7 +178,14 @@ def test_a_refusal_explains_why_nobody_answers() -> None:
             "ssl://b:9092: Receive failed: ssl/tls alert bad certificate: SSL alert number 42",
             "spec.kafka.authentication (type TLS) and its Secret",
         ),
-        ("TOPIC_AUTHORIZATION_FAILED", "not authorized", "an ACL of the broker"),
+        ("TOPIC_AUTHORIZATION_FAILED", "not authorized", "allow Read on the topic"),
+        ("GROUP_AUTHORIZATION_FAILED", "not authorized", "allow Read on the consumer group"),
+        (
+            "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+            "not authorized",
+            "allow Write on the transactional ids",
+        ),
+        ("CLUSTER_AUTHORIZATION_FAILED", "not authorized", "allow IdempotentWrite on the cluster"),
     ],
 )
 def test_a_refusal_says_what_to_correct(code: str, said: str, field: str) -> None:
@@ -193,6 +200,21 @@ def test_a_refusal_says_what_to_correct(code: str, said: str, field: str) -> Non
     assert type(problem).__name__ == "KafkaAuthError"
     assert said in str(problem)
     assert field in str(problem)
+
+
+def test_all_topics_that_are_refused_are_named_together() -> None:
+    from confluent_kafka import KafkaError, KafkaException
+
+    def create(**answers: int) -> None:
+        with Refusals("creating", "Create") as refusals:
+            for topic, code in answers.items():
+                refusals.note(topic, KafkaException(KafkaError(code, "no")))
+
+    no = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    with pytest.raises(KafkaAuthError, match=r"creating a, b; allow Create on topic a, b by an"):
+        create(b=no, a=no)
+    with pytest.raises(KafkaException):
+        create(a=no, b=KafkaError.REQUEST_TIMED_OUT)
 
 
 def test_an_alert_that_is_not_about_certificates_is_an_outage() -> None:

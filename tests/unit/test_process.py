@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from tests.support.local_cluster import is_gone
 from tests.support.waiting import wait_for
 
 from headwater.native.messages import Failed
@@ -31,10 +32,6 @@ def child(target: str, settings: object = None) -> Iterator[ChildProcess]:
         yield started
     finally:
         started.close()
-
-
-def is_gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def test_values_travel_both_ways_and_a_returning_child_exits_with_0() -> None:
@@ -87,12 +84,13 @@ def test_a_traceback_is_kept_where_code_must_be_fixed(target: str, shown: str) -
 
 def test_a_killed_parent_takes_its_children_along() -> None:
     with child("parent_of_deaf") as parent:
-        [grandchild] = parent.receive(60)
+        [pid] = parent.receive(60)
+        grandchild = psutil.Process(pid)
         assert not is_gone(grandchild)
 
         os.kill(parent.pid, signal.SIGKILL)
 
-        wait_for(lambda: is_gone(grandchild), what="the end of the grandchild", timeout_s=5)
+        wait_for(lambda: is_gone(grandchild), what="the end of the grandchild")
 
 
 def test_a_child_started_from_a_short_lived_thread_lives_on() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import subprocess
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING
 from headwater.local.progress import show_progress
 
 if TYPE_CHECKING:
+    import io
+    from collections.abc import Iterator
+
     import pytest
 
 PROGRAM = """
@@ -37,14 +41,23 @@ def test_without_a_terminal_each_quarter_is_a_line(capsys: pytest.CaptureFixture
     ]
 
 
+def pieces(screen: io.FileIO) -> Iterator[bytes]:
+    """Everything that is written; at once there are 4 KB at most, and a slow bar writes more."""
+    with contextlib.suppress(OSError):  # EIO: nobody has the terminal any more
+        while piece := screen.read(4096):
+            yield piece
+
+
 def test_on_a_terminal_there_is_a_bar() -> None:
     ours, theirs = pty.openpty()
-    with os.fdopen(ours, "rb", buffering=0) as screen:
-        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-        with subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=theirs, env=environment) as p:
-            assert p.wait(60) == 0
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with (
+        os.fdopen(ours, "rb", buffering=0) as screen,
+        subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=theirs, env=environment) as p,
+    ):
         os.close(theirs)
-        shown = screen.read(100_000).decode()
+        shown = b"".join(pieces(screen)).decode()
+        assert p.wait(60) == 0
 
     assert "fetching kafka" in shown
     assert "8/8" in shown

@@ -34,6 +34,13 @@ def test_a_seeded_test_runs_as_often_as_asked(asked: int | None, share: float, n
     assert how_many(10, asked, share) == number
 
 
+@pytest.mark.parametrize(("asked", "share", "number"), [(None, 0.1, 5), (None, 1, 10), (2, 1, 2)])
+def test_a_seeded_test_may_want_a_least_number(
+    asked: int | None, share: float, number: int
+) -> None:
+    assert how_many(10, asked, share, least=5) == number
+
+
 @pytest.mark.parametrize("number", [1, FEWEST, 10 * FEWEST, 100 * FEWEST])
 def test_a_property_is_tried_with_a_share_of_its_examples_but_not_too_few(
     number: int, pytestconfig: pytest.Config

@@ -201,6 +201,11 @@ class StreamsConfig:
         """Whether output, changelogs and offsets are committed in one transaction."""
         return self.processing_guarantee is ProcessingGuarantee.EXACTLY_ONCE_V2
 
+    def cache_share(self, threads: int) -> int:
+        """Return the bytes of record caches that each of so many StreamThreads may hold."""
+        total = self.statestore_cache_max_bytes
+        return max(1, total // threads) if total else 0
+
     @classmethod
     def parse(cls, given: Mapping[str, object]) -> StreamsConfig:
         """Check ``given`` and fill in the defaults.

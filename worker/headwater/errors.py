@@ -15,6 +15,9 @@
     │   ├── GroupInUseError             a foreign member is in the consumer group
     │   ├── OffsetsExpiredError         changelog holds data but the group has no committed offset
     │   ├── InstanceRunningError        another instance owns this application id
+    │   ├── BackfillError               a backfill cannot begin, or cannot go on
+    │   │   └── BackfillUnfinishedError its state is half loaded: finish it or give it up
+    │   ├── EngineError                 another engine runs the application
     │   ├── LocalKafkaError             the private Kafka cannot be had or started
     │   └── StateError                  the state directory or a store
     │       ├── StoreLockedError        used by another process
@@ -109,6 +112,18 @@ class OffsetsExpiredError(EnvironmentProblemError):
 
 class InstanceRunningError(EnvironmentProblemError):
     """Another live instance owns the application id."""
+
+
+class BackfillError(EnvironmentProblemError):
+    """A backfill cannot begin, or what it has loaded so far cannot be gone on with."""
+
+
+class BackfillUnfinishedError(BackfillError):
+    """A backfill has loaded the application's state only in part: nobody may run on it."""
+
+
+class EngineError(EnvironmentProblemError):
+    """Another engine runs the application, or which one does cannot be told."""
 
 
 class LocalKafkaError(EnvironmentProblemError):

@@ -2,7 +2,8 @@
 
     HEADWATER_FAILPOINTS="commit.after_transaction=kill;rocks.write=disk_full@3"
 
-arms ``commit.after_transaction`` at its first hit and ``rocks.write`` at its third. Of several
+arms ``commit.after_transaction`` at its first hit and ``rocks.write`` at its third. A ``+``
+(``watch.heard=error@1+``) has it act at that hit and every later one. Of several
 processes with the same environment only one acts if the entry names a file to be made first:
 
     HEADWATER_FAILPOINTS="thread.before_init=stop!/tmp/frozen"
@@ -17,6 +18,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import threading
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
@@ -30,18 +32,29 @@ class FailpointError(RuntimeError):
 
 
 class _Point:
-    __slots__ = ("action", "claim", "left", "name")
+    __slots__ = ("action", "claim", "for_ever", "left", "name")
 
-    def __init__(self, name: str, action: Callable[[str], None], at_hit: int, claim: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        action: Callable[[str], None],
+        at_hit: int,
+        claim: str,
+        *,
+        for_ever: bool = False,
+    ) -> None:
         self.name = name
         self.action = action
         self.left = at_hit
         self.claim = claim
+        self.for_ever = for_ever
 
     def hit(self) -> None:
-        """Count down; act on the hit that was asked for and never again, or as the file allows."""
+        """Count down; act on the hit that was asked for, and again only if that was asked for."""
         self.left -= 1
-        is_due = self.left <= 0 and _is_first(self.claim) if self.claim else self.left == 0
+        is_due = self.left == 0 or (self.left < 0 and self.for_ever)
+        if self.claim:
+            is_due = self.left <= 0 and _is_first(self.claim)
         if is_due:
             self.action(self.name)
 
@@ -60,7 +73,8 @@ def _kill(_name: str) -> None:
 
 
 def _stop(_name: str) -> None:
-    os.kill(os.getpid(), signal.SIGSTOP)
+    # To this very thread: on a busy machine it would go on until another one has got the signal.
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
 def _disk_full(name: str) -> NoReturn:
@@ -95,7 +109,7 @@ def hit(name: str) -> None:
 def arm(text: str) -> None:
     """Arm the points that ``text`` lists, and no others.
 
-    Entries are ``name=action[@hit][!file]``, joined by ``;``.
+    Entries are ``name=action[@hit[+]][!file]``, joined by ``;``.
 
     Actions: ``kill`` (SIGKILL), ``stop`` (SIGSTOP), ``disk_full`` (OSError ENOSPC), ``damage``
     (OSError EIO, as RocksDB words it), ``error`` (FailpointError).
@@ -117,13 +131,14 @@ def _parse(entry: str) -> _Point:
     name, separator, rest = entry.partition("=")
     rest, _, claim = rest.partition("!")
     action, _, at_hit = rest.partition("@")
+    for_ever, at_hit = at_hit.endswith("+"), at_hit.removesuffix("+")
     if not separator or not name or action not in _ACTIONS or not (at_hit or "1").isdigit():
         known = ", ".join(_ACTIONS)
         raise ValueError(
-            f"{VARIABLE}: {entry!r} is not <name>=<action>[@<hit>][!<file>] with an action of "
+            f"{VARIABLE}: {entry!r} is not <name>=<action>[@<hit>[+]][!<file>] with an action of "
             f"{known}"
         )
-    return _Point(name, _ACTIONS[action], int(at_hit or "1"), claim)
+    return _Point(name, _ACTIONS[action], int(at_hit or "1"), claim, for_ever=for_ever)
 
 
 arm(os.environ.get(VARIABLE, ""))

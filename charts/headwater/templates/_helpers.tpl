@@ -21,8 +21,8 @@
 {{- if not $name -}}
 {{- $name = ternary (include "headwater.fullname" .) "default" .Values.serviceAccount.create -}}
 {{- end -}}
-{{- if hasPrefix "headwater-worker-" $name -}}
-{{- fail (printf "serviceAccount.name: %s would be held for a worker's; choose another name" $name) -}}
+{{- if or (hasPrefix "headwater-worker-" $name) (hasPrefix "headwater-driver-" $name) -}}
+{{- fail (printf "serviceAccount.name: %s would be held for a worker's or a driver's; choose another name" $name) -}}
 {{- end -}}
 {{- $name -}}
 {{- end -}}
@@ -63,5 +63,23 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- $name := printf "headwater-worker:%s" .Chart.AppVersion -}}
 {{- if .Values.image.registry }}{{ $name = printf "%s/%s" .Values.image.registry $name }}{{ end -}}
 {{- $name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The same for those that Spark runs: the worker with Spark and Java. */}}
+{{- define "headwater.sparkImage" -}}
+{{- if .Values.worker.sparkImage -}}
+{{- .Values.worker.sparkImage -}}
+{{- else -}}
+{{- $name := printf "headwater-worker:%s-spark" .Chart.AppVersion -}}
+{{- if .Values.image.registry }}{{ $name = printf "%s/%s" .Values.image.registry $name }}{{ end -}}
+{{- $name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Takes the root and the name of a value: what it asks for exists only beside the Prometheus operator. */}}
+{{- define "headwater.needsPrometheus" -}}
+{{- if not ((index . 0).Capabilities.APIVersions.Has "monitoring.coreos.com/v1") -}}
+{{- fail (printf "metrics.%s.create: the cluster does not know monitoring.coreos.com/v1; install the Prometheus operator first, or leave it out (helm template: --api-versions=monitoring.coreos.com/v1)" (index . 1)) -}}
 {{- end -}}
 {{- end -}}

@@ -1,7 +1,8 @@
 """Carries decisions out on a cluster; decides nothing. It may be killed between any two lines.
 
     gate     may we still write, and may a test kill us here
-    workers  the four actions of a decision: StreamWorkers, pods, claims, Leases
+    workers  the actions of a decision: StreamWorkers, pods, claims, Leases
+    drivers  those about the pod of Spark's driver
     upkeep   what all workers of an application share, finalizer, status, leftovers
     events   Kubernetes Events with the sentence of the reason
 

@@ -13,6 +13,8 @@ from headwater_operator.kube.clock import whole_time
 from headwater_operator.kube.errors import KubeApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater_operator.actions import Reason
     from headwater_operator.kube.api import KubeApi, Manifest
     from headwater_operator.manifests.names import Owner
@@ -44,16 +46,22 @@ class News:
 class Herald:
     """Posts Events about one application. An Event that cannot be posted is only logged.
 
+    One that does not lead any more says nothing: all of these raise ``NotLeadingError`` then.
+
     Args:
         api: the API server.
         owner: the StreamApp.
         instance: which operator says so.
+        require: raises if this operator does not lead any more.
     """
 
-    def __init__(self, api: KubeApi, owner: Owner, instance: str) -> None:
+    def __init__(
+        self, api: KubeApi, owner: Owner, instance: str, require: Callable[[], None]
+    ) -> None:
         self._api = api
         self._owner = owner
         self._instance = instance
+        self._require = require
 
     def tell(self, news: News) -> None:
         """Post what was done."""
@@ -69,6 +77,7 @@ class Herald:
         self._post(reason, text, is_warning=False)
 
     def _post(self, reason: str, text: str, *, is_warning: bool) -> None:
+        self._require()
         log.info("%s/%s: %s: %s", self._owner.namespace, self._owner.name, reason, text)
         now = whole_time()
         manifest: Manifest = {

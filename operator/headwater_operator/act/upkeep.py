@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import zlib
 from typing import TYPE_CHECKING, Final
 
+from headwater.model.drivercontract import driver_account
 from headwater_operator.act.gate import HeldUpError, OutdatedDecisionError
 from headwater_operator.kube.api import (
     BUDGETS,
@@ -17,6 +19,7 @@ from headwater_operator.kube.api import (
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
+    SERVICES,
     STREAM_APPS,
     Resource,
 )
@@ -29,24 +32,40 @@ from headwater_operator.kube.errors import (
 )
 from headwater_operator.manifests.access import (
     disruption_budget,
+    driver_role,
     role,
     role_binding,
     service_account,
+    spark_budget,
 )
 from headwater_operator.manifests.config import config_map
-from headwater_operator.manifests.names import FINALIZER, REVISION_LABEL, of_app
+from headwater_operator.manifests.driver import driver_service
+from headwater_operator.manifests.names import (
+    FINALIZER,
+    REVISION_LABEL,
+    lacking_labels,
+    of_app,
+)
 from headwater_operator.manifests.storage import is_claim_owned
 from headwater_operator.manifests.worker import lease
 from headwater_operator.status import Problem
 
 if TYPE_CHECKING:
     from headwater.model.appstatus import AppStatus
+    from headwater.model.streamapp import StreamApp
     from headwater_operator.act.gate import Gate
     from headwater_operator.kube.api import KubeApi, Manifest
+    from headwater_operator.manifests.settings import Installation
     from headwater_operator.views import AppView
 
 _AGAIN_MS: Final = 600_000
-"""What was applied is applied again after so long, should somebody have changed it."""
+"""What was applied is applied again after so long, should somebody have changed or deleted it."""
+_SPREAD_MS: Final = 150_000
+"""And after up to so much more, so that not all applications are seen to at once."""
+_DOUBTED_MS: Final = 5_000
+"""As the first, while there is doubt: a worker without its Role cannot renew its Lease."""
+_COUNTED_MS: Final = 15_000
+"""So long after a start, pods should have been counted."""
 
 
 class Upkeep:
@@ -55,12 +74,18 @@ class Upkeep:
     Args:
         api: the API server.
         gate: passed before every write.
+        installation: defaults of this installation.
     """
 
-    def __init__(self, api: KubeApi, gate: Gate) -> None:
+    def __init__(self, api: KubeApi, gate: Gate, installation: Installation) -> None:
         self._api = api
         self._gate = gate
+        self._installation = installation
         self._applied: dict[tuple[str, str], tuple[str, int]] = {}
+        self._again_ms = _AGAIN_MS
+        self._budget_ms = 0
+        self._budget_pause_ms = _COUNTED_MS
+        self._recount = ""
 
     def add_finalizer(self, view: AppView) -> None:
         """See to it that the StreamApp cannot go before its workers have been treated as it says.
@@ -107,30 +132,104 @@ class Upkeep:
         except (ConflictError, NotFoundError) as error:
             raise OutdatedDecisionError(str(error)) from error
 
-    def share(self, view: AppView, now_ms: int) -> None:
-        """Make what all workers of the application need before the first one starts.
+    def must_share_again(self, now_ms: int, *, is_doubted: bool) -> bool:
+        """Whether what was shared is to be applied again, although nothing is known to be wrong.
+
+        Args:
+            now_ms: of the clock that ``share`` is given.
+            is_doubted: something suggests that somebody has changed or deleted it.
+        """
+        return any(
+            self._is_old(at_ms, now_ms, is_doubted=is_doubted)
+            for _, at_ms in self._applied.values()
+        )
+
+    def _is_old(self, at_ms: int, now_ms: int, *, is_doubted: bool) -> bool:
+        return now_ms - at_ms >= (_DOUBTED_MS if is_doubted else self._again_ms)
+
+    def share(self, view: AppView, now_ms: int, *, is_doubted: bool) -> None:
+        """Make what all workers of the application need; what was made is looked at seldom.
+
+        Args:
+            view: the application.
+            now_ms: a clock that never goes back.
+            is_doubted: as for :meth:`must_share_again`.
 
         Raises:
             HeldUpError: the API server refuses something, for want of rights for example.
         """
         app, owner = view.app, view.owner
         assert app is not None
-        for resource, manifest in (
+        self._again_ms = _AGAIN_MS + zlib.crc32(owner.uid.encode()) % _SPREAD_MS
+        before, self._applied = self._applied, {}
+        for resource, manifest in self._shared(view, app):
+            digest = _digest(manifest)
+            key = (resource.plural, manifest["metadata"]["name"])
+            known, at_ms = before.get(key, ("", 0))
+            if known != digest or self._is_old(at_ms, now_ms, is_doubted=is_doubted):
+                self._apply(resource, manifest)
+                at_ms = now_ms
+                if resource is BUDGETS:
+                    self._budget_pause_ms = _COUNTED_MS
+                    self._budget_ms = now_ms + _COUNTED_MS
+            self._applied[key] = (digest, at_ms)
+
+    def _shared(self, view: AppView, app: StreamApp) -> list[tuple[Resource, Manifest]]:
+        owner = view.owner
+        made = config_map(app, owner, view.revision, self._installation)
+        workers: list[tuple[Resource, Manifest]] = [
             (SERVICE_ACCOUNTS, service_account(owner)),
             (ROLES, role(owner)),
             (ROLE_BINDINGS, role_binding(owner)),
-            (BUDGETS, disruption_budget(app, owner)),
-            (CONFIG_MAPS, config_map(app, owner, view.revision)),
-        ):
-            self._apply(resource, manifest, now_ms)
+            (CONFIG_MAPS, made),
+        ]
+        if not view.is_spark:
+            return [*workers, (BUDGETS, disruption_budget(app, owner, recount=self._recount))]
+        account = driver_account(app.name)
+        return [
+            *workers,
+            (SERVICE_ACCOUNTS, service_account(owner, account)),
+            (ROLES, driver_role(owner)),
+            (ROLE_BINDINGS, role_binding(owner, account)),
+            (SERVICES, driver_service(owner)),
+            (BUDGETS, spark_budget(app, owner)),
+        ]
 
-    def _apply(self, resource: Resource, manifest: Manifest, now_ms: int) -> None:
-        text = json.dumps(manifest, sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        key = (resource.plural, manifest["metadata"]["name"])
-        known, at_ms = self._applied.get(key, ("", 0))
-        if known == digest and now_ms - at_ms < _AGAIN_MS:
+    def is_budget_due(self, now_ms: int) -> bool:
+        """Whether it is time to see whether the pods have been counted."""
+        return now_ms >= self._budget_ms
+
+    def keep_budget(self, view: AppView, now_ms: int) -> None:
+        """Have pods counted that could not be: until they are, none may be drained.
+
+        The disruption controller hears of a new kind, the StreamApp, up to half a minute late. If
+        it counts the pods before, it fails, and does not try again until pods or budget change.
+        As long as it has not counted, it is looked at again, after ever longer pauses.
+        """
+        assert view.app is not None
+        if not view.pods or not self.is_budget_due(now_ms):
             return
+        if view.is_spark:
+            # The budget of driver and executors is a number: nobody has to count.
+            self._budget_ms = now_ms + _AGAIN_MS
+            return
+        self._gate.before(f"apply_{BUDGETS.plural}")
+        budget = disruption_budget(view.app, view.owner, recount=self._recount)
+        with contextlib.suppress(ForbiddenError, InvalidError):
+            is_counted = _is_counted(self._api.apply(BUDGETS, budget), len(view.pods))
+            if is_counted:
+                self._budget_ms = now_ms + _AGAIN_MS
+                return
+            if is_counted is False:
+                self._recount = str(now_ms)
+                budget = disruption_budget(view.app, view.owner, recount=self._recount)
+                self._api.apply(BUDGETS, budget)
+                name = budget["metadata"]["name"]
+                self._applied[BUDGETS.plural, name] = (_digest(budget), now_ms)
+        self._budget_ms = now_ms + self._budget_pause_ms
+        self._budget_pause_ms = min(_AGAIN_MS, self._budget_pause_ms * 2)
+
+    def _apply(self, resource: Resource, manifest: Manifest) -> None:
         self._gate.before(f"apply_{resource.plural}")
         try:
             self._api.apply(resource, manifest)
@@ -142,7 +241,6 @@ class Upkeep:
                     "correct the StreamApp",
                 )
             ) from error
-        self._applied[key] = (digest, now_ms)
 
     def keep_claims(self, view: AppView) -> None:
         """Have claims go with the StreamApp, or stay, as it says now."""
@@ -180,14 +278,30 @@ class Upkeep:
             if (is_stray or is_over) and not pod.is_deleting:
                 self._gate.before("delete_leftover")
                 self._api.delete(PODS, view.owner.namespace, worker, uid=pod.uid)
+        driver = view.driver_pod
+        if driver is None or view.is_spark or driver.is_deleting:
+            return
+        if driver.state.is_proof_of_end:
+            # With it go its executors, if any are left.
+            self._gate.before("delete_ended_driver")
+            self._api.delete(PODS, view.owner.namespace, driver.worker, uid=driver.uid)
 
     def ensure_leases(self, view: AppView) -> None:
         """Make the Leases that are missing: workers may renew theirs, but not make one."""
         for worker, stored in view.stored_workers.items():
             if worker not in view.leases and worker in view.pods:
                 self._gate.before("create_lease")
-                with contextlib.suppress(AlreadyExistsError):
+                try:
                     self._api.create(LEASES, lease(view.owner, worker, stored.uid))
+                except AlreadyExistsError:
+                    self._delete_unlabelled_lease(view, worker)
+
+    def _delete_unlabelled_lease(self, view: AppView, worker: str) -> None:
+        """Have a Lease without our labels made anew: nobody would see that it is renewed."""
+        found = self._api.get(LEASES, view.owner.namespace, worker)
+        if found is not None and lacking_labels(found, view.owner.name, worker):
+            self._gate.before("delete_lease")
+            self._api.delete(LEASES, view.owner.namespace, worker, uid=found["metadata"]["uid"])
 
     def delete_old_configs(self, view: AppView, keep: frozenset[str]) -> None:
         """Delete the ConfigMaps of revisions that nobody runs or may go back to.
@@ -202,4 +316,20 @@ class Upkeep:
             metadata = manifest["metadata"]
             if metadata["labels"][REVISION_LABEL] not in keep:
                 self._gate.before("delete_config")
+                # A StreamApp may come back to that revision a moment later.
+                self._applied.pop((CONFIG_MAPS.plural, metadata["name"]), None)
                 self._api.delete(CONFIG_MAPS, namespace, metadata["name"], uid=metadata["uid"])
+
+
+def _digest(manifest: Manifest) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _is_counted(budget: Manifest, pods: int) -> bool | None:
+    """Whether the disruption controller has counted a budget's pods; ``None`` if not yet."""
+    status = budget.get("status") or {}
+    reasons = {each.get("reason") for each in status.get("conditions") or ()}
+    if "SyncFailed" in reasons:
+        return False
+    is_of_now = status.get("observedGeneration") == budget["metadata"].get("generation")
+    return True if reasons and is_of_now and status.get("expectedPods", 0) >= pods else None

@@ -1,17 +1,20 @@
-"""The four actions of a decision, on a cluster."""
+"""The actions of a decision that workers are made with, on a cluster."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from headwater.model.cluster import WorkerSpec
+from headwater_operator.act.drivers import Drivers
 from headwater_operator.act.events import News
 from headwater_operator.act.gate import HeldUpError, OutdatedDecisionError
+from headwater_operator.act.objects import Objects
 from headwater_operator.actions import (
     DeleteWorker,
+    StartDriver,
     StartWorker,
-    StopHow,
+    StopDriver,
     StopWorker,
     WriteWorkerSpec,
     news_of,
@@ -20,8 +23,6 @@ from headwater_operator.kube.api import CLAIMS, LEASES, PODS, STREAM_WORKERS
 from headwater_operator.kube.errors import (
     AlreadyExistsError,
     ConflictError,
-    ForbiddenError,
-    InvalidError,
     NotFoundError,
 )
 from headwater_operator.manifests.names import claim_name
@@ -37,10 +38,7 @@ if TYPE_CHECKING:
     from headwater_operator.actions import Action
     from headwater_operator.kube.api import KubeApi, Manifest, Resource
     from headwater_operator.manifests.settings import Installation
-    from headwater_operator.views import AppView, PodView
-
-_AT_ONCE_S: Final = 1
-"""Grace of a pod that is to end at once. Never 0: that forgets a pod without ending it."""
+    from headwater_operator.views import AppView
 
 
 class Actor:
@@ -63,6 +61,8 @@ class Actor:
         self._namespace = view.owner.namespace
         self._installation = installation
         self._created: dict[str, Stored] = {}
+        self._objects = Objects(api, gate, view)
+        self._drivers = Drivers(self._objects, gate, view, installation)
 
     def carry_out(self, action: Action) -> News | None:
         """Do what the action says; return what to tell people, ``None`` if that is no news.
@@ -75,6 +75,10 @@ class Actor:
         match action:
             case WriteWorkerSpec():
                 return self._write_spec(action)
+            case StartDriver():
+                return self._drivers.start(action)
+            case StopDriver():
+                return self._drivers.stop(action)
             case StartWorker():
                 return self._start(action)
             case StopWorker():
@@ -85,13 +89,12 @@ class Actor:
     # -- StreamWorker ----------------------------------------------------------------------------
 
     def _write_spec(self, action: WriteWorkerSpec) -> News | None:
-        before = self._spec_of(action.worker)
+        before, stored = self._spec_of(action.worker), self._view.stored_workers.get(action.worker)
         try:
-            if action.replaces == 0:
+            if stored is None:
                 self._gate.before("create_worker")
-                made = self._api.create(
-                    STREAM_WORKERS, stream_worker(self._owner, action.worker, action.spec)
-                )
+                manifest = stream_worker(self._owner, action.worker, action.spec)
+                made = self._create(STREAM_WORKERS, action.worker, manifest)
                 metadata = made["metadata"]
                 self._created[action.worker] = Stored(
                     uid=metadata["uid"], version=metadata["resourceVersion"]
@@ -102,7 +105,13 @@ class Actor:
                 STREAM_WORKERS,
                 self._namespace,
                 action.worker,
-                spec_patch(action.spec, replaces=action.replaces),
+                spec_patch(
+                    action.spec,
+                    replaces=action.replaces,
+                    version=stored.version,
+                    is_annotated=stored.is_annotated,
+                    labels=stored.labels,
+                ),
             )
         except (ConflictError, NotFoundError) as error:
             raise OutdatedDecisionError(str(error)) from error
@@ -135,7 +144,7 @@ class Actor:
                 self._api.create(LEASES, lease(self._owner, worker, stored.uid))
         self._ensure_claim(worker)
         if pod is not None:
-            self._delete_pod(pod, None, "delete_ended_pod")
+            self._objects.delete_pod(pod, None, "delete_ended_pod")
         self._gate.before("create_pod")
         self._create(PODS, worker, self._pod(worker))
         if pod is None or not pod.ended:
@@ -143,20 +152,8 @@ class Actor:
         text = f"started again; it had ended: {pod.ended}"
         return News(reason=action.reason, worker=worker, text=text)
 
-    def _create(self, resource: Resource, worker: str, manifest: Manifest) -> None:
-        """Create a pod or claim; what is refused holds up this worker alone."""
-        try:
-            self._api.create(resource, manifest)
-        except AlreadyExistsError as error:
-            raise OutdatedDecisionError(str(error)) from error
-        except (ForbiddenError, InvalidError) as error:
-            raise HeldUpError(
-                Problem(
-                    reason=f"{resource.kind}Refused",
-                    message=f"{worker}: {error}; grant the operator and the namespace what is "
-                    "missing, or correct the StreamApp",
-                )
-            ) from error
+    def _create(self, resource: Resource, worker: str, manifest: Manifest) -> Manifest:
+        return self._objects.create(resource, worker, manifest, worker=worker)
 
     def _pod(self, worker: str) -> Manifest:
         return worker_pod(
@@ -194,27 +191,7 @@ class Actor:
 
     def _stop(self, action: StopWorker) -> News | None:
         pod = self._view.pods.get(action.worker)
-        if pod is None or pod.state.is_proof_of_end:
-            return None
-        is_graceful = action.how is StopHow.GRACEFULLY
-        grace_s = None if is_graceful else _AT_ONCE_S
-        if pod.is_deleting and (is_graceful or pod.grace_s <= _AT_ONCE_S):
-            return None
-        self._delete_pod(pod, grace_s, "delete_pod")
-        verb = "told to stop" if is_graceful else "killed"
-        return News(
-            reason=action.reason,
-            worker=action.worker,
-            text=f"{verb}: {action.reason}",
-            is_warning=not is_graceful,
-        )
-
-    def _delete_pod(self, pod: PodView, grace_s: int | None, step: str) -> None:
-        self._gate.before(step)
-        try:
-            self._api.delete(PODS, self._namespace, pod.worker, uid=pod.uid, grace_s=grace_s)
-        except ConflictError as error:
-            raise OutdatedDecisionError(str(error)) from error
+        return self._objects.stop(pod, action, action.worker, "delete_pod")
 
     def _delete(self, action: DeleteWorker) -> News | None:
         """Delete a worker that holds nothing, in the order that leaks nothing.
@@ -233,7 +210,7 @@ class Actor:
             self._gate.before("delete_claim")
             self._api.delete(CLAIMS, self._namespace, claim_name(worker), uid=found.uid)
         if pod is not None:
-            self._delete_pod(pod, None, "delete_ended_pod")
+            self._objects.delete_pod(pod, None, "delete_ended_pod")
         # The garbage collector would delete it, too, but maybe after the next worker of this name
         # has begun to rely on it.
         self._gate.before("delete_lease")

@@ -8,6 +8,8 @@
     fleet      which workers there are to be         processes  starts, stops, deletions
     rolling    whose process is replaced by one of a new revision
     stores     what stored state is worth
+    engines    which engine has the application, what its driver is to do
+    progress   whether its driver gets on
     placing    which task may be held where now      duties     what is asked of workers
     writing    the specs to write, in the safe order
     status     what is reported
@@ -19,6 +21,7 @@ from headwater_operator.decide.loop import decide
 from headwater_operator.decide.memory import Memory
 from headwater_operator.decide.observed import (
     Decision,
+    DriverView,
     Intent,
     Observed,
     ProcessState,
@@ -27,6 +30,7 @@ from headwater_operator.decide.observed import (
 
 __all__ = [
     "Decision",
+    "DriverView",
     "Intent",
     "Memory",
     "Observed",

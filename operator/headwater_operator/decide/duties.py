@@ -14,6 +14,7 @@ from headwater.model.duties import (
     Reset,
 )
 from headwater.model.partitions import internal_topic_names, topics_to_describe
+from headwater_operator.decide.engines import owed_engine, take_engine
 from headwater_operator.decide.limits import LOOK_SOONER_MS, RETRY_DUTY_MS
 from headwater_operator.decide.observed import Intent
 from headwater_operator.decide.recall import failure_key
@@ -123,6 +124,7 @@ def new_duties(scene: Scene, epoch: int) -> tuple[Duty, ...]:
         *_look_around(scene, epoch),
         *_create_topics(scene, epoch),
         *_reset(scene, epoch),
+        *_take_engine(scene, epoch),
     )
 
 
@@ -159,8 +161,9 @@ def is_look_due(scene: Scene) -> bool:
     memory = scene.memory
     if memory.looked_ms is None:
         return True
+    is_told = any(worker.status.group_in_use for worker in scene.workers if worker.is_live)
     is_stuck = memory.members != () or scene.plan is None
-    period_ms = LOOK_SOONER_MS if is_stuck else scene.observed.look_again_ms
+    period_ms = LOOK_SOONER_MS if is_stuck or is_told else scene.observed.look_again_ms
     if scene.now_ms - memory.looked_ms < period_ms:
         return False
     group = DescribeGroup(id="", epoch=0, group="")
@@ -190,6 +193,8 @@ def _reset(scene: Scene, epoch: int) -> Iterator[Duty]:
         return
     if scene.is_anything_held or scene.owes_fence or scene.memory.members != ():
         return
+    if owed_engine(scene) is not None:
+        return
     internal = internal_topic_names(scene.topology)
     duty = Reset(
         id=f"reset-{epoch}",
@@ -201,6 +206,12 @@ def _reset(scene: Scene, epoch: int) -> Iterator[Duty]:
         ),
     )
     if not _is_under_way(scene, duty) and not _failed_just_now(scene, duty):
+        yield duty
+
+
+def _take_engine(scene: Scene, epoch: int) -> Iterator[Duty]:
+    duty = take_engine(scene, epoch)
+    if duty and not _is_under_way(scene, duty) and not _failed_just_now(scene, duty):
         yield duty
 
 

@@ -26,6 +26,8 @@ _FINAL: Final = (
 """Another start would end in the same way: somebody has to do something first."""
 
 _PASSING: Final = (
+    errors.BackfillUnfinishedError,
+    errors.EngineError,
     errors.KafkaUnavailableError,
     errors.FencedError,
     errors.StoreLockedError,
@@ -62,4 +64,10 @@ def is_final(error: str, *, early_deaths: int) -> bool:
         return early_deaths >= RESTARTS_MAX
     if issubclass(kind, _FINAL):
         return True
-    return not issubclass(kind, _PASSING) and early_deaths >= RESTARTS_MAX
+    return not is_passing(error) and early_deaths >= RESTARTS_MAX
+
+
+def is_passing(error: str) -> bool:
+    """Tell whether another start may find a failure gone, however often it was tried before."""
+    kind = getattr(errors, error, None)
+    return isinstance(kind, type) and issubclass(kind, _PASSING)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.model.cluster import worker_name, worker_ordinal
 from headwater.model.streamapp import ScaleDownPolicy
+from headwater_operator.decide.engines import owed_engine, runs_natively
 from headwater_operator.decide.observed import Intent, ProcessState
 from headwater_operator.decide.stores import usable
 
@@ -36,6 +37,8 @@ class Fleet:
 def plan_fleet(scene: Scene) -> Fleet:
     """Decide which workers there are to be."""
     replicas = scene.app.wanted_workers if scene.intent is Intent.RUN else 0
+    if not runs_natively(scene):
+        replicas = 0
     count = max(replicas, 1 if _is_hand_needed(scene) else 0)
     # Where all are to go, none goes first; and a hand is taken from whom there is.
     removed = frozenset(scene.app.spec.scale_down.workers_to_remove if replicas > 0 else ())
@@ -62,6 +65,8 @@ def plan_fleet(scene: Scene) -> Fleet:
 def _is_hand_needed(scene: Scene) -> bool:
     """Whether a worker is needed although nothing is to be processed."""
     if scene.owes_fence and scene.app.is_exactly_once:
+        return True
+    if owed_engine(scene) is not None:
         return True
     return scene.intent is Intent.RESET and not scene.memory.reset_done
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from headwater.model.cluster import Role
+from headwater_operator.decide.observed import ProcessState
 
 if TYPE_CHECKING:
     from headwater.ids import TaskId
     from headwater.model.cluster import StreamWorker, TaskStatus, WorkerSpec, WorkerStatus
     from headwater_operator.decide.memory import WorkerMemory
     from headwater_operator.decide.observed import WorkerView
+
+_UNSEEN_MS: Final = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +66,25 @@ class Judged:
 
     @property
     def copies(self) -> dict[TaskId, TaskStatus]:
-        """What its living process says of the standby and warm-up tasks its spec grants."""
+        """What its living process says of the standby and warm-up tasks its spec grants.
+
+        Whether one has caught up is told by its exact lag where that is known. How near it is stays
+        a bucket: an order that changes with every batch would move the target.
+        """
         if not self.is_live or not self.is_bound or self.owes_fence:
             return {}
         granted = {*self.spec.standby, *self.spec.warmup}
         return {
-            status.task: status
+            status.task: self._exactly(status)
             for status in self.status.tasks
             if status.role is not Role.ACTIVE and status.task in granted
         }
+
+    def _exactly(self, status: TaskStatus) -> TaskStatus:
+        lag = self.view.lags.get(status.task)
+        if lag is None:
+            return status
+        return replace(status, caught_up=lag <= self.spec.acceptable_lag)
 
     @property
     def owes_fence(self) -> bool:
@@ -145,6 +158,20 @@ def held_tasks(spec: WorkerSpec, status: WorkerStatus) -> frozenset[TaskId]:
 def listed_as_active(status: WorkerStatus) -> frozenset[TaskId]:
     """Return the active tasks that a process lists; a copy keeps nobody from anything."""
     return frozenset(task.task for task in status.tasks if task.role is Role.ACTIVE)
+
+
+def is_quiet(view: WorkerView, memory: WorkerMemory, now_ms: int) -> bool:
+    """Whether a process that runs has not renewed its Lease for a third of what it may take.
+
+    Or for some seconds: so long it may take a renewal to be seen.
+    """
+    lease = view.lease
+    return (
+        view.process is ProcessState.RUNNING
+        and lease is not None
+        and lease.holder == view.worker.status.incarnation
+        and now_ms - memory.lease_ms >= max(lease.duration_ms // 3, _UNSEEN_MS)
+    )
 
 
 def has_fresh_lease(view: WorkerView, memory: WorkerMemory, now_ms: int) -> bool:

@@ -9,8 +9,8 @@ LOOK_AGAIN_MS: Final = 30_000
 
 LOOK_AGAIN_ON_A_CLUSTER_MS: Final = 300_000
 """The same on Kubernetes, where a look is a dozen requests to the API server; as often as Java
-looks for new partitions (``metadata.max.age.ms``). A foreign member is found sooner: the broker
-refuses commits from outside a group that has members.
+looks for new partitions (``metadata.max.age.ms``). For foreign members a worker looks by itself
+every 30 s, and what it finds is looked up at once (docs/adr/0038).
 """
 
 LOOK_SOONER_MS: Final = 5_000
@@ -33,6 +33,15 @@ STOP_AGAIN_MS: Final = 10_000
 
 HEALTHY_MS: Final = 60_000
 """A process that lived this long did not die of its start."""
+
+DRIVER_START_MS: Final = 300_000
+"""A driver that says nothing, or not that it runs, for so long is killed and started again."""
+
+DRIVER_SILENCE_MS: Final = 120_000
+"""The same for one that has run."""
+
+DRIVER_STALLED_MS: Final = 600_000
+"""The same for one that runs and tells of itself, but ends no micro-batch; see ``progress``."""
 
 RESTARTS_MAX: Final = 5
 """After so many early deaths in a row with an error, the application is given up."""

@@ -6,7 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headwater.model.duties import DescribeGroup
-from headwater_operator.actions import DeleteWorker, StartWorker, StopWorker, WriteWorkerSpec
+from headwater_operator.actions import (
+    DeleteWorker,
+    Reason,
+    StartDriver,
+    StartWorker,
+    StopDriver,
+    StopWorker,
+    WriteWorkerSpec,
+)
+from headwater_operator.decide.engines import driver_actions
 from headwater_operator.decide.fleet import plan_fleet
 from headwater_operator.decide.limits import LATER_MS, SOON_MS
 from headwater_operator.decide.observed import Decision
@@ -15,7 +24,7 @@ from headwater_operator.decide.processes import deletions, starts, stops
 from headwater_operator.decide.recall import remember
 from headwater_operator.decide.rolling import is_settled, roll
 from headwater_operator.decide.scene import set_scene
-from headwater_operator.decide.status import app_status
+from headwater_operator.decide.status import app_status, why_unsettled
 from headwater_operator.decide.writing import spec_writes
 
 if TYPE_CHECKING:
@@ -50,6 +59,7 @@ def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
         *writes,
         *stops(scene, fleet, rolled.next),
         *starts(scene, fleet),
+        *driver_actions(scene),
         *deletions(scene, fleet),
     )
     return Decision(
@@ -58,6 +68,7 @@ def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
         memory=_note(scene, fleet, actions),
         again_after_ms=SOON_MS if actions else LATER_MS,
         roll=rolled,
+        unsettled=why_unsettled(scene, fleet, placing, writes),
     )
 
 
@@ -83,6 +94,12 @@ def _note(scene: Scene, fleet: Fleet, actions: tuple[Action, ...]) -> Memory:
                 workers[name] = replace(workers.get(name, memory.of(name)), stopped_ms=now_ms)
             case WriteWorkerSpec(spec=spec) if _asks_for_a_look(spec):
                 memory = replace(memory, looked_ms=now_ms)
+            case StartDriver():
+                memory = replace(memory, driver=memory.driver.started(now_ms))
+            case StopDriver(reason=reason):
+                is_silent = memory.driver.is_silent or reason is Reason.DRIVER_SILENT
+                driver = replace(memory.driver, stopped_ms=now_ms, is_silent=is_silent)
+                memory = replace(memory, driver=driver)
             case WriteWorkerSpec() | DeleteWorker():
                 pass
     return replace(memory, workers=workers)

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.ids import TaskId
+    from headwater.model.appstatus import Failure
     from headwater.model.duties import DutyFailed, GroupMember
+    from headwater.model.lifecycle import Engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,70 @@ class WarmupMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverMemory:
+    """What is remembered of the driver. Times are of the control loop's monotonic clock.
+
+    Attributes:
+        attempt: of the process that was seen last.
+        started_ms: when that was started, or first seen; ``None`` while there is none.
+        heard_ms: when it has told last that it runs, or was started.
+        batches: how many micro-batches it had done when it told of itself last.
+        progress_ms: when that number was first seen, or it was not running yet.
+        stopped_ms: when it was last told to stop.
+        is_silent: that was because it did not tell that it runs.
+        has_run: whether it has ever told so.
+        ended_ms: when its end was seen; ``None`` before one was.
+        early_deaths: how often in a row it ended by itself soon after its start, or was killed
+            before it ran.
+        blamed: how many of these were for no cause that may pass.
+        failure: why the last one ended by itself or was killed, until one runs.
+    """
+
+    attempt: int = 0
+    started_ms: int | None = None
+    heard_ms: int = 0
+    batches: int = 0
+    progress_ms: int = 0
+    stopped_ms: int | None = None
+    is_silent: bool = False
+    has_run: bool = False
+    ended_ms: int | None = None
+    early_deaths: int = 0
+    blamed: int = 0
+    failure: Failure | None = None
+
+    def started(self, now_ms: int) -> DriverMemory:
+        """Return this with a process that has just been started, or is seen for the first time."""
+        return replace(
+            self,
+            started_ms=now_ms,
+            heard_ms=now_ms,
+            batches=0,
+            progress_ms=now_ms,
+            stopped_ms=None,
+            is_silent=False,
+            has_run=False,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineMemory:
+    """Which engine has the application, as Kafka had it when it was looked up last.
+
+    Attributes:
+        engine: it.
+        generation: of the take-over.
+        is_fenced: the take-over was finished; before, nobody may run the application.
+        is_ours: this run of the control loop has had it taken over.
+    """
+
+    engine: Engine
+    generation: int
+    is_fenced: bool = True
+    is_ours: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """The last failure of a kind of duty, and when it was seen."""
 
@@ -94,6 +160,8 @@ class Memory:
         failed: by kind of duty (for fences: and worker), until one of that kind succeeds.
         answered: ids of the duties whose results have been taken in and still stand in a spec.
         reset_done: the reset was carried out.
+        engine: which engine has the application; ``None`` before the first answer.
+        driver: of an engine that is not Native.
     """
 
     workers: Mapping[str, WorkerMemory] = field(default_factory=dict)
@@ -106,6 +174,8 @@ class Memory:
     failed: Mapping[str, Failed] = field(default_factory=dict)
     answered: frozenset[str] = frozenset()
     reset_done: bool = False
+    engine: EngineMemory | None = None
+    driver: DriverMemory = field(default_factory=DriverMemory)
 
     def of(self, worker: str) -> WorkerMemory:
         """Return what is remembered of a worker; an empty memory if nothing is."""

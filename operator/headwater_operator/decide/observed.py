@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headwater.model.appstatus import AppStatus
 from headwater_operator.decide.limits import LOOK_AGAIN_MS
@@ -22,10 +22,15 @@ from headwater_operator.rollout import Roll
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.ids import TaskId
     from headwater.model.cluster import Lease, StreamWorker
     from headwater.model.streamapp import StreamApp
     from headwater_operator.actions import Action
     from headwater_operator.decide.memory import Memory
+
+
+RUNNING: Final = "RUNNING"
+"""What a driver calls itself while its query runs."""
 
 
 class Intent(StrEnum):
@@ -73,6 +78,9 @@ class WorkerView:
         is_tampered: somebody else has changed its spec; what its process made of that is unknown.
         labels: of the place where its process runs, by topology key: its zone, its node. Empty when
             that is not known.
+        lags: changelog records that its copies have still to read, as its process has told when it
+            was asked just now. Empty if it was not asked, or has not answered: then what its status
+            says counts.
     """
 
     worker: StreamWorker
@@ -84,6 +92,68 @@ class WorkerView:
     is_stopping: bool = False
     is_tampered: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
+    lags: Mapping[TaskId, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverView:
+    """The driver of an engine that is not Native, as it was seen.
+
+    Attributes:
+        process: what is known about its process.
+        generation: of the take-over that it was started for.
+        executors: how many it was started with.
+        is_stopping: it was told to end.
+        attempt: tells its processes apart; 0 before the first.
+        has_answered: whether it has just told of itself.
+        state: what it calls itself: STARTING, RUNNING, STOPPING or FAILED; empty if it is silent.
+        batches: how many micro-batches it has done: its sign of progress.
+        last_batch: number of its last micro-batch; -1 before the first.
+        input_rows_per_second: during that batch.
+        processed_rows_per_second: during that batch.
+        tasks: how many it runs.
+        end: why its last process ended; empty if it ended well, or runs.
+        error: the class name in ``headwater.errors`` of that; empty if it is not known.
+        is_fenced: it ended because somebody else has taken the application over.
+        is_hopeless: it would end in the same way again, until somebody changes something.
+        was_disrupted: it did not end by itself: its machine is gone, or wanted to be rid of it.
+        started_from: a digest of what it was started from; empty where that is not told.
+        waits_for: what its process, which counts as running, waits for before it can begin.
+        executors_there: how many there are; ``None`` where nobody can see them.
+        executors_ready: how many of them could do something.
+    """
+
+    process: ProcessState = ProcessState.NONE
+    generation: int = 0
+    executors: int = 0
+    is_stopping: bool = False
+    attempt: int = 0
+    has_answered: bool = False
+    state: str = ""
+    batches: int = 0
+    last_batch: int = -1
+    input_rows_per_second: int = 0
+    processed_rows_per_second: int = 0
+    tasks: int = 0
+    end: str = ""
+    error: str = ""
+    is_fenced: bool = False
+    is_hopeless: bool = False
+    was_disrupted: bool = False
+    started_from: str = ""
+    waits_for: str = ""
+    executors_there: int | None = None
+    executors_ready: int = 0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it says that its query runs."""
+        return not self.process.is_proof_of_end and self.state == RUNNING
+
+    @property
+    def is_processing(self) -> bool:
+        """Whether it has done a micro-batch, and so all executors and stores that one needs."""
+        return self.is_running and self.batches > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +166,11 @@ class Observed:
         generation: of this run of the control loop; greater than that of any run before, at least
             1.
         workers: every StreamWorker of the application.
+        driver: of an engine that is not Native.
         status: the application's status as last written; a final failure in it is heeded until it
             is cleared.
         revision: of the specification as it is now; empty where processes have none.
+        started_from: a digest of what a driver would be started from now; empty as above.
         hour: the time of day, in hours since 1970; 0 when it is not known.
         look_again_ms: topics and group members are looked up this often.
     """
@@ -107,8 +179,10 @@ class Observed:
     generation: int
     intent: Intent = Intent.RUN
     workers: tuple[WorkerView, ...] = ()
+    driver: DriverView = field(default_factory=DriverView)
     status: AppStatus = field(default_factory=AppStatus)
     revision: str = ""
+    started_from: str = ""
     hour: int = 0
     look_again_ms: int = LOOK_AGAIN_MS
 
@@ -123,6 +197,8 @@ class Decision:
         memory: to hand to the next decision of this run.
         again_after_ms: decide again after so long even when nothing changes.
         roll: how far a rolling change has come.
+        unsettled: why the assignment is not what it is to be, although all tasks may run; empty
+            when it is.
     """
 
     actions: tuple[Action, ...]
@@ -130,3 +206,4 @@ class Decision:
     memory: Memory
     again_after_ms: int
     roll: Roll = field(default_factory=Roll)
+    unsettled: str = ""

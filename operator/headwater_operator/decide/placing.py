@@ -10,6 +10,7 @@ from headwater.assignor.refine import Holder, Rules, Step, next_step, refine
 from headwater.assignor.sticky import assign
 from headwater.model.cluster import generation_of
 from headwater.model.lifecycle import TaskState
+from headwater_operator.decide.engines import engine_reason, owed_engine
 from headwater_operator.decide.judge import listed_as_active
 from headwater_operator.decide.limits import FIRST_WAIT_MS
 from headwater_operator.decide.stores import usable
@@ -30,16 +31,18 @@ class Placing:
     Attributes:
         steps: by worker; lost workers and those being fenced have none.
         waits_for: why nothing is granted or moved; empty when nothing stands in the way.
+        away: tasks that are not where the target has them; empty when there is no target.
     """
 
     steps: Mapping[str, Step] = field(default_factory=dict)
     waits_for: str = ""
+    away: frozenset[TaskId] = frozenset()
 
 
 def place(scene: Scene, fleet: Fleet) -> Placing:
     """Decide what every worker may hold now."""
     waits_for = next(_obstacles(scene, fleet), "")
-    steps = _refined(scene, fleet) if not waits_for else None
+    target, steps = _refined(scene, fleet) if not waits_for else (None, None)
     return Placing(
         steps={
             name: step
@@ -47,6 +50,11 @@ def place(scene: Scene, fleet: Fleet) -> Placing:
             if (worker := scene.named(name)) is not None and not worker.owes_fence
         },
         waits_for=waits_for,
+        away=frozenset(
+            task
+            for task, owner in (target.owners() if target is not None else {}).items()
+            if (worker := scene.named(owner)) is None or task not in worker.spec.active
+        ),
     )
 
 
@@ -79,11 +87,13 @@ def _obstacles(scene: Scene, fleet: Fleet) -> Iterator[str]:
     """Yield why no task may be granted or moved now."""
     if not fleet.takes_tasks:
         yield "nothing is to run"
+    if owed_engine(scene) is not None:
+        yield engine_reason(scene)
     if not scene.is_adopted:
         yield "this run of the control loop takes the workers over"
     if scene.topology is None:
         yield "waiting for a worker to report the topology"
-    if scene.memory.members is None:
+    if scene.memory.members is None or scene.memory.engine is None:
         yield "waiting for a look at the consumer group"
     elif scene.memory.members:
         yield "waiting for foreign members to leave the consumer group"
@@ -110,8 +120,10 @@ def _is_first_wait(scene: Scene, fleet: Fleet) -> bool:
     return scene.now_ms - since < FIRST_WAIT_MS
 
 
-def _refined(scene: Scene, fleet: Fleet) -> dict[str, Step] | None:
-    """Return the steps towards the target; ``None`` while there is nobody to give tasks to."""
+def _refined(
+    scene: Scene, fleet: Fleet
+) -> tuple[GroupAssignment, dict[str, Step]] | tuple[None, None]:
+    """Return the target and the steps towards it; ``None`` while nobody is there to have tasks."""
     assert scene.plan is not None
     policy = scene.app.spec.assignment
     members = {
@@ -122,7 +134,7 @@ def _refined(scene: Scene, fleet: Fleet) -> dict[str, Step] | None:
         and _counts(scene, worker)
     }
     if not members:
-        return None
+        return None, None
     group = Group(
         members=tuple(members.values()),
         stateful=scene.plan.stateful,
@@ -140,7 +152,8 @@ def _refined(scene: Scene, fleet: Fleet) -> dict[str, Step] | None:
         _holder(scene, fleet, worker, members.get(worker.name) or _member(scene, worker))
         for worker in scene.workers
     ]
-    return refine(assign(group), holders, rules)
+    target = assign(group)
+    return target, refine(target, holders, rules)
 
 
 def _counts(scene: Scene, worker: Judged) -> bool:

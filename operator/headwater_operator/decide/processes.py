@@ -109,7 +109,8 @@ def _deletes_state(scene: Scene) -> bool | None:
             return True if scene.memory.reset_done else None
         case Intent.DELETE:
             # Every slot is closed or fenced before the first worker is forgotten.
-            if scene.is_anything_held or scene.owes_fence:
+            is_over = scene.observed.driver.process.is_proof_of_end
+            if scene.is_anything_held or scene.owes_fence or not is_over:
                 return None
             return retention.when_deleted is Retention.DELETE
         case Intent.RUN:

@@ -8,16 +8,25 @@ from typing import TYPE_CHECKING
 from headwater.model.cluster import LAG_UNKNOWN, Role, generation_of
 from headwater.model.duties import (
     DutyFailed,
+    EngineTaken,
     Fence,
     GroupDescribed,
     IdsFenced,
     ResetDone,
+    TakeEngine,
     TopicsCreated,
     TopicsDescribed,
 )
+from headwater_operator.decide.driving import remember_driver
 from headwater_operator.decide.judge import judge
 from headwater_operator.decide.limits import HEALTHY_MS
-from headwater_operator.decide.memory import Failed, Memory, WarmupMemory, WorkerMemory
+from headwater_operator.decide.memory import (
+    EngineMemory,
+    Failed,
+    Memory,
+    WarmupMemory,
+    WorkerMemory,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +42,8 @@ def remember(observed: Observed, memory: Memory, now_ms: int) -> Memory:
         view.worker.name: _remember_worker(view, memory, now_ms) for view in observed.workers
     }
     warmups = _remember_warmups(observed, memory, now_ms)
-    memory = replace(memory, workers=workers, warmups=warmups)
+    driver = remember_driver(observed, memory.driver, now_ms)
+    memory = replace(memory, workers=workers, warmups=warmups, driver=driver)
     for duty, result in _new_answers(observed, memory):
         memory = _take_in(memory, duty, result, now_ms)
     standing = {duty.id for view in observed.workers for duty in view.worker.spec.duties}
@@ -62,11 +72,13 @@ def _remember_warmups(
 
 
 def _lags(view: WorkerView) -> dict[TaskId, int]:
-    return {
+    """Return the lags of copies; within a bucket, only exact ones show that one comes nearer."""
+    told = {
         status.task: status.lag
         for status in view.worker.status.tasks
         if status.role is not Role.ACTIVE
     }
+    return {**told, **view.lags}
 
 
 def failure_key(duty: Duty) -> str:
@@ -140,7 +152,10 @@ def _take_in(memory: Memory, duty: Duty, result: DutyResult, now_ms: int) -> Mem
     memory = replace(memory, failed=failed, answered=memory.answered | {duty.id})
     match result:
         case GroupDescribed(members=members):
-            return replace(memory, members=members)
+            memory = replace(memory, members=members, engine=_engine_seen(memory, result))
+        case EngineTaken(engine=engine, engine_generation=generation):
+            taken = EngineMemory(engine=engine, generation=generation, is_ours=True)
+            memory = replace(memory, engine=taken)
         case TopicsDescribed(partitions=partitions, topic_ids=ids, delete_retention_ms=kept):
             return replace(memory, partitions=partitions, topic_ids=ids, delete_retention_ms=kept)
         case TopicsCreated(partitions=partitions, topic_ids=ids, delete_retention_ms=kept):
@@ -152,8 +167,25 @@ def _take_in(memory: Memory, duty: Duty, result: DutyResult, now_ms: int) -> Mem
             )
         case ResetDone():
             return replace(memory, reset_done=True)
-        case IdsFenced():
-            return memory
         case DutyFailed():
             failure = Failed(result=result, at_ms=now_ms)
+            if isinstance(duty, TakeEngine):
+                # Somebody may have come first, or it was broken off half-way: how it is now is
+                # looked up before the next try.
+                memory = replace(memory, engine=None, looked_ms=None)
             return replace(memory, failed={**failed, key: failure})
+        case IdsFenced():
+            pass
+    return memory
+
+
+def _engine_seen(memory: Memory, seen: GroupDescribed) -> EngineMemory:
+    """Return which engine has the application, after a look that may have been overtaken."""
+    known = memory.engine
+    found = EngineMemory(
+        engine=seen.engine, generation=seen.engine_generation, is_fenced=seen.engine_fenced
+    )
+    if known is None:
+        return found
+    is_new = (known.generation, known.is_fenced) < (found.generation, found.is_fenced)
+    return found if is_new else known

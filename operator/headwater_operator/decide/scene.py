@@ -10,6 +10,7 @@ from headwater.model.appstatus import Failure
 from headwater.model.cluster import generation_of, make_epoch
 from headwater.model.partitions import PartitionPlan, plan
 from headwater.model.topics import InternalTopic
+from headwater_operator.decide.engines import driver_failure
 from headwater_operator.decide.failures import worker_failure
 from headwater_operator.decide.judge import Judged, judge
 from headwater_operator.decide.observed import Intent
@@ -231,6 +232,7 @@ def _failure(observed: Observed, workers: tuple[Judged, ...], memory: Memory) ->
             failure = replace(failure, is_final=False)
         found.append(failure)
     found += _group_failure(observed, workers, memory)
+    found += filter(None, [driver_failure(observed, memory)])
     found += [
         Failure(error=failed.result.error, message=failed.result.message)
         for failed in memory.failed.values()

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING
 from headwater.model.appstatus import AppStatus, TaskCounts
 from headwater.model.cluster import Role
 from headwater.model.lifecycle import ClientState, TaskState
+from headwater_operator.decide.engines import (
+    counts_on,
+    engine_reason,
+    engine_state,
+    engine_status,
+)
 from headwater_operator.decide.observed import Intent
 from headwater_operator.decide.placing import running_tasks
 
 if TYPE_CHECKING:
+    from headwater.model.cluster import WorkerSpec
     from headwater_operator.actions import WriteWorkerSpec
+    from headwater_operator.decide.fleet import Fleet
     from headwater_operator.decide.judge import Judged
     from headwater_operator.decide.placing import Placing
     from headwater_operator.decide.scene import Scene
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
 
 def app_status(scene: Scene, placing: Placing, writes: tuple[WriteWorkerSpec, ...]) -> AppStatus:
     """Return what to report."""
-    tasks = count_tasks(scene)
+    tasks = counts_on(scene, count_tasks(scene))
     state = client_state(scene, tasks)
     epoch = max((write.spec.epoch for write in writes), default=scene.base_epoch)
     return AppStatus(
@@ -27,11 +35,63 @@ def app_status(scene: Scene, placing: Placing, writes: tuple[WriteWorkerSpec, ..
         reason=_reason(scene, placing, state, tasks),
         assignment_epoch=epoch,
         topology_hash=scene.topology.hash if scene.topology is not None else "",
-        replicas=sum(not worker.has_ended for worker in scene.workers),
-        ready_replicas=sum(is_ready(worker) for worker in scene.workers),
+        replicas=_executors(scene) + sum(not worker.has_ended for worker in scene.workers),
+        ready_replicas=_ready_executors(scene, state) + sum(map(is_ready, scene.workers)),
         tasks=tasks,
+        engine=engine_status(scene),
         failure=scene.failure,
     )
+
+
+def _executors(scene: Scene) -> int:
+    """Count executors; where nobody sees them, all that there are to be while the driver runs."""
+    driver = scene.observed.driver
+    if driver.process.is_proof_of_end:
+        return 0
+    return driver.executors if driver.executors_there is None else driver.executors_there
+
+
+def _ready_executors(scene: Scene, state: ClientState) -> int:
+    """Count executors that do their work: none without the driver's."""
+    driver = scene.observed.driver
+    if driver.process.is_proof_of_end or state is not ClientState.RUNNING:
+        return 0
+    return driver.executors if driver.executors_there is None else driver.executors_ready
+
+
+def why_unsettled(
+    scene: Scene, fleet: Fleet, placing: Placing, writes: tuple[WriteWorkerSpec, ...]
+) -> str:
+    """Return why the assignment is not what it is to be, although all tasks may run.
+
+    A worker that has just been wanted has no part in it before its process reports; and what this
+    very decision moves is not seen in what was observed.
+    """
+    if not fleet.takes_tasks:
+        return ""
+    absent = {
+        worker.name
+        for worker in scene.workers
+        if worker.name in fleet.wanted
+        and (not worker.is_live or worker.owes_fence or worker.name in scene.misfits)
+    }
+    if absent := absent | set(fleet.new):
+        return f"{' and '.join(sorted(absent))} {'has' if len(absent) == 1 else 'have'} yet to join"
+    if placing.waits_for:
+        return placing.waits_for
+    if placing.away:
+        count = len(placing.away)
+        return f"{count} task{' is' if count == 1 else 's are'} to move to another worker"
+    if any(_is_move(scene.named(write.worker), write.spec) for write in writes):
+        return "tasks or copies of them are being placed"
+    return ""
+
+
+def _is_move(worker: Judged | None, spec: WorkerSpec) -> bool:
+    if worker is None:
+        return True
+    old = worker.spec
+    return (spec.active, spec.standby, spec.warmup) != (old.active, old.standby, old.warmup)
 
 
 def count_tasks(scene: Scene) -> TaskCounts:
@@ -83,12 +143,15 @@ def is_ready(worker: Judged) -> bool:
 def client_state(scene: Scene, tasks: TaskCounts) -> ClientState:
     """Return the state of the application in Kafka Streams' words."""
     is_over = all(worker.has_ended for worker in scene.workers)
+    is_over = is_over and scene.observed.driver.process.is_proof_of_end
     is_over = is_over and not scene.is_anything_held and not scene.owes_fence
     if scene.failure is not None and scene.failure.is_final:
         return ClientState.ERROR if is_over else ClientState.PENDING_ERROR
     if scene.intent is not Intent.RUN or scene.app.wanted_workers == 0:
         is_over = is_over and _is_tidy(scene)
         return ClientState.NOT_RUNNING if is_over else ClientState.PENDING_SHUTDOWN
+    if on_its_way := engine_state(scene):
+        return on_its_way
     if tasks.total and tasks.running == tasks.total:
         return ClientState.RUNNING
     if scene.is_anything_held or scene.owes_fence:
@@ -107,8 +170,13 @@ def _reason(scene: Scene, placing: Placing, state: ClientState, tasks: TaskCount
     fencing = [worker.name for worker in scene.workers if worker.owes_fence]
     if scene.failure is not None:
         return scene.failure.message
+    on_its_way = state in (ClientState.RUNNING, ClientState.REBALANCING)
     if fencing:
-        return f"the slots of {' and '.join(fencing)} are being fenced"
+        said = f"the slots of {' and '.join(fencing)} are being fenced"
+    else:
+        said = engine_reason(scene) if on_its_way else ""
+    if said:
+        return said
     match state:
         case ClientState.RUNNING:
             return f"all {tasks.total} tasks run"

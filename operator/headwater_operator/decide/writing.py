@@ -102,6 +102,7 @@ def _base(
         epoch=epoch,
         duties=duties,
         slots=tuple(sorted(slots)),
+        threads=scene.app.spec.threads_per_worker,
         drain=worker.name in fleet.unwanted,
         acceptable_lag=scene.app.spec.assignment.acceptable_recovery_lag,
     )
@@ -181,7 +182,7 @@ def _reason(scene: Scene, worker: Judged, spec: WorkerSpec) -> Reason | None:
         (_starts_again_after_a_fence(worker), Reason.SLOT_FENCED),
         (_copies(spec) != _copies(old), Reason.COPIES),
         (spec.acceptable_lag != old.acceptable_lag, Reason.ACCEPTABLE_LAG),
-        (spec.slots != old.slots, Reason.MORE_THREADS),
+        ((spec.slots, spec.threads) != (old.slots, old.threads), Reason.THREADS),
     )
     return next((reason for is_due, reason in reasons if is_due), None)
 
@@ -208,6 +209,7 @@ def _create(scene: Scene, name: str, epoch: int) -> WriteWorkerSpec:
         app=scene.app.name,
         epoch=epoch,
         slots=tuple(range(scene.app.spec.threads_per_worker)),
+        threads=scene.app.spec.threads_per_worker,
         acceptable_lag=scene.app.spec.assignment.acceptable_recovery_lag,
     )
     return WriteWorkerSpec(worker=name, spec=spec, replaces=0, reason=Reason.WORKER_CREATED)

@@ -44,6 +44,7 @@ def register(subparsers: Any) -> None:
         "--all-namespaces", action="store_true", help="run the StreamApps of all namespaces"
     )
     _option(parser, "--worker-image", metavar="IMAGE", help="for StreamApps without spec.image")
+    _option(parser, "--spark-image", metavar="IMAGE", help="the same for those that Spark runs")
     _option(
         parser,
         "--bootstrap-servers",
@@ -68,6 +69,13 @@ def register(subparsers: Any) -> None:
         help="a leader that has been silent for so long is replaced (default: 15, at least 3)",
     )
     _option(parser, "--hands", metavar="N", default="4", help="StreamApps seen to at a time")
+    _option(
+        parser,
+        "--sweep-seconds",
+        metavar="N",
+        default="30",
+        help="everything is listed so often, to find what no event has told (default: 30)",
+    )
     _option(parser, "--http-host", metavar="ADDRESS", default="0.0.0.0", help="where to serve")  # noqa: S104
     _option(parser, "--http-port", metavar="PORT", default="8080", help="/healthz /readyz /metrics")
     _option(parser, "--log-level", choices=_LEVELS, default="INFO", help="default: %(default)s")
@@ -109,6 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
             place=arguments.pod_name,
             installation=Installation(
                 worker_image=arguments.worker_image,
+                spark_image=arguments.spark_image,
                 bootstrap_servers=arguments.bootstrap_servers,
                 user_id=_user(arguments.worker_user),
             ),
@@ -118,6 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
             http_host=arguments.http_host,
             http_port=_number("--http-port", arguments.http_port, at_least=0),
             hands=_number("--hands", arguments.hands, at_least=1),
+            sweep_ms=_number("--sweep-seconds", arguments.sweep_seconds, at_least=1) * 1000,
             kubeconfig=arguments.kubeconfig,
         )
     )

@@ -1,7 +1,7 @@
 """Probes and metrics of the operator by HTTP; no request touches anything but values.
 
 /healthz   200 while the process does its work, or stands by for the one that does
-/readyz    200 when it leads or stands by
+/readyz    200 when it leads, and its watches hear, or stands by
 /metrics   Prometheus
 """
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _PREFIX: Final = "headwater_operator"
@@ -47,6 +47,13 @@ class Metrics:
             registry=self.registry,
         )
         """Requests to the API server."""
+        self.questions: Final = Counter(
+            f"{_PREFIX}_lag_requests_total",
+            "Workers asked for the exact lags of their copies, by whether they have answered.",
+            ("result",),
+            registry=self.registry,
+        )
+        """Questions to workers, by result: answered, silent."""
         self.apps: Final = Gauge(
             f"{_PREFIX}_streamapps",
             "StreamApps, by whether they are ready.",
@@ -54,6 +61,12 @@ class Metrics:
             registry=self.registry,
         )
         """StreamApps by readiness."""
+        self.degraded: Final = Gauge(
+            f"{_PREFIX}_streamapps_degraded",
+            "StreamApps whose condition Degraded is True: somebody has to do something.",
+            registry=self.registry,
+        )
+        """StreamApps that need somebody."""
         self.leading: Final = Gauge(
             f"{_PREFIX}_leading", "1 while this operator leads.", registry=self.registry
         )
@@ -68,6 +81,23 @@ class Metrics:
     def count_call(self, verb: str, plural: str, status: int) -> None:
         """Count a request to the API server."""
         self.calls.labels(verb, plural, str(status)).inc()
+
+    def count_question(self, result: str) -> None:
+        """Count a question to a worker."""
+        self.questions.labels(result).inc()
+
+    def watch_hearing(self, deaf_ms: Callable[[], Mapping[str, int]], kinds: Iterable[str]) -> None:
+        """Show for how long the watch of each kind has been deaf."""
+        gauge = Gauge(
+            f"{_PREFIX}_watch_deaf_seconds",
+            "For how long a watch has missed changes, as of the last sweep; 0 while it hears.",
+            ("resource",),
+            registry=self.registry,
+        )
+        for plural in kinds:
+            gauge.labels(plural).set_function(
+                lambda plural=plural: deaf_ms().get(plural, 0) / 1000  # type: ignore[misc]
+            )
 
     def watch_queue(self, depth: Callable[[], float], late_s: Callable[[], float]) -> None:
         """Show how many StreamApps wait, and for how long the first of them has."""

@@ -44,7 +44,8 @@ def pod_problems(view: AppView, *, has_waited: bool) -> tuple[list[Problem], lis
         view: the application.
         has_waited: some pods have been waiting for so long that their volumes should be there.
     """
-    found = [pod.problem for _, pod in sorted(view.pods.items()) if pod.problem is not None]
+    every = sorted(view.every_pod.items())
+    found = [pod.problem for _, pod in every if pod.problem is not None]
     volumes = [problem for problem in found if problem.reason == NO_VOLUME]
     certain = [problem for problem in found if problem.reason != NO_VOLUME]
     return certain, volumes if has_waited else []
@@ -59,7 +60,7 @@ def event_problems(api: KubeApi, view: AppView, workers: frozenset[str]) -> Iter
         workers: those whose containers have been waiting for some time.
     """
     for worker in sorted(workers):
-        pod, claim = view.pods.get(worker), view.claims.get(worker)
+        pod, claim = view.every_pod.get(worker), view.claims.get(worker)
         about = [pod.uid] if pod is not None else []
         if claim is not None and not claim.is_bound:
             about.append(claim.uid)

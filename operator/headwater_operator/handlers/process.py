@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from headwater import failpoints
+from headwater_operator.handlers.hearing import Hearing
 from headwater_operator.handlers.http import HttpServer
 from headwater_operator.handlers.leases import LeaseBook
 from headwater_operator.handlers.metrics import Metrics
 from headwater_operator.handlers.queue import WorkQueue
 from headwater_operator.handlers.reconcile import NEVER, Reconciler
-from headwater_operator.handlers.sweep import SWEEP_MS, Sweep
+from headwater_operator.handlers.sweep import SWEEP_MS, WATCHED, Sweep
 from headwater_operator.handlers.watching import Watches
 from headwater_operator.kube.client import KubeClient
 from headwater_operator.kube.clock import boot_ms
@@ -34,8 +35,10 @@ from headwater_operator.kube.election import (
 )
 from headwater_operator.kube.errors import KubeApiError
 from headwater_operator.manifests.settings import Installation
+from headwater_operator.observe.numbers import HttpNumbers
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from headwater_operator.handlers.leases import Key
@@ -50,6 +53,8 @@ _RETRY_MS: Final = 2_000
 _AFTER_BUG_MS: Final = 5_000
 _STALLED_MS: Final = 120_000
 _SILENT_MS: Final = 60_000
+_DEAF_MS: Final = 400_000
+"""A watch whose connection hangs is begun anew after 330 s; one that is deaf for longer is dead."""
 _STOP_S: Final = 10.0
 
 
@@ -67,6 +72,7 @@ class Options:
         http_host: where probes and metrics are served.
         http_port: 0 picks a free one.
         hands: how many StreamApps are seen to at the same time.
+        sweep_ms: between two sweeps, give or take a tenth.
         kubeconfig: this file instead of the environment.
     """
 
@@ -79,6 +85,7 @@ class Options:
     http_host: str = "0.0.0.0"  # noqa: S104 - a pod's probes come from outside
     http_port: int = 8080
     hands: int = 4
+    sweep_ms: int = SWEEP_MS
     kubeconfig: Path | None = None
 
 
@@ -112,10 +119,17 @@ class Operator:
         )
         self._leases = LeaseBook(api, self._namespaces, boot_ms)
         self._reconciler = Reconciler(
-            api, self._election, self._leases, options.installation, self._metrics
+            api,
+            self._election,
+            self._leases,
+            options.installation,
+            self._metrics,
+            HttpNumbers(count=self._metrics.count_question),
         )
-        self._sweep = Sweep(api, self._namespaces, self._reconciler, self._queue.add)
-        self._watches = Watches(self._namespaces, self._heard, options.kubeconfig)
+        self._hearing = Hearing(boot_ms, options.sweep_ms)
+        self._metrics.watch_hearing(self._hearing.deaf_ms, [kind.plural for kind in WATCHED])
+        self._sweep = Sweep(api, self._namespaces, self._reconciler, self._queue.add, self._hearing)
+        self._watches = Watches(self._namespaces, self._heard, self._hearing, options.kubeconfig)
         self._threads: list[threading.Thread] = []
         self._is_leading = False
         self._turned_ms = boot_ms()
@@ -138,7 +152,7 @@ class Operator:
 
     def run(self) -> int:
         """Stand by, lead, and end; return the exit code."""
-        log.info("operator %s stands by", self._election.identity)
+        log.info("operator %s stands by, port %d", self._election.identity, self.http_port)
         while not self._stop.is_set():
             self._turned_ms = boot_ms()
             self._turn()
@@ -223,7 +237,8 @@ class Operator:
                 # Only now is it known which application ids are in use, and that the kinds exist.
                 is_watching = True
                 self._watches.start()
-            self._stop.wait(random.uniform(0.9, 1.1) * SWEEP_MS / 1000)  # noqa: S311
+            pause_ms = random.uniform(0.9, 1.1) * self._options.sweep_ms  # noqa: S311
+            self._stop.wait(pause_ms / 1000)
 
     def _work(self) -> None:
         while (key := self._queue.take()) is not None:
@@ -254,7 +269,19 @@ class Operator:
         late_ms = self._queue.late_ms()
         if late_ms > _STALLED_MS:
             return f"a StreamApp has been waiting for {late_ms // 1000} s"
-        return ""
+        return deafness(self._hearing.deaf_ms(), more_than_ms=_DEAF_MS)
 
     def _obstacle(self) -> str:
-        return "stopping" if self._stop.is_set() else ""
+        if self._stop.is_set():
+            return "stopping"
+        return deafness(self._hearing.deaf_ms())
+
+
+def deafness(deaf_ms: Mapping[str, int], *, more_than_ms: int = 0) -> str:
+    """Say which watches have been deaf for longer than so long; empty if none has."""
+    said = [
+        f"{plural} for {for_ms // 1000} s"
+        for plural, for_ms in sorted(deaf_ms.items())
+        if for_ms > more_than_ms
+    ]
+    return f"watches are deaf: {', '.join(said)}" if said else ""

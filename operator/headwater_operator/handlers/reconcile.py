@@ -1,6 +1,6 @@
 """One round for one StreamApp: observe, decide, write what is intended, act.
 
-    look   decide from what was read last and from newer Leases; nothing is written
+    look   decide from what was read last, and newer Leases and lags; nothing is written
     round  read everything anew, decide, write the status, act
 
 A look that would do something is followed by a round, so everything that is written was decided
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import SpecError
@@ -22,19 +22,21 @@ from headwater_operator.act.events import Herald
 from headwater_operator.act.gate import Gate, HeldUpError, OutdatedDecisionError
 from headwater_operator.act.upkeep import Upkeep
 from headwater_operator.act.workers import Actor
-from headwater_operator.actions import StartWorker, describe_action
+from headwater_operator.actions import StartDriver, StartWorker, describe_action
 from headwater_operator.decide import Memory, decide
+from headwater_operator.handlers.app import App
 from headwater_operator.handlers.intent import operation_of
 from headwater_operator.handlers.names import AppName, clash, name_of
 from headwater_operator.handlers.problems import event_problems, pod_problems
 from headwater_operator.handlers.removal import remove
+from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
 from headwater_operator.kube.clock import boot_ms, hours_since_1970, whole_time
 from headwater_operator.kube.election import NotLeadingError
 from headwater_operator.kube.errors import ApiUnavailableError, KubeApiError
-from headwater_operator.manifests.names import pod_selector
+from headwater_operator.observe.lags import with_lags
 from headwater_operator.observe.snapshot import Observer
 from headwater_operator.rollout import Roll
-from headwater_operator.status import Facts, Problem, full_status
+from headwater_operator.status import Facts, Problem, first_conditions, full_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from headwater_operator.kube.api import KubeApi
     from headwater_operator.kube.election import Election
     from headwater_operator.manifests.settings import Installation
+    from headwater_operator.observe.numbers import NumbersSource
     from headwater_operator.views import AppView
 
 log = logging.getLogger(__name__)
@@ -66,41 +69,6 @@ _ASK_AGAIN_MS: Final = 10_000
 """A container that has been waiting for so long is asked about, and again after so long."""
 
 
-@dataclass(slots=True)
-class App:
-    """What one operator process remembers of one StreamApp; all of it can be lost.
-
-    Attributes:
-        upkeep: what was applied.
-        memory: of the decision.
-        view: what was read last.
-        status: what was written or found last.
-        is_dirty: something may have changed since.
-        refused: what the API server refused in the last round.
-        held_up: why actions of the last round could not be carried out.
-        asked: what asking about containers that wait has told.
-        failures: rounds in a row that ended with an error.
-        waiting_since: by worker, since when its container has been waiting.
-        asked_ms: when containers that wait were asked about.
-        unsettled_since: since when not all tasks run; ``None`` while they do.
-        tidied: revisions that were kept when old ones were deleted last.
-    """
-
-    upkeep: Upkeep
-    memory: Memory = field(default_factory=Memory)
-    view: AppView | None = None
-    status: AppStatus = field(default_factory=AppStatus)
-    is_dirty: bool = True
-    refused: tuple[Problem, ...] = ()
-    held_up: tuple[Problem, ...] = ()
-    asked: tuple[Problem, ...] = ()
-    failures: int = 0
-    waiting_since: dict[str, int] = field(default_factory=dict)
-    asked_ms: int = 0
-    unsettled_since: int | None = None
-    tidied: set[str] = field(default_factory=set)
-
-
 class Reconciler:
     """Sees to StreamApps. Each is in one pair of hands at a time; several may be at once.
 
@@ -110,6 +78,7 @@ class Reconciler:
         leases: signs of life, and the clock of the decisions.
         installation: defaults of this installation.
         metrics: numbers.
+        numbers: workers that can be asked for exact lags.
         now_ms: a clock that never goes back.
     """
 
@@ -120,6 +89,7 @@ class Reconciler:
         leases: LeaseBook,
         installation: Installation,
         metrics: Metrics,
+        numbers: NumbersSource,
         now_ms: Callable[[], int] = boot_ms,
     ) -> None:
         self._api = api
@@ -127,6 +97,7 @@ class Reconciler:
         self._leases = leases
         self._installation = installation
         self._metrics = metrics
+        self._numbers = numbers
         self._now_ms = now_ms
         self._gate = Gate(election.require)
         self._observer = Observer(api, installation, now_ms)
@@ -168,19 +139,21 @@ class Reconciler:
         """
         app = self._app(key)
         again_ms = self._look(key, app)
-        if again_ms is not None:
+        if again_ms is not None and not self._must_share_again(app):
             self._metrics.looks.inc()
             return again_ms
         began_ms = self._now_ms()
-        result, again_ms = self._tried(key, app)
+        result, again_ms = self._tried(key, app, self._round if again_ms is None else self._again)
         seconds = (self._now_ms() - began_ms) / 1000
         self._metrics.reconciles.labels(result).observe(seconds)
         return again_ms
 
-    def _tried(self, key: Key, app: App) -> tuple[str, int]:
+    def _tried(
+        self, key: Key, app: App, go: Callable[[Key, App], tuple[str, int]]
+    ) -> tuple[str, int]:
         """Go a round, whatever becomes of it; return how it ended, and the pause."""
         try:
-            result, again_ms = self._round(key, app)
+            result, again_ms = go(key, app)
         except NotLeadingError:
             raise
         except OutdatedDecisionError as outdated:
@@ -219,6 +192,8 @@ class Reconciler:
             return None
         if view.is_deleting or view.is_paused or self._is_to_ask(app):
             return None
+        if view.pods and app.upkeep.is_budget_due(self._now_ms()):
+            return None
         view = self._allowed(key, view.with_leases(self._leases.of(key)))
         decision = self._decided(app, view)
         if decision.actions:
@@ -241,11 +216,12 @@ class Reconciler:
     def _round(self, key: Key, app: App) -> tuple[str, int]:
         # Before reading: what changes meanwhile is read again.
         app.is_dirty = False
-        view = self._observer.look(*key)
+        view = self._observer.look(*key, before=app.view)
         if view is None or (view.is_deleting and not view.has_finalizer):
             self._forget(key)
             return "gone", NEVER
         app.view, app.status = view, view.status
+        app.forget_stuck(view)
         with self._guard:
             if (name := name_of(view)) is not None:
                 self._names[key] = name
@@ -255,6 +231,9 @@ class Reconciler:
             app.upkeep.add_finalizer(view)
             app.is_dirty = True
             return "acted", _SOON_MS
+        if not view.status.conditions:
+            first = first_conditions(view.generation, whole_time())
+            self._write(app, view, replace(view.status, conditions=first))
         if view.is_paused:
             self._report(app, view, self._facts(app, view, view.status, Roll()))
             return "paused", _PAUSED_MS
@@ -276,7 +255,12 @@ class Reconciler:
 
     def _decided(self, app: App, view: AppView) -> Decision:
         observed = view.observed(self._election.generation, hour=hours_since_1970())
-        return decide(observed, app.memory, self._leases.now_ms())
+        endpoints = {name: pod.endpoint for name, pod in view.pods.items()}
+        observed = with_lags(observed, endpoints, self._numbers)
+        observed = app.driver.observe(observed, view.driver_pod, self._numbers, self._now_ms())
+        decision = decide(observed, app.memory, self._leases.now_ms())
+        app.unsettled = decision.unsettled
+        return decision
 
     def _act(self, app: App, view: AppView) -> tuple[str, int]:
         assert view.app is not None
@@ -295,19 +279,43 @@ class Reconciler:
         app.upkeep.keep_claims(view)
         app.upkeep.delete_leftovers(view)
         app.upkeep.ensure_leases(view)
-        app.held_up = ()
-        if not decision.actions:
+        app.held_up = self._share(app, view, decision.actions)
+        if not decision.actions and not app.held_up:
+            app.upkeep.keep_budget(view, self._now_ms())
             self._tidy(app, view)
             return "idle", decision.again_after_ms
         app.is_dirty = True
-        app.held_up = self._carry_out(app, view, decision.actions)
+        app.held_up += self._carry_out(app, view, decision.actions)
         return ("held_up", _HELD_UP_MS) if app.held_up else ("acted", _SOON_MS)
 
+    def _share(
+        self, app: App, view: AppView, actions: tuple[Action, ...] = ()
+    ) -> tuple[Problem, ...]:
+        is_doubted = is_in_doubt(view, app.memory, self._leases.now_ms(), actions)
+        if app.upkeep.must_share_again(self._now_ms(), is_doubted=is_doubted):
+            # One that led before, and was frozen in the middle of a write, may have left another.
+            app.tidied = set()
+        return share(app.upkeep, view, self._now_ms(), is_doubted=is_doubted)
+
+    def _must_share_again(self, app: App) -> bool:
+        if app.view is None or not is_needed(app.view):
+            return False
+        is_doubted = is_in_doubt(app.view, app.memory, self._leases.now_ms())
+        return app.upkeep.must_share_again(self._now_ms(), is_doubted=is_doubted)
+
+    def _again(self, _: Key, app: App) -> tuple[str, int]:
+        """Apply what workers share once more, and tidy; a round if it does not work, to say why."""
+        assert app.view is not None
+        if self._share(app, app.view):
+            app.is_dirty = True
+        self._tidy(app, app.view)
+        return "shared", _LOOK_MS
+
     def _tidy(self, app: App, view: AppView) -> None:
-        """Forget the revisions that nobody runs or goes back to, once after every change."""
+        """Forget revisions that nobody runs or goes back to: after a change, and now and then."""
         revision = app.status.revision
         keep = {view.revision, revision.current, revision.update, revision.last_stable}
-        keep |= {pod.revision for pod in view.pods.values()}
+        keep |= {pod.revision for pod in view.own_pods.values()}
         if app.tidied != keep:
             app.upkeep.delete_old_configs(view, frozenset(keep))
             app.tidied = keep
@@ -320,12 +328,14 @@ class Reconciler:
         held_up: list[Problem] = []
         for action in actions:
             log.info("%s/%s: %s", view.owner.namespace, view.owner.name, describe_action(action))
+            if isinstance(action, StartWorker | StartDriver) and app.held_up:
+                continue  # It could not do without what workers share.
             try:
-                if isinstance(action, StartWorker):
-                    app.upkeep.share(view, self._now_ms())
                 news = actor.carry_out(action)
             except HeldUpError as error:
                 held_up.append(error.problem)
+                if isinstance(action, StartWorker):
+                    app.stuck[action.worker] = error.problem
                 continue
             self._metrics.actions.labels(action.reason.name).inc()
             if news is not None:
@@ -352,7 +362,7 @@ class Reconciler:
     def _ask_about_waiting(self, app: App, view: AppView) -> None:
         """Find out why containers wait, if they have for some time."""
         now_ms = self._now_ms()
-        waiting = {worker for worker, pod in view.pods.items() if pod.waits_for}
+        waiting = {name for name, pod in view.every_pod.items() if pod.waits_for}
         app.waiting_since = {
             worker: app.waiting_since.get(worker, now_ms) for worker in sorted(waiting)
         }
@@ -390,12 +400,13 @@ class Reconciler:
             is_paused=view.is_paused,
             is_deleting=view.is_deleting,
             spec_problem=view.spec_problem,
-            problems=(*app.refused, *pods, *app.asked, *volumes, *app.held_up, *tampered),
+            problems=(*app.refused, *pods, *app.asked, *volumes, *app.obstacles, *tampered),
             roll=roll,
             revision=view.revision,
             standby_replicas=(
                 view.app.spec.assignment.standby_replicas if view.app is not None else 0
             ),
+            unsettled=app.unsettled,
             unsettled_ms=0 if since is None else now_ms - since,
         )
 
@@ -409,12 +420,7 @@ class Reconciler:
             ]
             operation = operation_of(view, actions, facts.roll, app.status, now, leaving)
             facts = replace(facts, decided=replace(facts.decided, operation=operation))
-        updated = sum(
-            pod.revision == view.revision and not pod.state.is_proof_of_end
-            for pod in view.pods.values()
-        )
-        selector = pod_selector(view.owner.name)
-        return full_status(facts, app.status, selector=selector, updated=updated, now=now)
+        return full_status(facts, app.status, selector=view.selector, updated=view.updated, now=now)
 
     def _report(
         self, app: App, view: AppView, facts: Facts, actions: tuple[Action, ...] = ()
@@ -423,12 +429,15 @@ class Reconciler:
         status = self._status(app, view, facts, actions)
         if status == before:
             return
+        self._write(app, view, status)
+        self._tell_changes(view, before, status)
+        self._count_apps()
+
+    def _write(self, app: App, view: AppView, status: AppStatus) -> None:
         app.upkeep.write_status(view, status)
         app.status = status
         if app.view is not None:
             app.view = replace(app.view, status=status)
-        self._tell_changes(view, before, status)
-        self._count_apps()
 
     def _tell_changes(self, view: AppView, before: AppStatus, status: AppStatus) -> None:
         herald = self._herald(view)
@@ -440,25 +449,25 @@ class Reconciler:
             herald.warn(Problem(reason=now[1], message=now[2]))
 
     def _herald(self, view: AppView) -> Herald:
-        return Herald(self._api, view.owner, self._election.identity)
+        election = self._election
+        return Herald(self._api, view.owner, election.identity, election.require)
 
     def _count_apps(self) -> None:
         with self._guard:
             statuses = [app.status for app in self._apps.values()]
-        ready = sum(
-            (found := _condition(status, ConditionType.READY)) is not None
-            and found[0] is ConditionStatus.TRUE
-            for status in statuses
-        )
+        ready = sum(_is_true(status, ConditionType.READY) for status in statuses)
         self._metrics.apps.labels("true").set(ready)
         self._metrics.apps.labels("false").set(len(statuses) - ready)
+        self._metrics.degraded.set(
+            sum(_is_true(status, ConditionType.DEGRADED) for status in statuses)
+        )
 
     # -- memory ----------------------------------------------------------------------------------
 
     def _app(self, key: Key) -> App:
         with self._guard:
             if key not in self._apps:
-                self._apps[key] = App(upkeep=Upkeep(self._api, self._gate))
+                self._apps[key] = App(upkeep=Upkeep(self._api, self._gate, self._installation))
             return self._apps[key]
 
     def _forget(self, key: Key) -> None:
@@ -473,6 +482,11 @@ def _condition(status: AppStatus, kind: ConditionType) -> tuple[ConditionStatus,
         if condition.type is kind:
             return condition.status, condition.reason, condition.message
     return None
+
+
+def _is_true(status: AppStatus, kind: ConditionType) -> bool:
+    found = _condition(status, kind)
+    return found is not None and found[0] is ConditionStatus.TRUE
 
 
 def _refused(error: Exception) -> str:

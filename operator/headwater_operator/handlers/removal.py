@@ -33,7 +33,7 @@ def remove(api: KubeApi, gate: Gate, upkeep: Upkeep, view: AppView) -> str:
         OutdatedDecisionError: something has changed meanwhile.
     """
     namespace = view.owner.namespace
-    running = [pod for pod in view.pods.values() if not pod.state.is_proof_of_end]
+    running = [pod for pod in view.own_pods.values() if not pod.state.is_proof_of_end]
     for pod in running:
         if not pod.is_deleting:
             gate.before("delete_pod")
@@ -44,7 +44,7 @@ def remove(api: KubeApi, gate: Gate, upkeep: Upkeep, view: AppView) -> str:
         upkeep.delete_claims(view)
     elif view.app is not None:
         upkeep.keep_claims(view)
-    for worker, pod in view.pods.items():
+    for worker, pod in view.own_pods.items():
         gate.before("delete_ended_pod")
         api.delete(PODS, namespace, worker, uid=pod.uid)
     for worker in sorted(view.leases):

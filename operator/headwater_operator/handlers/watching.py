@@ -1,7 +1,8 @@
 """kopf as the runtime of the watches: every event becomes the key of a StreamApp, nothing else.
 
-There are ``on.event`` handlers only. They make kopf write nothing: no annotation, no finalizer, no
-status. What a watch misses is found by the sweep.
+That it was heard is noted (``hearing``), so that a watch that has died is found. There are
+``on.event`` handlers only. They make kopf write nothing: no annotation, no finalizer, no status.
+What a watch misses is found by the sweep.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import kopf
 
+from headwater import failpoints
 from headwater.model.cluster import API_VERSION
 from headwater_operator.kube.api import CLAIMS, PODS, STREAM_APPS, STREAM_WORKERS
 from headwater_operator.kube.client import configuration_of
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from headwater_operator.handlers.hearing import Hearing
     from headwater_operator.handlers.leases import Key
 
 log = logging.getLogger(__name__)
@@ -38,6 +41,7 @@ class Watches:
     Args:
         namespaces: to watch; ``(None,)`` for all.
         wake: called with the key of every StreamApp that something was heard about.
+        hearing: told of every event.
         kubeconfig: this file instead of the environment.
     """
 
@@ -45,10 +49,12 @@ class Watches:
         self,
         namespaces: Sequence[str | None],
         wake: Callable[[Key], None],
+        hearing: Hearing,
         kubeconfig: Path | None = None,
     ) -> None:
         self._namespaces = [each for each in namespaces if each is not None]
         self._wake = wake
+        self._hearing = hearing
         self._kubeconfig = kubeconfig
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
@@ -57,6 +63,7 @@ class Watches:
 
     def start(self) -> None:
         """Begin to watch."""
+        self._hearing.begin()
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
@@ -96,10 +103,21 @@ class Watches:
             return await asyncio.to_thread(_connection, self._kubeconfig)
 
         @kopf.on.event(group, version, STREAM_APPS.plural, registry=registry, id="streamapp")
-        async def streamapp(*, name: str, namespace: str | None, **_: Any) -> None:
+        async def streamapp(
+            *, name: str, namespace: str | None, resource: kopf.Resource, meta: kopf.Meta, **_: Any
+        ) -> None:
+            self._note(resource.plural, meta)
             self._wake((namespace or "", name))
 
-        async def belongings(*, namespace: str | None, labels: Mapping[str, str], **_: Any) -> None:
+        async def belongings(
+            *,
+            namespace: str | None,
+            labels: Mapping[str, str],
+            resource: kopf.Resource,
+            meta: kopf.Meta,
+            **_: Any,
+        ) -> None:
+            self._note(resource.plural, meta)
             if app := labels.get(APP_LABEL):
                 self._wake((namespace or "", app))
 
@@ -110,6 +128,10 @@ class Watches:
         ):
             kopf.on.event(of_group, of_version, plural, registry=registry, id=plural)(belongings)
         return registry
+
+    def _note(self, plural: str, metadata: Mapping[str, Any]) -> None:
+        failpoints.hit(f"operator.hears_{plural}")
+        self._hearing.hear(plural, metadata["uid"], metadata["resourceVersion"])
 
 
 def _settings() -> kopf.OperatorSettings:

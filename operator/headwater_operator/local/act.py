@@ -12,13 +12,16 @@ from headwater.model.cluster import StreamWorker, WorkerSpec
 from headwater_operator.actions import (
     Action,
     DeleteWorker,
+    StartDriver,
     StartWorker,
+    StopDriver,
     StopHow,
     StopWorker,
     WriteWorkerSpec,
     news_of,
 )
 from headwater_operator.local import files
+from headwater_operator.local.driver import start_driver, stop_driver
 from headwater_operator.local.endings import describe_end
 from headwater_operator.local.events import Event, EventKind
 from headwater_operator.local.observe import process_state, read_process
@@ -61,6 +64,10 @@ class Actor:
                 return self._stop(action)
             case DeleteWorker():
                 return self._delete(action)
+            case StartDriver():
+                return start_driver(self._app, self._record, action)
+            case StopDriver():
+                return stop_driver(self._app, action)
 
     def _write_spec(self, action: WriteWorkerSpec) -> Event | None:
         path = self._app.worker(action.worker).spec

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headwater.model.cluster import LAG_UNKNOWN, Role, format_epoch
+from headwater.model.lifecycle import Engine
 from headwater_operator.local import control
 from headwater_operator.local.observe import (
     process_state,
@@ -94,6 +95,14 @@ def _print_workers(directory: AppDir) -> None:
             )
         )
         tasks += [_task_row(task, worker.name) for task in worker.status.tasks]
+    report = read_report(directory)
+    if report.status.engine.name is not Engine.NATIVE:
+        engine = report.status.engine
+        batch = str(engine.last_batch) if engine.last_batch >= 0 else "-"
+        rates = (str(engine.input_rows_per_second), str(engine.processed_rows_per_second))
+        row = (engine.name.value, str(engine.generation), engine.driver or "-", batch, *rates)
+        sys.stdout.write("\n")
+        _print_table(("ENGINE", "GENERATION", "DRIVER", "BATCH", "IN/S", "PROCESSED/S"), [row])
     if workers:
         sys.stdout.write("\n")
         _print_table(("WORKER", "PROCESS", "PID", "EPOCH", "TASKS", "PROBLEM"), workers)

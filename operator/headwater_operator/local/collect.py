@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import SpecError
 from headwater.model.cluster import Role, StreamWorker, format_epoch
+from headwater.model.lifecycle import Engine
 from headwater_operator.decide.observed import ProcessState
 from headwater_operator.local import files
+from headwater_operator.local.driver import answer_of
 from headwater_operator.local.endings import describe_end
 from headwater_operator.local.events import Event, read_events
-from headwater_operator.local.numbers import WorkerNumbers, fetch
 from headwater_operator.local.observe import (
     process_state,
     read_process,
@@ -24,7 +24,8 @@ from headwater_operator.local.observe import (
 )
 from headwater_operator.local.pods import Wish
 from headwater_operator.local.records import SupervisorRecord
-from headwater_operator.local.snapshot import CopyRow, Snapshot, TaskRow, WorkerRow
+from headwater_operator.local.snapshot import CopyRow, DriverRow, Snapshot, TaskRow, WorkerRow
+from headwater_operator.observe.numbers import HttpNumbers, WorkerNumbers
 
 if TYPE_CHECKING:
     from headwater.ids import TaskId
@@ -84,12 +85,11 @@ class Collector:
         self._since_ms = since_ms
         self._rates: dict[tuple[str, TaskId], Rate] = {}
         self._history: deque[float] = deque(maxlen=_RATES_KEPT)
-        # One thread per worker asked: a worker that hangs must not hold up the others.
-        self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="ask")
+        self._numbers = HttpNumbers(silence_ms=0)
 
     def close(self) -> None:
         """Ask nobody any more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._numbers.close()
 
     def note(self, event: Event) -> None:
         """Add an event of our own."""
@@ -112,8 +112,14 @@ class Collector:
         workers = tuple(_worker_row(one, tasks) for one in seen)
         events, self._position = read_events(self._directory.events, since=self._position)
         self._events.extend(event for event in events if event.at_ms >= self._since_ms)
-        self._history.append(sum(row.records_per_s for row in workers))
         status = report.status
+        is_elsewhere = status.engine.name is not Engine.NATIVE
+        driver = self._driver_row(is_wanted=is_elsewhere)
+        if is_elsewhere:
+            # They are kept for when the application comes back; that they have ended is no news.
+            workers = tuple(row for row in workers if row.state != "ended")
+        on_spark = 0.0 if driver is None else driver.input_rows_per_s
+        self._history.append(on_spark + sum(row.records_per_s for row in workers))
         supervisor = files.read(self._cluster.supervisor)
         private = (
             ""
@@ -131,6 +137,8 @@ class Collector:
             kafka=named or private,
             is_private_kafka=named is None,
             generation=report.generation,
+            engine=status.engine.name.value,
+            driver=driver,
             workers=workers,
             tasks=tasks,
             events=tuple(self._events),
@@ -141,16 +149,43 @@ class Collector:
             uptime_s=now_s - self._began,
         )
 
+    def _driver_row(self, *, is_wanted: bool) -> DriverRow | None:
+        pod, process = read_process(self._directory.driver)
+        is_there = process_state(pod, process) is ProcessState.RUNNING
+        if not is_there and not is_wanted:
+            return None
+        generation = 0 if pod is None else pod.generation
+        if not is_there:
+            log = self._directory.driver.log
+            problem = "" if process is None else describe_end(process, log)
+            return DriverRow(state="ended", generation=generation, problem=problem)
+        answer = answer_of(self._directory)
+        return DriverRow(
+            state=answer.state or "STARTING",
+            pid=process.pid if process is not None else 0,
+            generation=generation,
+            last_batch=None if answer.last_batch < 0 else answer.last_batch,
+            batch_rows=answer.input_rows,
+            batch_ms=answer.duration_ms,
+            input_rows_per_s=answer.input_rows_per_second,
+            processed_rows_per_s=answer.processed_rows_per_second,
+            tasks=len(answer.tasks),
+        )
+
     def _look_at_workers(self) -> list[_Seen]:
         seen = []
         for directory in self._directory.workers():
             worker = read_worker(directory)
             if worker is not None:
                 seen.append(_Seen(directory, worker, *read_process(directory)))
-        asked = [one for one in seen if one.worker.status.endpoint and _is_alive(one)]
-        answers = self._pool.map(fetch, [one.worker.status.endpoint for one in asked])
-        for one, numbers in zip(asked, answers, strict=True):
-            one.numbers = numbers
+        asked = {
+            one.worker.name: endpoint
+            for one in seen
+            if (endpoint := one.worker.status.endpoint) and _is_alive(one)
+        }
+        answers = self._numbers.ask(asked)
+        for one in seen:
+            one.numbers = answers.get(one.worker.name, one.numbers)
         return seen
 
     def _task_rows(self, seen: list[_Seen], now_s: float) -> tuple[TaskRow, ...]:

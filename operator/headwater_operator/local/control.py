@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from headwater.model.streamapp import StreamApp
     from headwater_operator.local.layout import ClusterDir
 
-_START_S: Final = 20.0
+_START_S: Final = 60.0
 _POLL_S: Final = 0.05
 
 
@@ -259,5 +259,6 @@ def forget(cluster: ClusterDir, name: str) -> None:
         shutil.rmtree(directory.path)
         return
     shutil.rmtree(directory.path / "workers", ignore_errors=True)
+    shutil.rmtree(directory.driver.path, ignore_errors=True)
     for path in (directory.status, directory.streamapp, directory.events, directory.app):
         files.remove(path)

@@ -16,7 +16,10 @@
       pod.json                  which process there should be; written by the control loop
       process.json              which process there is; written by the supervisor
       worker.log                what it printed
+    driver/                     of Spark's driver: pod.json, process.json, worker.log
     state/<worker>/             stores: the worker's volume
+    state/driver/               what Spark keeps; driver.json says where the driver listens,
+                                ended.json why it has ended
 """
 
 from __future__ import annotations
@@ -109,6 +112,30 @@ class AppDir:
     def workers(self) -> list[WorkerDir]:
         """All workers that have resources here, by name."""
         return [WorkerDir(path) for path in _directories(self.path / "workers")]
+
+    @property
+    def driver(self) -> WorkerDir:
+        """Which driver there should be and is, and its log; it has no StreamWorker."""
+        return WorkerDir(self.path / "driver")
+
+    def programs(self) -> list[WorkerDir]:
+        """All workers, and the driver if there ever was one."""
+        return [*self.workers(), *([self.driver] if self.driver.pod.exists() else [])]
+
+    @property
+    def driver_state(self) -> Path:
+        """The directory of the driver's stores and checkpoints."""
+        return self.path / "state" / "driver"
+
+    @property
+    def driver_end(self) -> Path:
+        """Why the driver has ended by itself; written by it."""
+        return self.driver_state / "ended.json"
+
+    @property
+    def driver_address(self) -> Path:
+        """Where the driver listens; written by it."""
+        return self.driver_state / "driver.json"
 
     def state(self, worker: str) -> Path:
         """The directory of a worker's stores."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.cluster import Role
-from headwater_operator.local.render import clock, number
+from headwater_operator.local.render import clock, driver_line, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +50,9 @@ class Narrator:
 
 def _summary(snapshot: Snapshot) -> str:
     restoring = [row for row in snapshot.tasks if row.remaining is not None]
+    if snapshot.driver is not None:
+        driver = snapshot.driver
+        return f"{snapshot.app}: {snapshot.state}, Spark {driver.state}, {driver_line(driver)}"
     parts = [
         f"{snapshot.app}: {snapshot.state}",
         f"{snapshot.live_workers}/{snapshot.replicas} workers",

@@ -48,7 +48,7 @@ def show(cluster: ClusterDir, app: str, *, worker: str | None, follow: bool, lin
 
 
 def _chosen(cluster: ClusterDir, app: str, worker: str | None) -> list[WorkerDir]:
-    workers = [directory for directory in cluster.app(app).workers() if directory.log.exists()]
+    workers = [directory for directory in cluster.app(app).programs() if directory.log.exists()]
     if worker is None:
         return workers
     chosen = [w for w in workers if w.name == worker or w.name.rpartition("-")[2] == worker]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import os
 import select
+import shutil
 import sys
 import time
 from contextlib import suppress
@@ -21,21 +22,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from headwater import failpoints
 from headwater.errors import HeadwaterError
 from headwater.model.lifecycle import ClientState
-from headwater_operator.actions import StartWorker, StopWorker, describe_action
+from headwater.model.streamapp import Retention
+from headwater_operator.actions import (
+    StartDriver,
+    StartWorker,
+    StopDriver,
+    StopWorker,
+    describe_action,
+)
 from headwater_operator.decide import Intent, Memory, decide
 from headwater_operator.local import files
 from headwater_operator.local.act import Actor, OutdatedDecisionError
+from headwater_operator.local.driver import observe_driver
 from headwater_operator.local.events import Event, EventKind, write_event
 from headwater_operator.local.layout import ClusterDir
 from headwater_operator.local.observe import observe, read_record, read_report, stamp
 from headwater_operator.local.records import AppReport, SupervisorRecord
+from headwater_operator.observe.lags import with_lags
+from headwater_operator.observe.numbers import HttpNumbers
 
 if TYPE_CHECKING:
     from headwater.model.appstatus import AppStatus
     from headwater_operator.local.layout import AppDir
     from headwater_operator.local.records import AppRecord
+    from headwater_operator.observe.numbers import NumbersSource
 
 log = logging.getLogger(__name__)
 
@@ -51,11 +64,15 @@ class ControlLoop:
     Args:
         cluster: where everything lies.
         generation: of this run.
+        numbers: workers that can be asked for exact lags.
     """
 
-    def __init__(self, cluster: ClusterDir, generation: int) -> None:
+    def __init__(
+        self, cluster: ClusterDir, generation: int, numbers: NumbersSource | None = None
+    ) -> None:
         self._cluster = cluster
         self._generation = generation
+        self._numbers = numbers if numbers is not None else HttpNumbers()
         self._memories: dict[str, Memory] = {}
         self._due_ms: dict[str, int] = {}
         self._stamps: dict[str, tuple[object, ...]] = {}
@@ -88,10 +105,18 @@ class ControlLoop:
             waiting = replace(read_report(directory).status, reason="waiting for the private Kafka")
             self._report(directory, record, waiting)
             return _RETRY_MS
+        if _was_given_up(directory, record):
+            # It is tried once more: what went wrong before is not held against it.
+            self._memories.pop(directory.name, None)
         observed = observe(directory, record, generation=self._generation)
+        observed = replace(observed, driver=observe_driver(directory))
+        # A process that listens has told so in its own file.
+        endpoints = {each.worker.name: each.worker.status.endpoint for each in observed.workers}
+        observed = with_lags(observed, endpoints, self._numbers)
         decision = decide(observed, self._memories.get(directory.name, Memory()), _monotonic_ms())
         self._memories[directory.name] = decision.memory
         self._report(directory, record, decision.status)
+        failpoints.hit("loop.reported")
         actor = Actor(self._cluster, record)
         for action in decision.actions:
             log.info("%s: %s", directory.name, describe_action(action))
@@ -102,8 +127,9 @@ class ControlLoop:
                 return 0
             if event is not None:
                 write_event(directory.events, event)
-            if isinstance(action, StartWorker | StopWorker):
+            if isinstance(action, StartWorker | StopWorker | StartDriver | StopDriver):
                 _wake_supervisor()
+            failpoints.hit("loop.acted")
         is_over = decision.status.state is ClientState.NOT_RUNNING and not observed.workers
         if is_over and not decision.actions:
             self._finish(directory, record)
@@ -148,6 +174,9 @@ class ControlLoop:
     def _finish(self, directory: AppDir, record: AppRecord) -> None:
         """When all of a reset or a deletion is done, say so in what is wanted."""
         if record.intent is Intent.DELETE:
+            shutil.rmtree(directory.driver.path, ignore_errors=True)
+            if record.app.spec.state.retention.when_deleted is Retention.DELETE:
+                shutil.rmtree(directory.driver_state, ignore_errors=True)
             for path in (directory.status, directory.streamapp, directory.events, directory.app):
                 files.remove(path)
             for memory in (self._memories, self._due_ms, self._stamps, self._complaints):
@@ -166,6 +195,12 @@ class ControlLoop:
             self._complaints[app] = message
             log.error("%s: %s", app, message)
             self._say(self._cluster.app(app), EventKind.FAILURE, message)
+
+
+def _was_given_up(directory: AppDir, record: AppRecord) -> bool:
+    report = read_report(directory)
+    failure = report.status.failure
+    return failure is not None and failure.is_final and report.applied < record.applied
 
 
 def _stopped_after_reset(data: dict[str, object] | None) -> dict[str, object] | None:

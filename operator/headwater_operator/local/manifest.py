@@ -1,29 +1,20 @@
-"""Reads the YAML file with StreamApps, and with the ConfigMaps that hold their topologies."""
+"""Reads the YAML file with StreamApps that ``headwater up`` is given."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
-
-import yaml
+from typing import TYPE_CHECKING
 
 from headwater.errors import SpecError
-from headwater.model.cluster import API_VERSION
-from headwater.model.streamapp import KIND, StreamApp, parse
+from headwater.model import appfile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_CONFIG_MAP: Final = "ConfigMap"
-_OURS: Final = API_VERSION.partition("/")[0]
+    from headwater.model.streamapp import StreamApp
 
 
 def load(path: Path) -> list[StreamApp]:
-    """Read every StreamApp of a file; the documents are divided by ``---``.
-
-    A topology in a ConfigMap of the same file is put in where the StreamApp refers to it; other
-    objects of Kubernetes are passed over, so that one file serves here and there.
+    """Read every StreamApp of a file. See ``appfile.stream_apps``.
 
     Raises:
         SpecError: the file cannot be read, is not YAML, holds none, or one of them is wrong or
@@ -32,63 +23,17 @@ def load(path: Path) -> list[StreamApp]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SpecError(f"cannot read {path}: {reason}") from error
-    try:
-        documents = [document for document in yaml.safe_load_all(text) if document is not None]
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-        problem = getattr(error, "problem", None) or "it is not YAML"
-        raise SpecError(f"{path}{place}: {problem}") from error
-    sources = _config_maps(documents)
-    apps: dict[str, StreamApp] = {}
-    several = len(documents) > 1
-    for index, document in enumerate(documents):
-        if _is_for_a_cluster(document):
-            continue
-        place = f"{path}, document {index + 1}" if several else str(path)
-        try:
-            app = _on_one_machine(parse(document), sources)
-        except SpecError as error:
-            raise SpecError(f"{place}: {error}") from error
-        if app.name in apps:
-            raise SpecError(f"{place}: metadata.name: {app.name!r} is there twice")
-        apps[app.name] = app
-    if not apps:
-        raise SpecError(f"{path}: there is no StreamApp in it")
-    return list(apps.values())
+        raise appfile.unreadable(path, error) from error
+    return appfile.stream_apps(text, path, made_local=_on_one_machine)
 
 
-def _kind_of(document: object) -> object:
-    return document.get("kind") if isinstance(document, Mapping) else None
-
-
-def _is_for_a_cluster(document: object) -> bool:
-    """Whether a document is Kubernetes' own (a Secret, a ConfigMap) and no misspelled StreamApp."""
-    version = document.get("apiVersion") if isinstance(document, Mapping) else None
-    is_named = isinstance(version, str) and not version.startswith(_OURS)
-    return is_named and isinstance(_kind_of(document), str) and _kind_of(document) != KIND
-
-
-def _config_maps(documents: Sequence[object]) -> dict[str, Mapping[str, object]]:
-    """Return the data of the ConfigMaps in the file by name."""
-    found: dict[str, Mapping[str, object]] = {}
-    for document in documents:
-        if isinstance(document, Mapping) and _kind_of(document) == _CONFIG_MAP:
-            metadata, data = document.get("metadata"), document.get("data")
-            name = metadata.get("name") if isinstance(metadata, Mapping) else None
-            found[str(name)] = data if isinstance(data, Mapping) else {}
-    return found
-
-
-def _on_one_machine(app: StreamApp, sources: Mapping[str, Mapping[str, object]]) -> StreamApp:
-    """Put in what a cluster would look up; refuse what cannot be passed over.
+def _on_one_machine(app: StreamApp) -> StreamApp:
+    """Refuse what cannot be passed over.
 
     Raises:
-        SpecError: the StreamApp cannot run without a ConfigMap or Secret that is not here.
+        SpecError: the StreamApp cannot run without a Secret that is not here.
     """
-    kafka, topology = app.spec.kafka, app.spec.topology
+    kafka = app.spec.kafka
     if kafka.bootstrap_servers is not None and (kafka.tls or kafka.authentication):
         named = "tls" if kafka.tls else "authentication"
         raise SpecError(
@@ -96,14 +41,4 @@ def _on_one_machine(app: StreamApp, sources: Mapping[str, Mapping[str, object]])
             "spec.kafka.config (security.protocol, sasl.*, ssl.*.location), or leave "
             "bootstrapServers out to use a private Kafka"
         )
-    reference = topology.config_map_ref
-    if reference is None:
-        return app
-    source = sources.get(reference.name, {}).get(reference.key)
-    if not isinstance(source, str):
-        raise SpecError(
-            f"spec.topology.configMapRef: there is no ConfigMap {reference.name!r} with the key "
-            f"{reference.key!r} in this file; on one machine put it there, or use inline or module"
-        )
-    here = replace(topology, inline=source, config_map_ref=None)
-    return replace(app, spec=replace(app.spec, topology=here))
+    return app

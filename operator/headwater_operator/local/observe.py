@@ -134,7 +134,7 @@ def observe(directory: AppDir, record: AppRecord, *, generation: int) -> Observe
 
 def stamp(directory: AppDir) -> tuple[object, ...]:
     """Something that differs when anything that others write about an application has changed."""
-    watched = [directory.app]
+    watched = [directory.app, directory.driver.process, directory.driver_address]
     for worker in directory.workers():
         watched += [worker.status, worker.lease, worker.process]
     found: list[object] = []

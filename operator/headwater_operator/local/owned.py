@@ -44,6 +44,7 @@ class OwnedProgram:
         self._heard_at = 0.0
         self._start_after = 0.0
         self._failures = 0
+        self._is_wanted = True
 
     @property
     def pid(self) -> int | None:
@@ -57,7 +58,7 @@ class OwnedProgram:
 
     @property
     def failures(self) -> int:
-        """How often in a row it ended soon after its start."""
+        """How often in a row it ended by itself soon after its start."""
         return self._failures
 
     @property
@@ -116,7 +117,10 @@ class OwnedProgram:
             if stream is not None:
                 stream.close()
         lived = time.monotonic() - self._started_at
-        self._failures = 0 if lived >= _STABLE_S else self._failures + 1
+        if lived >= _STABLE_S:
+            self._failures = 0
+        elif self._is_wanted:
+            self._failures += 1
         pause = (
             0.0
             if self._failures <= 1
@@ -127,9 +131,15 @@ class OwnedProgram:
         self._popen = None
 
     def let_go(self) -> None:
-        """End its standard input, which asks it to end."""
+        """End its standard input, which asks it to end: no failure."""
+        self._is_wanted = False
         if self._popen is not None and self._popen.stdin is not None:
             self._popen.stdin.close()
+
+    def stop(self) -> None:
+        """Kill it for good: that it ends now is no failure."""
+        self._is_wanted = False
+        self.kill()
 
     def kill(self) -> None:
         """Kill it and all it started in its session."""

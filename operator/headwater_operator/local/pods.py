@@ -37,6 +37,8 @@ class Pod:
         command: program and arguments.
         import_path: directories from which a Python program imports before all others.
         grace_ms: how long it may take to stop.
+        generation: of a driver: the take-over that it is started for.
+        executors: of a driver: how many it is started with.
     """
 
     attempt: int
@@ -44,6 +46,8 @@ class Pod:
     command: tuple[str, ...] = ()
     import_path: tuple[str, ...] = ()
     grace_ms: int = DEFAULT_GRACE_MS
+    generation: int = 0
+    executors: int = 0
 
     def to_dict(self) -> dict[str, object]:
         """Return the pod as JSON values."""

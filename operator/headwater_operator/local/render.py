@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from headwater_operator.local.events import Event
-    from headwater_operator.local.snapshot import CopyRow, Snapshot, TaskRow, WorkerRow
+    from headwater_operator.local.snapshot import (
+        CopyRow,
+        DriverRow,
+        Snapshot,
+        TaskRow,
+        WorkerRow,
+    )
 
 _GOOD: Final = "green"
 _BUSY: Final = "yellow"
@@ -55,7 +61,7 @@ _RATES_SHOWN: Final = 40
 def render(snapshot: Snapshot, *, height: int, width: int, footer: str = "") -> RenderableType:
     """Draw everything in at most ``height`` lines, if that is 16 or more."""
     workers = min(len(snapshot.workers), max(2, height // 3))
-    warning = _warning(snapshot, width)
+    warning = [*_warning(snapshot, width), *_driver(snapshot)]
     # Two lines on top, a header for each table, one line of totals, a blank line before each.
     left = height - len(warning) - 8 - workers - (2 if footer else 0)
     wanted = max(_LEAST_EVENTS, left - 1 - len(snapshot.tasks))
@@ -126,7 +132,7 @@ def _header(snapshot: Snapshot) -> Text:
     line.append(f"{snapshot.app} ", style="bold cyan")
     line.append_text(_state(snapshot.state))
     parts = [
-        f"{snapshot.live_workers}/{snapshot.replicas} workers",
+        _size(snapshot),
         f"{snapshot.running_tasks}/{len(snapshot.tasks)} tasks" if snapshot.tasks else "",
         *_of_copies(snapshot),
         f"epoch {snapshot.epoch}" if snapshot.workers else "",
@@ -135,6 +141,42 @@ def _header(snapshot: Snapshot) -> Text:
     line.append("   ")
     line.append(" · ".join(filter(None, parts)))
     return line
+
+
+def _size(snapshot: Snapshot) -> str:
+    if snapshot.driver is not None and not snapshot.workers:
+        return f"{snapshot.driver.tasks} tasks on {snapshot.engine}"
+    return f"{snapshot.live_workers}/{snapshot.replicas} workers"
+
+
+def _driver(snapshot: Snapshot) -> list[RenderableType]:
+    """Tell of Spark's driver in one line below a blank one."""
+    row = snapshot.driver
+    if row is None:
+        return []
+    line = Text(no_wrap=True, overflow="ellipsis")
+    line.append("Spark ", style=_STRONG)
+    line.append_text(_state(row.state))
+    line.append(f"   {driver_line(row)}", style=_BAD if row.problem else "")
+    return [Text(""), line]
+
+
+def driver_line(row: DriverRow) -> str:
+    """What the driver does, for people: its last micro-batch and the rates."""
+    batch = "no batch yet"
+    if row.last_batch is not None:
+        batch = (
+            f"batch {number(row.last_batch)}: {number(row.batch_rows)} records in "
+            f"{number(row.batch_ms)} ms"
+        )
+    parts = [
+        f"driver {row.pid}" if row.pid else "",
+        f"generation {row.generation}",
+        row.problem or batch,
+        f"in {number(row.input_rows_per_s)}/s" if row.last_batch is not None else "",
+        f"processed at {number(row.processed_rows_per_s)}/s" if row.last_batch is not None else "",
+    ]
+    return " · ".join(filter(None, parts))
 
 
 def _of_copies(snapshot: Snapshot) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -63,10 +64,10 @@ def up(cluster: ClusterDir, file: Path, *, detach: bool, plain: bool) -> int:
     for app in apps:
         before = read_record(cluster.app(app.name))
         control.apply(cluster, app, import_path=(Path.cwd(), file.absolute().parent))
-        if is_joining and before is not None and not _differs_in_replicas_only(before.app, app):
+        if is_joining and before is not None and not _is_carried_out_at_once(before.app, app):
             sys.stdout.write(
-                f"{app.name}: what has changed beside replicas takes effect when its workers start "
-                f"again: headwater down {app.name}, then headwater up\n"
+                f"{app.name}: what has changed beside replicas and engine takes effect when its "
+                f"workers start again: headwater down {app.name}, then headwater up\n"
             )
     if is_joining:
         sys.stdout.write(f"applied to the cluster that runs in {cluster.root}\n")
@@ -79,8 +80,10 @@ def up(cluster: ClusterDir, file: Path, *, detach: bool, plain: bool) -> int:
     return _foreground(cluster, apps, supervision, view)
 
 
-def _differs_in_replicas_only(before: StreamApp, after: StreamApp) -> bool:
-    return before.with_replicas(after.spec.replicas) == after
+def _is_carried_out_at_once(before: StreamApp, after: StreamApp) -> bool:
+    """Whether nothing differs but replicas and engine; or the engine, whose programs all start."""
+    spec = replace(before.spec, replicas=after.spec.replicas, engine=after.spec.engine)
+    return replace(before, spec=spec) == after or before.spec.engine is not after.spec.engine
 
 
 def _foreground(
@@ -317,7 +320,7 @@ def down(cluster: ClusterDir, name: str | None, *, delete: bool) -> int:
 
 def _is_stopped(directory: AppDir) -> bool:
     return all(
-        process_state(*read_process(worker)).is_proof_of_end for worker in directory.workers()
+        process_state(*read_process(worker)).is_proof_of_end for worker in directory.programs()
     )
 
 

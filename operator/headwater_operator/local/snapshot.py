@@ -87,6 +87,35 @@ class TaskRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DriverRow:
+    """Spark's driver.
+
+    Attributes:
+        state: one word: STARTING, RUNNING, STOPPING, FAILED, ended.
+        pid: its process; 0 if none runs.
+        generation: of the take-over that it runs for.
+        last_batch: number of its last micro-batch; ``None`` before the first.
+        batch_rows: records in it.
+        batch_ms: how long it took.
+        input_rows_per_s: what came in.
+        processed_rows_per_s: while it processed.
+        tasks: how many it runs.
+        problem: why the last one ended, if not well.
+    """
+
+    state: str
+    pid: int = 0
+    generation: int = 0
+    last_batch: int | None = None
+    batch_rows: int = 0
+    batch_ms: int = 0
+    input_rows_per_s: float = 0.0
+    processed_rows_per_s: float = 0.0
+    tasks: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """Everything of one application.
 
@@ -100,6 +129,8 @@ class Snapshot:
         kafka: the broker's address; empty before it is known.
         is_private_kafka: whether the broker is ours.
         generation: of the control loop.
+        engine: has the application.
+        driver: of Spark; ``None`` if there never was one, or nothing is to be said of it.
         workers: by name.
         tasks: by id.
         events: the last ones, oldest first.
@@ -117,6 +148,8 @@ class Snapshot:
     kafka: str = ""
     is_private_kafka: bool = False
     generation: int = 0
+    engine: str = "Native"
+    driver: DriverRow | None = None
     workers: tuple[WorkerRow, ...] = ()
     tasks: tuple[TaskRow, ...] = ()
     events: tuple[Event, ...] = ()
@@ -132,7 +165,8 @@ class Snapshot:
     @property
     def records_per_s(self) -> float:
         """Records processed by the whole application."""
-        return sum(row.records_per_s for row in self.workers)
+        on_spark = 0.0 if self.driver is None else self.driver.input_rows_per_s
+        return on_spark + sum(row.records_per_s for row in self.workers)
 
     @property
     def running_tasks(self) -> int:

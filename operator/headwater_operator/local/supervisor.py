@@ -120,7 +120,7 @@ class Supervisor:
 
     def _keep_pods(self) -> None:
         for app in self._cluster.apps():
-            for worker in app.workers():
+            for worker in app.programs():
                 if worker.path not in self._keepers:
                     self._keepers[worker.path] = PodKeeper(worker)
         for path, keeper in list(self._keepers.items()):
@@ -201,7 +201,7 @@ class Supervisor:
         if self._killed:
             return
         self._say(ClusterPhase.STOPPING)
-        self._loop.kill()
+        self._loop.stop()
         for keeper in self._keepers.values():
             keeper.stop(grace_ms=_STOP_GRACE_MS)
         deadline = time.monotonic() + _STOP_GRACE_MS / 1000
@@ -222,8 +222,8 @@ class Supervisor:
         return not self._killed and time.monotonic() < deadline
 
     def _kill_all(self) -> None:
-        self._loop.kill()
-        self._kafka.kill()
+        self._loop.stop()
+        self._kafka.stop()
         for keeper in self._keepers.values():
             keeper.kill()
         deadline = time.monotonic() + 1.0

@@ -3,9 +3,11 @@
     names        labels, names and owners of everything
     settings     what was said when the operator was installed
     pod          a worker's pod, as ``headwater.model.podcontract`` wants it
+    driver       Spark's driver and executors, as ``headwater.model.drivercontract`` wants them
+    parts        what both have in common
     storage      a worker's claim, and what of it may change
     config       the ConfigMap with the StreamApp as one revision of the workers reads it
-    access       service account, role and binding of the workers; the disruption budget
+    access       service accounts, roles and bindings; the disruption budget
     permissions  what the operator itself may do
     worker       StreamWorker and Lease as they are created
 

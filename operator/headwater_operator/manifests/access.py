@@ -1,11 +1,21 @@
-"""What an application's workers may do, and how many of them a drain may take at a time."""
+"""What an application's pods may do, and how many of them a drain may take at a time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.model import podcontract
-from headwater_operator.manifests.names import Manifest, Owner, metadata, pod_labels
+from headwater.model import drivercontract, podcontract
+from headwater_operator.manifests.names import (
+    APP_LABEL,
+    COMPONENT_LABEL,
+    DRIVER_COMPONENT,
+    EXECUTOR_COMPONENT,
+    RECOUNT_ANNOTATION,
+    Manifest,
+    Owner,
+    metadata,
+    pod_labels,
+)
 
 if TYPE_CHECKING:
     from headwater.model.streamapp import StreamApp
@@ -13,12 +23,17 @@ if TYPE_CHECKING:
 _RBAC = "rbac.authorization.k8s.io"
 
 
-def service_account(owner: Owner) -> Manifest:
-    """Return the account under which the workers of an application speak to the API server."""
+def service_account(owner: Owner, name: str = "") -> Manifest:
+    """Return the account under which an application's pods speak to the API server.
+
+    Args:
+        owner: the StreamApp.
+        name: of the account; the workers', unless said otherwise.
+    """
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": metadata(owner, podcontract.service_account(owner.name)),
+        "metadata": metadata(owner, name or podcontract.service_account(owner.name)),
         # The pods mount a token of their own, bound to the pod.
         "automountServiceAccountToken": False,
     }
@@ -26,17 +41,26 @@ def service_account(owner: Owner) -> Manifest:
 
 def role(owner: Owner) -> Manifest:
     """Return what the workers may do; an admission policy holds each to its own objects."""
+    return _role(owner, podcontract.service_account(owner.name), podcontract.role_rules())
+
+
+def driver_role(owner: Owner) -> Manifest:
+    """Return what a driver may do; an admission policy holds it to executors of its application."""
+    return _role(owner, drivercontract.driver_account(owner.name), drivercontract.driver_rules())
+
+
+def _role(owner: Owner, name: str, rules: list[dict[str, object]]) -> Manifest:
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "Role",
-        "metadata": metadata(owner, podcontract.service_account(owner.name)),
-        "rules": podcontract.role_rules(),
+        "metadata": metadata(owner, name),
+        "rules": rules,
     }
 
 
-def role_binding(owner: Owner) -> Manifest:
-    """Return the binding of the role to the account."""
-    name = podcontract.service_account(owner.name)
+def role_binding(owner: Owner, name: str = "") -> Manifest:
+    """Return the binding of a role to the account of its name; the workers', unless said so."""
+    name = name or podcontract.service_account(owner.name)
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "RoleBinding",
@@ -46,21 +70,56 @@ def role_binding(owner: Owner) -> Manifest:
     }
 
 
-def disruption_budget(app: StreamApp, owner: Owner) -> Manifest:
+def disruption_budget(app: StreamApp, owner: Owner, *, recount: str = "") -> Manifest:
     """Return the budget that lets a drain of nodes take one worker at a time.
 
     How many there should be is known to the disruption controller because the pods' controller is
     the StreamApp, which has the scale subresource. So the budget needs no change when it is scaled,
     and none is left behind that could never be met.
+
+    Args:
+        app: whose workers.
+        owner: the StreamApp.
+        recount: another text than before has the disruption controller count anew.
+    """
+    made = metadata(owner, app.name)
+    if recount:
+        made["annotations"] = {RECOUNT_ANNOTATION: recount}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": made,
+        "spec": {
+            "maxUnavailable": 1,
+            "selector": {"matchLabels": pod_labels(app.name)},
+            # A worker that is not ready holds no caught-up task: it must not block a drain.
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+def spark_budget(app: StreamApp, owner: Owner) -> Manifest:
+    """Return the budget that lets a drain take one of driver and executors at a time.
+
+    Executors are the driver's pods, and a pod cannot be asked how many there should be: so this is
+    a number. It takes the place of the workers' budget, under its name.
     """
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": metadata(owner, app.name),
         "spec": {
-            "maxUnavailable": 1,
-            "selector": {"matchLabels": pod_labels(app.name)},
-            # A worker that is not ready holds no caught-up task: it must not block a drain.
+            "minAvailable": app.wanted_workers,
+            "selector": {
+                "matchLabels": {APP_LABEL: app.name},
+                "matchExpressions": [
+                    {
+                        "key": COMPONENT_LABEL,
+                        "operator": "In",
+                        "values": [DRIVER_COMPONENT, EXECUTOR_COMPONENT],
+                    }
+                ],
+            },
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }

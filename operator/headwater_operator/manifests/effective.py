@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headwater.errors import SpecError
+from headwater.model.lifecycle import Engine
 
 if TYPE_CHECKING:
     from headwater.model.streamapp import StreamApp
@@ -24,7 +25,8 @@ def effective(app: StreamApp, installation: Installation, source: str | None) ->
         SpecError: something is said nowhere; the message begins with the field to set.
     """
     spec = app.spec
-    image = spec.image or installation.worker_image
+    is_spark = spec.engine is Engine.SPARK
+    image = spec.image or (installation.spark_image if is_spark else installation.worker_image)
     if not image:
         raise SpecError(
             "spec.image: say which worker image to run; no default was named when the operator was "

@@ -24,6 +24,8 @@ APPLICATION_ID_ANNOTATION: Final = f"{PREFIX}application-id"
 """On a claim: whose state lies on the volume."""
 DIGEST_ANNOTATION: Final = f"{PREFIX}spec-digest"
 """On a StreamWorker: a digest of the specification as the operator wrote it."""
+RECOUNT_ANNOTATION: Final = f"{PREFIX}recount"
+"""On a PodDisruptionBudget: it is changed to have the pods counted anew."""
 PAUSE_ANNOTATION: Final = f"{PREFIX}pause-reconciliation"
 """On a StreamApp, ``"true"``: the operator looks on and does nothing."""
 
@@ -32,9 +34,18 @@ FINALIZER: Final = f"{PREFIX}operator"
 
 MANAGED_BY: Final = "headwater"
 
-_COMPONENT: Final = "app.kubernetes.io/component"
+GENERATION_ANNOTATION: Final = f"{PREFIX}engine-generation"
+"""On a driver's pod: the take-over that it was started for."""
+EXECUTORS_ANNOTATION: Final = f"{PREFIX}executors"
+"""On a driver's pod: how many executors it was started with."""
+STARTED_FROM_ANNOTATION: Final = f"{PREFIX}started-from"
+"""On a driver's pod: a digest of what it was started from."""
+
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 _MANAGER: Final = "app.kubernetes.io/managed-by"
 WORKER_COMPONENT: Final = "worker"
+DRIVER_COMPONENT: Final = "driver"
+EXECUTOR_COMPONENT: Final = "executor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +75,9 @@ class Owner:
         }
 
 
-def labels(app: str, *, worker: str = "", revision: str = "") -> dict[str, str]:
+def labels(
+    app: str, *, worker: str = "", revision: str = "", component: str = ""
+) -> dict[str, str]:
     """Return the labels of something made for an application, or for one worker of it."""
     found = {
         "app.kubernetes.io/name": "headwater",
@@ -73,7 +86,9 @@ def labels(app: str, *, worker: str = "", revision: str = "") -> dict[str, str]:
         APP_LABEL: app,
     }
     if worker:
-        found |= {_COMPONENT: WORKER_COMPONENT, WORKER_LABEL: worker}
+        found |= {COMPONENT_LABEL: WORKER_COMPONENT, WORKER_LABEL: worker}
+    if component:
+        found[COMPONENT_LABEL] = component
     if revision:
         found[REVISION_LABEL] = revision
     return found
@@ -89,14 +104,19 @@ def of_app(app: str) -> str:
     return f"{_MANAGER}={MANAGED_BY},{APP_LABEL}={app}"
 
 
-def pod_labels(app: str) -> dict[str, str]:
-    """Return the labels that all worker pods of an application have, and no other pod."""
-    return {APP_LABEL: app, _COMPONENT: WORKER_COMPONENT}
+def pod_labels(app: str, component: str = WORKER_COMPONENT) -> dict[str, str]:
+    """Return the labels that all pods of a kind have in an application, and no other pod."""
+    return {APP_LABEL: app, COMPONENT_LABEL: component}
 
 
-def pod_selector(app: str) -> str:
+def pod_selector(app: str, component: str = WORKER_COMPONENT) -> str:
     """Return the same as a selector: ``status.selector``, for autoscalers."""
-    return ",".join(f"{name}={value}" for name, value in pod_labels(app).items())
+    return ",".join(f"{name}={value}" for name, value in pod_labels(app, component).items())
+
+
+def component_of(manifest: Mapping[str, Any]) -> str:
+    """Return what kind of pod one is; empty if it does not say."""
+    return str((manifest["metadata"].get("labels") or {}).get(COMPONENT_LABEL, ""))
 
 
 def app_of(manifest: Mapping[str, Any]) -> str:
@@ -104,9 +124,28 @@ def app_of(manifest: Mapping[str, Any]) -> str:
     return str((manifest["metadata"].get("labels") or {}).get(APP_LABEL, ""))
 
 
+def lacking_labels(manifest: Mapping[str, Any], app: str, worker: str) -> dict[str, str]:
+    """Return the labels that an object of a worker was made with and has no more."""
+    return missing_labels(manifest, app, worker=worker)
+
+
+def missing_labels(
+    manifest: Mapping[str, Any], app: str, *, worker: str = "", component: str = ""
+) -> dict[str, str]:
+    """Return the labels that an object was made with and has no more."""
+    found = manifest["metadata"].get("labels") or {}
+    made = labels(app, worker=worker, component=component)
+    return {name: value for name, value in made.items() if found.get(name) != value}
+
+
 def claim_name(worker: str) -> str:
     """Return the name of the claim with a worker's state."""
     return f"{worker}-state"
+
+
+def driver_name(app: str) -> str:
+    """Return the name of the driver's pod: there can be but one at a time; and of its Service."""
+    return f"{app}-driver"
 
 
 def config_name(app: str, revision: str) -> str:
@@ -120,13 +159,14 @@ def metadata(
     *,
     worker: str = "",
     revision: str = "",
+    component: str = "",
     is_owned: bool = True,
 ) -> Manifest:
     """Return the metadata of something made for an application."""
     found: Manifest = {
         "name": name,
         "namespace": owner.namespace,
-        "labels": labels(owner.name, worker=worker, revision=revision),
+        "labels": labels(owner.name, worker=worker, revision=revision, component=component),
     }
     if is_owned:
         found["ownerReferences"] = [owner.reference()]

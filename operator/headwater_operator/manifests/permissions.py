@@ -7,7 +7,7 @@
 
 Every verb is one that the operator uses, and it may not read Secrets. A rule is needed for one more
 reason: Kubernetes lets nobody grant what he may not do himself, and the operator grants the rights
-of the workers (``podcontract.role_rules``).
+of workers and drivers (``podcontract.role_rules``, ``drivercontract.driver_rules``).
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ def namespace_rules() -> list[Rule]:
         _rule(_OWN, "streamworkers/status", ["patch"]),
         # Workers' Leases, and its own; workers may get and update theirs.
         _rule(_COORDINATION, "leases", ["get", "list", "create", "update", "delete"]),
-        _rule("", "pods", ["list", "watch", "create", "delete"]),
+        # The first and the last are granted to drivers of Spark, never used.
+        _rule("", "pods", ["get", "list", "watch", "create", "delete", "deletecollection"]),
         _rule("", "persistentvolumeclaims", ["list", "watch", "create", "patch", "delete"]),
         _rule("", "configmaps", ["get", "list", *_APPLY, "delete"]),
         _rule("", "serviceaccounts", _APPLY),
+        _rule("", "services", _APPLY),
         _rule("", "events", ["list", "create"]),
         _rule("rbac.authorization.k8s.io", "roles", _APPLY),
         _rule("rbac.authorization.k8s.io", "rolebindings", _APPLY),

@@ -11,6 +11,7 @@ class Installation:
 
     Attributes:
         worker_image: for StreamApps without ``spec.image``; empty: they must have one.
+        spark_image: the same for those that Spark runs.
         bootstrap_servers: for StreamApps without ``spec.kafka.bootstrapServers``; empty: they must
             name them.
         user_id: user and group of the workers' processes and volumes; ``None`` leaves the choice
@@ -18,5 +19,6 @@ class Installation:
     """
 
     worker_image: str = ""
+    spark_image: str = ""
     bootstrap_servers: str = ""
     user_id: int | None = 10_001

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from headwater.model.cluster import WorkerSpec
 
-_DIGEST_PATH = f"/metadata/annotations/{DIGEST_ANNOTATION.replace('/', '~1')}"
+_LABELS_PATH = "/metadata/labels"
+_ANNOTATIONS_PATH = "/metadata/annotations"
+_DIGEST_PATH = f"{_ANNOTATIONS_PATH}/{DIGEST_ANNOTATION.replace('/', '~1')}"
 
 
 def stream_worker(owner: Owner, name: str, spec: WorkerSpec) -> Manifest:
@@ -26,15 +28,35 @@ def stream_worker(owner: Owner, name: str, spec: WorkerSpec) -> Manifest:
     return {"apiVersion": API_VERSION, "kind": "StreamWorker", "metadata": made, "spec": encoded}
 
 
-def spec_patch(spec: WorkerSpec, *, replaces: int) -> list[Manifest]:
+def spec_patch(
+    spec: WorkerSpec,
+    *,
+    replaces: int,
+    version: str = "",
+    is_annotated: bool = True,
+    labels: Mapping[str, str] | None = None,
+) -> list[Manifest]:
     """Return the JSON patch that writes a StreamWorker's spec if the epoch is still ``replaces``.
 
-    Its status, which the worker writes at any time, does not get in the way.
+    Its status, which the worker writes at any time, does not get in the way. It does where somebody
+    else has made the StreamWorker, or taken what we wrote there: an epoch of 0 need not be written
+    out, and a patch cannot add to annotations that are not there.
+
+    Args:
+        spec: to write.
+        replaces: the epoch that is stored.
+        version: the resource version that is stored.
+        is_annotated: whether it has any annotation.
+        labels: to put back, if some were taken away.
     """
     encoded = encode_object(spec)
+    same_epoch = {"op": "test", "path": "/spec/epoch", "value": replaces}
+    same_version = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
     return [
-        {"op": "test", "path": "/spec/epoch", "value": replaces},
+        same_epoch if replaces and is_annotated and labels is None else same_version,
         {"op": "replace", "path": "/spec", "value": encoded},
+        *([] if labels is None else [{"op": "add", "path": _LABELS_PATH, "value": {**labels}}]),
+        *([] if is_annotated else [{"op": "add", "path": _ANNOTATIONS_PATH, "value": {}}]),
         {"op": "add", "path": _DIGEST_PATH, "value": digest(encoded)},
     ]
 

@@ -4,6 +4,8 @@
     pods      what a pod's status says about the process in it
     nodes     labels of the node that a pod runs on
     leases    a Lease ─► the worker's sign of life
+    numbers   what workers serve by HTTP
+    lags      which of them are asked for exact lags, and when
 
 The rest of the operator sees values, not manifests.
 """

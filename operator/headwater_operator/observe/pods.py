@@ -1,10 +1,10 @@
-"""What a pod says about the worker process in it: whether it runs, ended, or cannot begin."""
+"""What a pod says about the process in it: whether it runs, ended, or cannot begin."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.model import podcontract
+from headwater.model import drivercontract, podcontract
 from headwater.model.streamapp_assignment import HOSTNAME_KEY
 from headwater_operator.decide.observed import ProcessState
 from headwater_operator.manifests.names import REVISION_LABEL, claim_name
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from headwater_operator.kube.api import Manifest
 
+_CONTAINERS: Final = (podcontract.CONTAINER, drivercontract.DRIVER, drivercontract.EXECUTOR)
 _TOPOLOGY: Final = "topology.kubernetes.io/"
 _SIGNALS: Final = {137: "SIGKILL", 143: "SIGTERM", 139: "SIGSEGV", 134: "SIGABRT"}
 
@@ -48,11 +49,11 @@ _NEXT_STEP: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def read_pod(manifest: Manifest) -> PodView:
-    """Read a worker's pod."""
+    """Read the pod of a worker, of a driver, or of an executor."""
     metadata, status = manifest["metadata"], manifest.get("status") or {}
     container = _container(status)
     state = container.get("state") or {}
-    terminated = state.get("terminated") or {}
+    terminated = terminated_in(manifest)
     worker = str(metadata["name"])
     return PodView(
         worker=worker,
@@ -66,7 +67,15 @@ def read_pod(manifest: Manifest) -> PodView:
         ended=_how_it_ended(status, terminated),
         problem=_problem(worker, status, state.get("waiting") or {}),
         labels=_place(manifest),
+        address=str(status.get("podIP") or ""),
+        is_ready=bool(container.get("ready")),
     )
+
+
+def terminated_in(manifest: Manifest) -> Mapping[str, Any]:
+    """Return what is reported of the end of a pod's container; empty if nothing is."""
+    state = _container(manifest.get("status") or {}).get("state") or {}
+    return state.get("terminated") or {}
 
 
 def _place(manifest: Manifest) -> dict[str, str]:
@@ -81,7 +90,7 @@ def _place(manifest: Manifest) -> dict[str, str]:
 
 def _container(status: Mapping[str, Any]) -> Mapping[str, Any]:
     for found in status.get("containerStatuses") or ():
-        if found.get("name") == podcontract.CONTAINER:
+        if found.get("name") in _CONTAINERS:
             return dict(found)
     return {}
 

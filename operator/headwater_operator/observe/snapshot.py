@@ -12,6 +12,7 @@ from headwater.model.changes import revision_of
 from headwater.model.cluster import StreamWorker
 from headwater.model.podcontract import STREAMAPP_KEY
 from headwater.model.streamapp import parse
+from headwater_operator.decide.judge import held_tasks
 from headwater_operator.decide.observed import ProcessState, WorkerView
 from headwater_operator.kube.api import (
     CLAIMS,
@@ -25,14 +26,20 @@ from headwater_operator.kube.clock import boot_ms
 from headwater_operator.manifests.effective import effective
 from headwater_operator.manifests.names import (
     APPLICATION_ID_ANNOTATION,
+    DRIVER_COMPONENT,
+    EXECUTOR_COMPONENT,
     FINALIZER,
     PAUSE_ANNOTATION,
     WORKER_LABEL,
     Owner,
+    component_of,
     config_name,
+    driver_name,
+    lacking_labels,
     of_app,
 )
 from headwater_operator.manifests.worker import is_as_written
+from headwater_operator.observe.driver_pod import read_driver
 from headwater_operator.observe.leases import read_lease
 from headwater_operator.observe.nodes import NodeBook
 from headwater_operator.observe.pods import NO_VOLUME, read_pod
@@ -40,7 +47,7 @@ from headwater_operator.status import Problem
 from headwater_operator.views import AppView, ClaimView, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from headwater.model.streamapp import StreamApp
     from headwater_operator.kube.api import KubeApi, Manifest
@@ -64,8 +71,13 @@ class Observer:
         self._nodes = NodeBook(api, now_ms)
         self._installation = installation
 
-    def look(self, namespace: str, name: str) -> AppView | None:
+    def look(self, namespace: str, name: str, before: AppView | None = None) -> AppView | None:
         """Read an application and everything that belongs to it; ``None`` if there is none.
+
+        Args:
+            namespace: where it is.
+            name: of the StreamApp.
+            before: how it was when it was looked at last.
 
         Raises:
             KubeApiError: something could not be read.
@@ -77,12 +89,34 @@ class Observer:
         # Workers first: a process that is seen to have ended did so after what it says of itself.
         workers = self._api.list(STREAM_WORKERS, namespace, labels=labels)
         leases = self._api.list(LEASES, namespace, labels=labels)
-        pods = self._api.list(PODS, namespace, labels=labels)
+        pods, driver, executors = _sorted_out(self._api.list(PODS, namespace, labels=labels), name)
         claims = self._api.list(CLAIMS, namespace, labels=labels)
         view = self.read_app(manifest)
+        if before is not None and before.owner != view.owner:
+            before = None  # of an earlier StreamApp of that name
         keys = view.app.spec.assignment.topology_keys if view.app is not None else ()
         placed = [self._nodes.place(read_pod(pod), keys) for pod in pods]
-        return _with_workers(view, workers, leases, placed, claims)
+        workers = (*workers, *self._hidden(view, workers, (*leases, *pods), before))
+        found = _with_workers(view, workers, leases, placed, claims)
+        found = _with_driver(found, driver, executors)
+        return found if view.is_deleting else with_vanished(found, before)
+
+    def _hidden(
+        self,
+        view: AppView,
+        workers: Sequence[Manifest],
+        belongings: Iterable[Manifest],
+        before: AppView | None,
+    ) -> list[Manifest]:
+        """Return StreamWorkers whose labels were taken away: their tasks are still theirs."""
+        names = {str(each["metadata"]["name"]) for each in belongings}
+        names |= set(before.stored_workers) if before is not None else set()
+        names -= {each["metadata"]["name"] for each in workers}
+        found = (
+            self._api.get(STREAM_WORKERS, view.owner.namespace, name) for name in sorted(names)
+        )
+        app = view.owner.name
+        return [each for each in found if each is not None and each["spec"].get("app") == app]
 
     def read_app(self, manifest: Manifest) -> AppView:
         """Read a StreamApp alone, without what belongs to it.
@@ -167,6 +201,36 @@ def _from_config(manifest: Manifest) -> StreamApp | None:
         return None
 
 
+def _sorted_out(
+    pods: Iterable[Manifest], app: str
+) -> tuple[list[Manifest], Manifest | None, list[Manifest]]:
+    """Return the pods of workers, of the driver if there is one, and of its executors."""
+    found: dict[str, list[Manifest]] = {}
+    for pod in pods:
+        found.setdefault(component_of(pod), []).append(pod)
+    drivers, executors = found.pop(DRIVER_COMPONENT, []), found.pop(EXECUTOR_COMPONENT, [])
+    named = [pod for pod in drivers if pod["metadata"]["name"] == driver_name(app)]
+    workers = [pod for several in found.values() for pod in several]
+    return workers, named[0] if named else None, executors
+
+
+def _with_driver(
+    view: AppView, manifest: Manifest | None, executors: Iterable[Manifest]
+) -> AppView:
+    views = tuple(map(read_pod, executors))
+    if manifest is None:
+        return replace(view, executors=views)
+    pod = read_pod(manifest)
+    # With a master of the user's own, nobody here sees executors.
+    are_pods = view.app is None or view.app.spec.spark.master is None
+    return replace(
+        view,
+        driver_pod=pod,
+        executors=views,
+        driver=read_driver(manifest, pod, views if are_pods else None),
+    )
+
+
 def _with_workers(
     view: AppView,
     workers: tuple[Manifest, ...],
@@ -181,7 +245,13 @@ def _with_workers(
     for manifest in workers:
         metadata = manifest["metadata"]
         name = metadata["name"]
-        stored[name] = Stored(uid=metadata["uid"], version=metadata["resourceVersion"])
+        lacking = lacking_labels(manifest, view.owner.name, name)
+        stored[name] = Stored(
+            uid=metadata["uid"],
+            version=metadata["resourceVersion"],
+            is_annotated=bool(metadata.get("annotations")),
+            labels={**(metadata.get("labels") or {}), **lacking} if lacking else None,
+        )
         worker = read_worker(manifest)
         pod = pod_views.get(name)
         views.append(
@@ -193,7 +263,7 @@ def _with_workers(
                 waits_for=pod.waits_for if pod is not None else "",
                 problem=_why_it_cannot_begin(pod),
                 is_stopping=pod is not None and pod.is_deleting,
-                is_tampered=not is_as_written(manifest, worker.spec),
+                is_tampered=bool(lacking) or not is_as_written(manifest, worker.spec),
                 labels=pod.labels if pod is not None else {},
             )
         )
@@ -205,6 +275,26 @@ def _with_workers(
         claims={worker: claim for worker, claim in map(_read_claim, claims) if worker},
         leases=frozenset(lease_views),
     )
+
+
+def with_vanished(view: AppView, before: AppView | None) -> AppView:
+    """Return the same with StreamWorkers that somebody deleted although they held tasks.
+
+    We delete none that does. Their processes end when they find out, but may be asleep: so they
+    are fenced as those of a StreamWorker that was changed by hand, which makes it anew.
+    """
+    known = {each.worker.name for each in view.workers}
+    gone = [
+        replace(
+            each,
+            process=pod.state if (pod := view.pods.get(each.worker.name)) else ProcessState.NONE,
+            lease=None,
+            is_tampered=True,
+        )
+        for each in (before.workers if before is not None else ())
+        if each.worker.name not in known and held_tasks(each.worker.spec, each.worker.status)
+    ]
+    return replace(view, workers=(*view.workers, *gone)) if gone else view
 
 
 def _why_it_cannot_begin(pod: PodView | None) -> str:

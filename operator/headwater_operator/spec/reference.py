@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
 
 from headwater.ids import TaskId, TopicPartition
-from headwater.model.appstatus import AppStatus
+from headwater.model.appstatus import AppStatus, ConditionType
 from headwater.model.cluster import API_VERSION, StreamWorker, WorkerSpec, WorkerStatus
 from headwater.model.codec import encode
 from headwater.model.fields import (
@@ -37,6 +37,23 @@ _CHANGES: Final[Mapping[Change, str]] = {
         "name it in spec.scaleDown.workersToRemove with whenScaled: Delete"
     ),
     Change.IMMUTABLE: "refused",
+}
+_CONDITIONS: Final[Mapping[ConditionType, str]] = {
+    ConditionType.READY: "every task runs, or will within seconds; the one to wait for",
+    ConditionType.PROGRESSING: (
+        "the operator is about something: a roll-out, an operation, tasks or copies on their way. "
+        "`False` with another reason than `Complete`: it is stuck"
+    ),
+    ConditionType.SPEC_VALID: "the specification is carried out as it stands",
+    ConditionType.ASSIGNMENT_CONVERGED: "every task is where it belongs",
+    ConditionType.STATE_RESTORED: "no active task restores",
+    ConditionType.STANDBYS_READY: "every standby that is wanted could take over at once",
+    ConditionType.DEGRADED: "somebody has to do something: the message names cause and next step",
+    ConditionType.SUSPENDED: "`spec.suspend` keeps it from running",
+    ConditionType.PAUSED: (
+        "the annotation `headwater.dev/pause-reconciliation` keeps the operator from doing anything"
+    ),
+    ConditionType.SCALING_LIMITED: "there are more workers than tasks",
 }
 _CLUSTER: Final = "¹"
 
@@ -96,7 +113,16 @@ def _stream_app_page() -> str:
     lines = [_APP_HEAD.rstrip(), *changes, "", *_rules(StreamApp)]
     lines += _object("spec", StreamAppSpec, changes=True)
     lines += _object("status", AppStatus, changes=False)
+    lines += _conditions()
     return _page(lines)
+
+
+def _conditions() -> Iterator[str]:
+    yield from ("## Conditions", "")
+    yield "On a cluster. All are `Unknown` at first, some until a worker has reported the topology."
+    yield from ("", "| Condition | when all is well | `True` says |", "| --- | --- | --- |")
+    for kind in ConditionType:
+        yield f"| `{kind}` | `{kind.when_well}` | {_CONDITIONS[kind]} |"
 
 
 def _stream_worker_page() -> str:

@@ -84,6 +84,11 @@ final class Functions {
         return ((Number) a).longValue() + sign * ((Number) b).longValue();
     }
 
+    @SuppressWarnings("unchecked")
+    private static int compare(Object a, Object b) {
+        return ((Comparable<Object>) a).compareTo(b);
+    }
+
     private static String remove(Object aggregate, Object v) {
         String from = string(aggregate);
         int at = from.indexOf(text(v));
@@ -161,7 +166,9 @@ final class Functions {
                     "first", (a, b) -> a,
                     "last", (a, b) -> b,
                     "longer", (a, b) -> text(b).length() > text(a).length() ? b : a,
-                    "forget_equal", (a, b) -> text(a).equals(text(b)) ? null : b);
+                    "forget_equal", (a, b) -> text(a).equals(text(b)) ? null : b,
+                    "smallest", (a, b) -> compare(a, b) <= 0 ? a : b,
+                    "largest", (a, b) -> compare(a, b) >= 0 ? a : b);
 
     static final Map<String, Supplier<Object>> INITIALIZERS =
             Map.of("zero", () -> 0L, "empty", () -> "", "nothing", () -> null);

@@ -15,6 +15,7 @@ from headwater_operator.kube.errors import ConflictError, KubeApiError
 from tests.kube.kubelet.environment import Image
 from tests.kube.kubelet.node import Node
 from tests.kube.kubelet.storage import Storage
+from tests.kube.machines import until_taken_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,6 +98,11 @@ class Cluster:
         for node in self.nodes.values():
             node.join()
         self._provisioner.start()
+        try:
+            until_taken_in(self._api, self.nodes)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -134,7 +140,10 @@ class Cluster:
     # -- answers ---------------------------------------------------------------------------------
 
     def node_of(self, namespace: str, pod: str) -> Node:
-        """The machine that a pod is on."""
+        """The machine that a pod is on; another may still remember an earlier one of its name."""
+        named = self.manifest(namespace, pod).get("spec", {}).get("nodeName")
+        if named in self.nodes and self.nodes[named].pod(namespace, pod) is not None:
+            return self.nodes[named]
         return next(node for node in self.nodes.values() if node.pod(namespace, pod) is not None)
 
     def container(self, namespace: str, pod: str, name: str = "") -> Container:

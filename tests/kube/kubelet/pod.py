@@ -60,7 +60,8 @@ class PodLife:
         self._mounted = False
         self._next_mount = 0.0
         self._is_final = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        directory = node.directory / "pods" / self.uid
+        # Short, as the path of a socket below it has to be.
+        directory = node.directory / "pods" / self.uid[:8]
         self._volumes = PodVolumes(node.api, pod, directory / "volumes", node.disks)
         self.containers = [
             Container(

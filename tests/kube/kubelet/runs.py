@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
+from tests.support.waiting import wait_for
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -97,6 +99,7 @@ class Run:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.send_signal(signal.SIGSTOP)
             stopped |= fresh
+        wait_for(lambda: all(map(_stands_still, stopped)), what="all to stand still", every_s=0.005)
 
     def thaw(self) -> None:
         """Let them go on."""
@@ -120,3 +123,12 @@ class Run:
         assert self._shim.stdin is not None
         with contextlib.suppress(OSError):
             self._shim.stdin.close()
+
+
+def _stands_still(process: psutil.Process) -> bool:
+    """Whether a process that was sent SIGSTOP has come to stop, or is gone."""
+    try:
+        status = process.status()
+    except psutil.NoSuchProcess:
+        return True
+    return status in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)

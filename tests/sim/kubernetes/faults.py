@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from headwater_operator.act import workers
 from headwater_operator.handlers.reconcile import App, Reconciler
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headwater_operator.status import Facts, Problem
     from headwater_operator.views import AppView
     from tests.sim.kubernetes.operators import Operator
+    from tests.support.kube_through import Deletion
 
 
 class GrantBeforeFence(Mistake):
@@ -41,20 +42,11 @@ class ForcedDeletion(Port):
     """Deletes pods with a grace of nothing: they are forgotten, whatever runs in them."""
 
     def delete(
-        self,
-        resource: Resource,
-        namespace: str | None,
-        name: str,
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        grace_s: int | None = None,
+        self, resource: Resource, namespace: str | None, name: str, **options: Unpack[Deletion]
     ) -> bool:
         if resource is PODS:
-            grace_s = 0
-        return super().delete(
-            resource, namespace, name, uid=uid, resource_version=resource_version, grace_s=grace_s
-        )
+            options["grace_s"] = 0
+        return super().delete(resource, namespace, name, **options)
 
 
 class VolumeOfALivingPod(Mistake):
@@ -64,8 +56,8 @@ class VolumeOfALivingPod(Mistake):
         return ForcedDeletion(operator)
 
 
-def _untested(spec: WorkerSpec, *, replaces: int) -> list[Manifest]:
-    patch = manifests.spec_patch(spec, replaces=replaces)
+def _untested(spec: WorkerSpec, **stored: Any) -> list[Manifest]:
+    patch = manifests.spec_patch(spec, **stored)
     return [operation for operation in patch if operation["op"] != "test"]
 
 
@@ -108,20 +100,11 @@ class ForgetsClaims(Port):
     """Leaves the deletion of claims to others."""
 
     def delete(
-        self,
-        resource: Resource,
-        namespace: str | None,
-        name: str,
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        grace_s: int | None = None,
+        self, resource: Resource, namespace: str | None, name: str, **options: Unpack[Deletion]
     ) -> bool:
         if resource is CLAIMS:
             return True
-        return super().delete(
-            resource, namespace, name, uid=uid, resource_version=resource_version, grace_s=grace_s
-        )
+        return super().delete(resource, namespace, name, **options)
 
 
 class ClaimLeft(Mistake):

@@ -11,6 +11,7 @@ from headwater_operator.kube.api import CLAIMS, NODES, PODS, Manifest
 from headwater_operator.kube.errors import ConflictError, NotFoundError
 from headwater_operator.manifests.names import claim_name
 from tests.sim.kubernetes.world import BAD_IMAGE, NAMESPACE, ZONE, KubeWorld, Ticking
+from tests.support.kube_fakes import ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,7 +195,7 @@ class Kubelet(Ticking):
     def write(self, pod: Manifest, phase: str, state: Manifest) -> None:
         """Write a pod's status, unless it says so already."""
         container = {"name": CONTAINER, "state": state, "ready": "running" in state}
-        status = {"phase": phase, "containerStatuses": [container]}
+        status = {"phase": phase, "podIP": ADDRESS, "containerStatuses": [container]}
         if pod.get("status") == status:
             return
         metadata = pod["metadata"]

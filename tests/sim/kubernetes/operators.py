@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from headwater_operator.handlers.hearing import Hearing
 from headwater_operator.handlers.leases import LeaseBook
 from headwater_operator.handlers.metrics import Metrics
 from headwater_operator.handlers.reconcile import NEVER
@@ -12,6 +13,7 @@ from headwater_operator.kube.election import Election, NotLeadingError, Standing
 from headwater_operator.kube.errors import KubeApiError
 from headwater_operator.manifests.settings import Installation
 from tests.sim.kubernetes.blocking import Blocking, Guard
+from tests.sim.kubernetes.port import Questions
 from tests.sim.kubernetes.world import NAMESPACE, OPERATORS, KubeWorld, Ticking
 
 if TYPE_CHECKING:
@@ -44,9 +46,16 @@ class Operator:
         self.election._guard = Guard(world)  # type: ignore[assignment]  # it must not block for good
         self.leases = LeaseBook(api, (NAMESPACE,), self.now_ms)
         self.reconciler = world.plan.reconciler(
-            api, self.election, self.leases, Installation(), Metrics(), self.now_ms
+            api,
+            self.election,
+            self.leases,
+            Installation(),
+            Metrics(),
+            Questions(self),
+            self.now_ms,
         )
-        self.sweep = Sweep(api, (NAMESPACE,), self.reconciler, self.add)
+        hearing = Hearing(self.now_ms, SWEEP_MS)
+        self.sweep = Sweep(api, (NAMESPACE,), self.reconciler, self.add, hearing, self.now_ms)
         self.due: dict[Key, int] = {}
         self.hand: Hand | None = None
         self.watch = Watch(self)

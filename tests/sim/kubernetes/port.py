@@ -6,118 +6,41 @@ from typing import TYPE_CHECKING, Any
 
 from headwater_operator.kube.api import EVENTS, LEASES, Manifest, Resource
 from headwater_operator.kube.errors import ApiUnavailableError, ConflictError
+from headwater_operator.observe.numbers import WorkerNumbers
+from tests.support.kube_through import Through
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
+    from headwater_operator.observe.driver import DriverAnswer
     from tests.sim.kubernetes.operators import Operator
+    from tests.sim.kubernetes.worker import PodWorker
 
 _TIMEOUT_MS = 5_000
-_READS = {"get", "list"}
+_ANSWER_MS = 500
 
 
-class Port:
+class Port(Through):
     """The API server as one operator process reaches it."""
 
     def __init__(self, operator: Operator) -> None:
+        super().__init__(operator.world.api)
         self.operator = operator
         self.world = operator.world
-        self.api = operator.world.api
 
-    def list(
-        self, resource: Resource, namespace: str | None, *, labels: str = "", fields: str = ""
-    ) -> tuple[Manifest, ...]:
-        def read() -> tuple[Manifest, ...]:
-            return self.api.list(resource, namespace, labels=labels, fields=fields)
-
-        found: tuple[Manifest, ...] = self.call("list", resource, "", read)
-        return found
-
-    def get(self, resource: Resource, namespace: str | None, name: str) -> Manifest | None:
-        def read() -> Manifest | None:
-            return self.api.get(resource, namespace, name)
-
-        found: Manifest | None = self.call("get", resource, name, read)
-        return found
-
-    def create(self, resource: Resource, manifest: Manifest) -> Manifest:
-        name = manifest["metadata"]["name"]
-        return self.write("create", resource, name, manifest, self.api.create)
-
-    def replace(self, resource: Resource, manifest: Manifest) -> Manifest:
-        name = manifest["metadata"]["name"]
-        return self.write("update", resource, name, manifest, self.api.replace)
-
-    def apply(self, resource: Resource, manifest: Manifest, *, subresource: str = "") -> Manifest:
-        def act(resource: Resource, manifest: Manifest) -> Manifest:
-            return self.api.apply(resource, manifest, subresource=subresource)
-
-        verb = f"apply {subresource}".strip()
-        return self.write(verb, resource, manifest["metadata"]["name"], manifest, act)
-
-    def patch(
-        self,
-        resource: Resource,
-        namespace: str | None,
-        name: str,
-        operations: Sequence[Mapping[str, Any]],
-    ) -> Manifest:
-        def act(resource: Resource, _: Manifest) -> Manifest:
-            return self.api.patch(resource, namespace, name, operations)
-
-        return self.write("patch", resource, name, {"operations": list(operations)}, act)
-
-    def delete(
-        self,
-        resource: Resource,
-        namespace: str | None,
-        name: str,
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        grace_s: int | None = None,
-    ) -> bool:
-        def act() -> bool:
-            self.operator.laws.before_write(self.operator, "delete", resource, name, {})
-            return self.api.delete(
-                resource,
-                namespace,
-                name,
-                uid=uid,
-                resource_version=resource_version,
-                grace_s=grace_s,
-            )
-
-        existed: bool = self.call("delete", resource, name, act)
-        return existed
-
-    # -- inside ----------------------------------------------------------------------------------
-
-    def write(
+    def call(
         self,
         verb: str,
         resource: Resource,
         name: str,
-        manifest: Manifest,
-        act: Callable[[Resource, Manifest], Manifest],
-    ) -> Manifest:
-        """Carry a write out."""
-        laws = self.operator.laws
-
-        def carry_out() -> Manifest:
-            laws.before_write(self.operator, verb, resource, name, manifest)
-            return act(resource, manifest)
-
-        written: Manifest = self.call(verb, resource, name, carry_out)
-        return written
-
-    def call(self, verb: str, resource: Resource, name: str, act: Callable[[], Any]) -> Any:
+        written: Manifest | None,
+        act: Callable[[], Any],
+    ) -> Any:
         """Make one call, and let time pass around it."""
         world, part = self.world, self.world.running
         assert part is not None
         is_telling = resource.plural in (EVENTS.plural, LEASES.plural)
-        is_write = verb not in _READS
-        is_quiet = is_telling or not is_write
+        is_quiet = is_telling or written is None
         if not is_quiet:
             part.at("about to write")
         if not is_quiet or world.rng.random() < 0.3:
@@ -130,6 +53,8 @@ class Port:
             raise ApiUnavailableError(f"too much to do for {verb} {resource.plural}")
         if chance < 0.01 and not is_quiet and verb.startswith(("patch", "apply")):
             raise ConflictError(f"{verb} {resource.plural} {name}: others write too much")
+        if written is not None:
+            self.operator.laws.before_write(self.operator, verb, resource, name, written)
         result = act()
         self.operator.laws.after_call(self.operator, verb, resource, result)
         if is_quiet:
@@ -140,3 +65,38 @@ class Port:
         if chance > 0.99:
             raise ApiUnavailableError(f"the answer to {verb} {resource.plural} was lost")
         return result
+
+
+class Questions:
+    """Workers as one operator process can ask them: soon, late by a moment, or in vain."""
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+        self.world = operator.world
+
+    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerNumbers]:
+        """Ask workers."""
+        part, rng = self.world.running, self.world.rng
+        assert part is not None
+        part.pause(rng.choice((1, 5, 20)))
+        found: dict[str, WorkerNumbers] = {}
+        for name in endpoints:
+            worker = self._reached(name)
+            if worker is not None and rng.random() < 0.9:
+                lags = {copy.id: copy.lag for copy in worker.table.copies.values()}
+                found[name] = WorkerNumbers(incarnation=worker.incarnation, lags=lags)
+        part.pause(rng.choice((1, 5, 20)) if len(found) == len(endpoints) else _ANSWER_MS)
+        return found
+
+    def ask_driver(self, endpoint: str) -> DriverAnswer:
+        """No application runs on Spark here."""
+        raise AssertionError(endpoint)
+
+    def _reached(self, name: str) -> PodWorker | None:
+        """Return the process of a worker, if it can be reached now."""
+        for machine in self.world.machines.values():
+            for worker in machine.workers:
+                is_here = worker.worker == name and worker.thaws_ms is None
+                if is_here and not machine.is_cut_off and not self.operator.is_cut_off:
+                    return worker
+        return None

@@ -117,6 +117,10 @@ class KubeWorld(World):
     def scale(self, replicas: int) -> None:
         self.set("/spec/replicas", replicas)
 
+    def set_threads(self, threads: int) -> None:
+        super().set_threads(threads)
+        self.set("/spec/threadsPerWorker", threads)
+
     # -- what is stored --------------------------------------------------------------------------
 
     def find(self, resource: Resource, name: str) -> Manifest | None:

@@ -20,17 +20,20 @@ from headwater.model.duties import (
     DescribeGroup,
     DescribeTopics,
     Duty,
+    DutyFailed,
     DutyResult,
+    EngineTaken,
     Fence,
     GroupDescribed,
     GroupMember,
     IdsFenced,
     Reset,
     ResetDone,
+    TakeEngine,
     TopicsCreated,
     TopicsDescribed,
 )
-from headwater.model.lifecycle import TaskState
+from headwater.model.lifecycle import Engine, TaskState
 from headwater.model.streamapp import StreamApp, parse
 from headwater.model.topics import (
     ChangelogTopic,
@@ -41,13 +44,16 @@ from headwater.model.topics import (
 from headwater_operator.actions import (
     Action,
     DeleteWorker,
+    StartDriver,
     StartWorker,
+    StopDriver,
     StopHow,
     StopWorker,
     WriteWorkerSpec,
 )
 from headwater_operator.decide import (
     Decision,
+    DriverView,
     Intent,
     Memory,
     Observed,
@@ -110,6 +116,8 @@ class Cluster:
     """Workers that do nothing of what their specs say, and do not renew."""
     slow: set[str] = field(default_factory=set)
     """Workers whose copies do not catch up."""
+    lags: dict[str, dict[TaskId, int]] = field(default_factory=dict)
+    """Exact lags by worker, as their processes tell when they are asked."""
     places: dict[str, dict[str, str]] = field(default_factory=dict)
     """Labels by worker."""
     topic_ids: dict[str, str] = field(default_factory=dict)
@@ -124,16 +132,37 @@ class Cluster:
     restoring: set[str] = field(default_factory=set)
     """Revisions whose processes restore for ever."""
 
+    driver: DriverView = field(default_factory=DriverView)
+    started_from: str = ""
+    """Digest of what a driver is started from now."""
+    engine: Engine = Engine.NATIVE
+    """As Kafka has it."""
+    engine_generation: int = 0
+    engine_fenced: bool = True
+    """Whether the take-over was finished."""
+    is_cut_off: bool = False
+    """Whether a take-over fails once its record is written."""
+    hangs: str | None = None
+    """What a driver that is started says for ever; empty if it is silent."""
+    stubborn: bool = False
+    """Whether the driver does not end when it is told to."""
+    taken: dict[str, DutyResult] = field(default_factory=dict)
+    history: list[str] = field(default_factory=list)
+    """What was given to whom, in order: take-overs, fences, tasks, drivers."""
+
     def observed(self) -> Observed:
         return Observed(
             app=self.app,
             generation=self.generation,
             intent=self.intent,
             workers=tuple(
-                replace(view, labels=self.places.get(name, {})) for name, view in self.views.items()
+                replace(view, labels=self.places.get(name, {}), lags=self.lags.get(name, {}))
+                for name, view in self.views.items()
             ),
             status=self.status,
+            driver=self.driver,
             revision=self.revision,
+            started_from=self.started_from,
             hour=self.hour,
         )
 
@@ -175,6 +204,50 @@ class Cluster:
                 self.end(name, gracefully=how is StopHow.GRACEFULLY)
             case DeleteWorker(worker=name):
                 del self.views[name]
+            case StartDriver(generation=generation, executors=executors):
+                self.start_driver(generation, executors)
+            case StopDriver(how=how):
+                if how is StopHow.AT_ONCE or not self.stubborn:
+                    self.end_driver()
+                else:
+                    self.driver = replace(self.driver, is_stopping=True)
+
+    def start_driver(self, generation: int, executors: int) -> None:
+        assert self.driver.process.is_proof_of_end
+        self.history.append(f"driver {generation}")
+        attempt = self.driver.attempt + 1
+        holder = self.engine if self.engine_fenced else None
+        if (holder, self.engine_generation) != (Engine.SPARK, generation):
+            self.driver = DriverView(
+                process=ProcessState.ENDED,
+                generation=generation,
+                executors=executors,
+                attempt=attempt,
+                end="exit code 5",
+                is_fenced=True,
+            )
+            return
+        self.driver = DriverView(
+            process=ProcessState.RUNNING,
+            generation=generation,
+            executors=executors,
+            attempt=attempt,
+            started_from=self.started_from,
+            has_answered=self.hangs != "",
+            state="RUNNING" if self.hangs is None else self.hangs,
+            batches=1,
+            tasks=4,
+        )
+
+    def end_driver(self, end: str = "", error: str = "") -> None:
+        self.driver = replace(
+            self.driver,
+            process=ProcessState.ENDED,
+            state="",
+            has_answered=False,
+            end=end,
+            error=error,
+        )
 
     def start(self, name: str) -> None:
         """A process starts and reports."""
@@ -273,9 +346,41 @@ class Cluster:
             case Fence(id=id_):
                 return IdsFenced(id=id_)
             case DescribeGroup(id=id_):
-                return GroupDescribed(id=id_, members=self.members)
+                return GroupDescribed(
+                    id=id_,
+                    members=self.members,
+                    engine=self.engine,
+                    engine_generation=self.engine_generation,
+                    engine_fenced=self.engine_fenced,
+                )
+            case TakeEngine():
+                return self.take(duty)
             case Reset(id=id_, internal_topics=topics):
                 return ResetDone(id=id_, deleted_topics=topics)
+
+    def take(self, duty: TakeEngine) -> DutyResult:
+        known = self.taken.get(duty.id)
+        if known is not None:
+            return known
+        if duty.replaces != self.engine_generation:
+            found: DutyResult = DutyFailed(id=duty.id, error="FencedError", message="too late")
+        elif self.is_cut_off:
+            self.write_record(duty)
+            found = DutyFailed(id=duty.id, error="KafkaUnavailableError", message="no broker")
+        else:
+            self.write_record(duty)
+            self.engine_fenced = True
+            self.history.append(f"taken {duty.engine} {self.engine_generation}")
+            found = EngineTaken(
+                id=duty.id, engine=self.engine, engine_generation=self.engine_generation
+            )
+        self.taken[duty.id] = found
+        return found
+
+    def write_record(self, duty: TakeEngine) -> None:
+        """Do the first half of a take-over: nothing is fenced yet."""
+        self.engine, self.engine_generation = duty.engine, self.engine_generation + 1
+        self.engine_fenced = False
 
 
 def running(**spec: object) -> Cluster:

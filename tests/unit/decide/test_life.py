@@ -30,6 +30,7 @@ from headwater_operator.actions import (
     describe_action,
 )
 from headwater_operator.decide import Intent, Memory, ProcessState, decide
+from headwater_operator.decide.limits import LOOK_SOONER_MS
 
 JAVA = GroupMember(member_id="m-1", client_id="java-app", host="/10.0.0.1")
 
@@ -45,6 +46,39 @@ def test_the_first_decision_creates_and_starts_the_workers():
         "wc-w-0: start: the application needs another worker",
         "wc-w-1: start: the application needs another worker",
     ]
+
+
+def test_nothing_is_settled_between_the_wish_for_a_worker_and_its_tasks():
+    cluster = running(replicas=1)
+    assert cluster.decide().unsettled == ""
+    cluster.app = cluster.app.with_replicas(2)
+
+    said = []
+    for _ in range(20):
+        decision = cluster.decide()
+        said.append(decision.unsettled)
+        for action in decision.actions:
+            cluster.act(action)
+        cluster.follow()
+        cluster.now_ms += 100
+
+    settled = said.index("")
+    assert said[0] == "wc-w-1 has yet to join"
+    assert said[1] in ("wc-w-1 has yet to join", "2 tasks are to move to another worker")
+    assert said[settled:] == [""] * (20 - settled)
+    assert sorted(map(len, (cluster.held("wc-w-0"), cluster.held("wc-w-1")))) == [2, 2]
+
+
+def test_a_warm_up_that_was_given_up_leaves_its_task_away():
+    cluster = running(replicas=1, assignment={"warmupTimeout": "60s"})
+    cluster.slow.add("wc-w-1")
+    cluster.app = cluster.app.with_replicas(2)
+    cluster.rounds()
+    cluster.now_ms += 70_000
+    cluster.rounds(3)
+
+    assert cluster.spec("wc-w-1").warmup == ()
+    assert cluster.decide().unsettled == "1 task is to move to another worker"
 
 
 def test_topics_and_group_are_looked_at_before_topics_are_created_and_tasks_granted():
@@ -120,6 +154,21 @@ def test_a_foreign_member_stops_an_application_that_runs():
     assert cluster.status.failure.error == GroupInUseError.__name__
     assert all(view.process is ProcessState.ENDED for view in cluster.views.values())
     assert cluster.rounds(3) == []
+
+
+def test_a_member_that_a_worker_has_seen_is_looked_up_at_once():
+    cluster = running()
+    cluster.members = (JAVA,)
+    cluster.now_ms += LOOK_SOONER_MS
+    cluster.rounds()
+    assert cluster.status.state is ClientState.RUNNING, "the next look is not due yet"
+
+    cluster.change("wc-w-0", group_in_use=True)
+    cluster.rounds()
+
+    assert cluster.status.state is ClientState.ERROR
+    assert cluster.status.failure is not None
+    assert cluster.status.failure.error == GroupInUseError.__name__
 
 
 def test_a_final_failure_is_heeded_by_the_next_run_of_the_loop():
@@ -623,7 +672,11 @@ def test_more_threads_add_slots_and_fewer_keep_them():
     cluster.app = make_app(threadsPerWorker=3)
     cluster.rounds(3)
     assert cluster.spec("wc-w-0").slots == (0, 1, 2)
+    assert cluster.spec("wc-w-0").running_slots == (0, 1, 2)
 
     cluster.app = make_app(threadsPerWorker=1)
+    fewer = writes(cluster.decide().actions)
+    assert {write.reason for write in fewer} == {Reason.THREADS}
     cluster.rounds(3)
     assert cluster.spec("wc-w-0").slots == (0, 1, 2)
+    assert cluster.spec("wc-w-0").running_slots == (0,)

@@ -136,6 +136,61 @@ def test_progress_keeps_a_warm_up():
     assert cluster.spec("wc-w-1").warmup == (T11,)
 
 
+def test_a_warm_up_has_caught_up_when_its_process_says_so_whatever_its_status_says():
+    cluster = running(replicas=1)
+    cluster.slow.add("wc-w-1")
+    cluster.app = cluster.app.with_replicas(2)
+    cluster.rounds()
+    assert cluster.spec("wc-w-1").warmup == (T11,)
+
+    cluster.lags = {"wc-w-1": {T11: 10_001}}
+    cluster.rounds()
+    assert T11 in cluster.spec("wc-w-0").active
+    cluster.lags = {"wc-w-1": {T11: 10_000}}
+    cluster.rounds()
+
+    assert cluster.held("wc-w-1") == ["0_1", "1_1"]
+
+
+def test_a_warm_up_that_fell_behind_since_its_last_status_is_not_promoted():
+    cluster = running(replicas=1)
+    cluster.lags = {"wc-w-1": {T11: 10_001}}
+    cluster.app = cluster.app.with_replicas(2)
+
+    cluster.rounds()
+
+    copy = next(each for each in cluster.copies("wc-w-1") if each.task == T11)
+    assert copy.caught_up
+    assert cluster.spec("wc-w-1").warmup == (T11,)
+    assert T11 in cluster.spec("wc-w-0").active
+    cluster.lags = {}  # it does not answer any more: its status counts
+    cluster.rounds()
+    assert T11 in cluster.spec("wc-w-1").active
+
+
+def test_standbys_that_have_caught_up_are_counted_by_their_exact_lags():
+    cluster = running(assignment={"standbyReplicas": 1})
+    assert cluster.status.tasks.caught_up == 2
+
+    cluster.lags = {"wc-w-0": {T11: LAG_UNKNOWN}}
+    cluster.rounds(1)
+
+    assert cluster.status.tasks.caught_up == 1
+
+
+def test_progress_within_a_bucket_keeps_a_warm_up_whose_worker_answers():
+    cluster = running(replicas=1, assignment={"warmupTimeout": "60s"})
+    cluster.slow.add("wc-w-1")
+    cluster.app = cluster.app.with_replicas(2)
+    cluster.rounds()
+
+    for step in range(20):
+        cluster.lags = {"wc-w-1": {T11: 9_000_000 - step}}
+        cluster.now_ms += 50_000
+        cluster.round()
+        assert cluster.spec("wc-w-1").warmup == (T11,)
+
+
 def test_a_worker_that_goes_keeps_its_state_until_it_is_elsewhere():
     cluster = running()
     cluster.slow.add("wc-w-0")

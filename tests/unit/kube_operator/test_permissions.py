@@ -8,6 +8,7 @@ import pytest
 from tests.support.kube_life import whole_life
 from tests.support.kube_rig import NAMESPACE, KubeRig, streamapp
 
+from headwater.model.drivercontract import driver_rules
 from headwater.model.podcontract import role_rules
 from headwater_operator.kube.api import CLAIMS, CONFIG_MAPS, PODS, STREAM_APPS, STREAM_WORKERS
 from headwater_operator.manifests.permissions import (
@@ -80,13 +81,13 @@ def test_whatever_the_operator_does_it_may_do(used: set[Right]) -> None:
 
 
 def test_the_operator_may_do_nothing_but_what_it_does_and_what_it_grants(used: set[Right]) -> None:
-    granted = rights(role_rules())
+    granted = rights([*role_rules(), *driver_rules()])
 
     assert rights(operator_rules()) - used - granted == set()
 
 
-def test_the_operator_may_grant_its_workers_what_they_need() -> None:
-    assert rights(role_rules()) <= rights(namespace_rules())
+def test_the_operator_may_grant_its_workers_and_drivers_what_they_need() -> None:
+    assert rights([*role_rules(), *driver_rules()]) <= rights(namespace_rules())
 
 
 def test_the_operator_reads_no_secret_and_no_rule_says_everything() -> None:

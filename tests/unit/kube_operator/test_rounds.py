@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from tests.support.kube_fakes import IMAGE
+from pathlib import Path
+from typing import Any
+
+from tests.support.kube_fakes import IMAGE, condition_in
 from tests.support.kube_model import unavailable
-from tests.support.kube_rig import NAMESPACE, OPERATORS, KubeRig, streamapp
+from tests.support.kube_rig import NAMESPACE, OPERATORS, KubeRig, count_budget, streamapp
 
 from headwater.model.cluster import WorkerError, generation_of
 from headwater_operator.kube.api import (
@@ -19,23 +21,20 @@ from headwater_operator.kube.api import (
     SERVICE_ACCOUNTS,
     STREAM_APPS,
     STREAM_WORKERS,
+    Manifest,
 )
 from headwater_operator.kube.errors import ForbiddenError
-from headwater_operator.manifests.names import FINALIZER
+from headwater_operator.manifests.names import (
+    APP_LABEL,
+    FINALIZER,
+    PAUSE_ANNOTATION,
+    WORKER_LABEL,
+)
 
 TASKS = ["0_0", "0_1", "1_0", "1_1"]
 
 
-@pytest.fixture
-def rig() -> KubeRig:
-    return KubeRig()
-
-
-@pytest.fixture
-def ready(rig: KubeRig) -> KubeRig:
-    rig.apply(streamapp())
-    rig.until(rig.is_ready)
-    return rig
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_new_streamapp_gets_workers_with_volumes_and_becomes_ready(rig: KubeRig) -> None:
@@ -54,6 +53,23 @@ def test_a_new_streamapp_gets_workers_with_volumes_and_becomes_ready(rig: KubeRi
     assert ("WorkerCreated", "wc-w-0: started: the application needs another worker") in (
         rig.events()
     )
+
+
+def test_conditions_are_unknown_at_first(rig: KubeRig) -> None:
+    written: list[set[str]] = []
+    hear = rig.api.on_change
+
+    def record(plural: str, manifest: dict[str, Any]) -> None:
+        if plural == STREAM_APPS.plural and "status" in manifest:
+            written.append({each["status"] for each in manifest["status"]["conditions"]})
+        hear(plural, manifest)
+
+    rig.api.on_change = record
+    rig.apply(streamapp())
+    rig.until(rig.is_ready)
+
+    assert written[0] == {"Unknown"}
+    assert written[-1] == {"True", "False"}
 
 
 def test_an_application_at_rest_is_left_alone(ready: KubeRig) -> None:
@@ -91,6 +107,46 @@ def test_scaling_up_moves_tasks_to_a_new_worker(ready: KubeRig) -> None:
     assert ready.tasks() == TASKS
 
 
+def test_a_worker_that_is_wanted_has_yet_to_join_until_it_has_its_tasks(ready: KubeRig) -> None:
+    seen: list[tuple[str, str]] = []
+    generation = ready.api.list(STREAM_APPS, NAMESPACE)[0]["metadata"]["generation"] + 1
+
+    def look(plural: str, manifest: Manifest) -> None:
+        ready.operator.hear(plural, manifest)
+        status = manifest.get("status") or {}
+        if plural == STREAM_APPS.plural and status["observedGeneration"] == generation:
+            has_joined = bool(ready.held().get("wc-w-2"))
+            converged, reason, _ = condition_in(status, "AssignmentConverged")
+            progressing = condition_in(status, "Progressing")[0]
+            assert (converged, progressing) == ("False", "True") or has_joined
+            seen.append((converged, reason))
+
+    ready.api.on_change = look
+    ready.node.lost = True
+    ready.scale(3)
+    ready.turn(20)
+    said = "wc-w-2 has yet to join"
+    assert ready.condition("AssignmentConverged") == ("False", "Moving", said)
+    assert ready.is_ready()
+    ready.node.lost = False
+
+    ready.until(lambda: ready.condition("AssignmentConverged")[0] == "True")
+
+    assert seen[0] == ("False", "Moving")
+    assert sorted(map(len, ready.held().values())) == [1, 1, 2]
+    assert ready.condition("Progressing")[:2] == ("False", "Complete")
+
+
+def test_a_worker_for_which_there_is_no_task_joins_all_the_same(ready: KubeRig) -> None:
+    ready.scale(6)
+    ready.until(lambda: ready.condition("AssignmentConverged")[0] == "False")
+
+    ready.until(lambda: ready.condition("AssignmentConverged")[0] == "True")
+
+    assert ready.status()["readyReplicas"] == 6
+    assert ready.tasks() == TASKS
+
+
 def test_scaling_down_drains_a_worker_and_keeps_its_volume_for_its_return(ready: KubeRig) -> None:
     claims = {item["metadata"]["uid"] for item in ready.api.list(CLAIMS, NAMESPACE)}
 
@@ -113,6 +169,23 @@ def test_a_worker_that_is_not_wanted_back_takes_its_volume_with_it(ready: KubeRi
     ready.until(lambda: len(ready.names(STREAM_WORKERS)) == 1)
     assert len(ready.names(CLAIMS)) == len(ready.names(PODS)) == len(ready.names(LEASES)) == 1
     assert ready.tasks() == TASKS
+
+
+def test_a_streamapp_that_goes_back_to_a_revision_finds_its_configmap_again(ready: KubeRig) -> None:
+    first = ready.names(CONFIG_MAPS)
+
+    def has_one_other_than(names: list[str]) -> bool:
+        found = ready.names(CONFIG_MAPS)
+        return len(found) == 1 and found != names and ready.condition("Progressing")[0] == "False"
+
+    ready.set("/spec/config", {"commit.interval.ms": 200})
+    ready.until(lambda: has_one_other_than(first))
+    second = ready.names(CONFIG_MAPS)
+
+    ready.set("/spec/config", {})
+    ready.until(lambda: has_one_other_than(second))
+
+    assert ready.names(CONFIG_MAPS) == first
 
 
 def test_suspending_stops_the_pods_and_keeps_everything_else(ready: KubeRig) -> None:
@@ -325,6 +398,25 @@ def test_a_leader_that_was_replaced_while_it_was_frozen_writes_nothing_more(
     ready.until(lambda: len(ready.names(PODS)) == 3)
 
 
+def test_one_that_was_frozen_past_its_lease_in_the_middle_of_a_write_tells_nothing_of_it(
+    ready: KubeRig,
+) -> None:
+    ready.turn(20)
+    before = ready.events()
+
+    def freeze(verb: str, plural: str, name: str) -> None:
+        if ready.is_operator_at_work and (verb, plural) == ("apply", STREAM_APPS.plural):
+            ready.now_ms += 60_000
+
+    ready.api.on_call = freeze
+    ready.node.end("wc-w-0")
+    ready.turn(5)
+
+    assert ready.operator.election.why_lost
+    assert ready.status()["state"] == "REBALANCING"
+    assert ready.events() == before
+
+
 def generations(rig: KubeRig) -> set[int]:
     found = rig.api.list(STREAM_WORKERS, NAMESPACE)
     return {generation_of(int(each["spec"]["epoch"])) for each in found}
@@ -353,7 +445,10 @@ def test_a_paused_streamapp_is_looked_at_and_left_alone(ready: KubeRig) -> None:
     ready.turn(20)
 
     assert len(ready.names(PODS)) == 2
-    assert ready.condition("Paused")[0] == "True"
+    state, _, said = ready.condition("Paused")
+    assert state == "True"
+    assert f"until the annotation {PAUSE_ANNOTATION} is gone" in said
+    assert f"`{PAUSE_ANNOTATION}: " in (ROOT / "docs" / "install.md").read_text()
     ready.set("/metadata/annotations", {})
     ready.until(lambda: len(ready.names(PODS)) == 4)
     assert ready.condition("Paused")[0] == "False"
@@ -385,6 +480,12 @@ def test_a_specification_that_cannot_be_used_from_the_start_says_what_to_do(rig:
     assert rig.condition("SpecValid")[0] == "True"
 
 
+def degraded_of(rig: KubeRig) -> float | None:
+    """How many StreamApps the operator says to be degraded."""
+    registry = rig.operator.metrics.registry
+    return registry.get_sample_value("headwater_operator_streamapps_degraded")
+
+
 def test_an_image_that_cannot_be_pulled_is_named_and_waited_for(rig: KubeRig) -> None:
     rig.node.images = {"example/other:1"}
     rig.apply(streamapp())
@@ -393,12 +494,14 @@ def test_an_image_that_cannot_be_pulled_is_named_and_waited_for(rig: KubeRig) ->
 
     assert IMAGE in rig.condition("Degraded")[2]
     assert "correct spec.image" in rig.condition("Degraded")[2]
+    assert degraded_of(rig) == 1
     uids = {item["metadata"]["uid"] for item in rig.api.list(PODS, NAMESPACE)}
     rig.turn(800)
     assert {item["metadata"]["uid"] for item in rig.api.list(PODS, NAMESPACE)} == uids
     rig.node.images = {IMAGE}
     rig.until(rig.is_ready)
     assert rig.condition("Degraded")[0] == "False"
+    assert degraded_of(rig) == 0
 
 
 def test_what_a_worker_says_of_its_end_is_in_the_condition_until_the_streamapp_changes(
@@ -503,3 +606,61 @@ def test_no_replicas_at_all_is_a_state_of_rest(ready: KubeRig) -> None:
     assert ready.names(PODS) == []
     assert ready.status()["replicas"] == 0
     assert len(ready.names(CLAIMS)) == 2
+
+
+def test_a_budget_whose_pods_could_not_be_counted_is_changed_until_they_are(ready: KubeRig) -> None:
+    count_budget(ready, "SyncFailed")
+    changes = []
+
+    def look(plural: str, manifest: Manifest) -> None:
+        ready.operator.hear(plural, manifest)
+        if plural == BUDGETS.plural:
+            changes.append(manifest["metadata"].get("annotations"))
+
+    ready.api.on_change = look
+    ready.until(lambda: len(changes) >= 3)
+    assert None not in changes
+    assert len({str(each) for each in changes}) >= 3
+    count_budget(ready, "InsufficientPods")
+    ready.turn(80)  # it has heard of that by now
+    changes.clear()
+
+    ready.turn(400)
+
+    assert changes == []
+
+
+def test_a_budget_that_somebody_deleted_comes_back_in_time(ready: KubeRig) -> None:
+    ready.api.delete(BUDGETS, NAMESPACE, "wc")
+
+    ready.until(lambda: ready.names(BUDGETS) == ["wc"])
+
+
+def by_hand(name: str) -> Manifest:
+    """A StreamWorker as somebody may write it, or bring it back from a backup."""
+    labels = {APP_LABEL: "wc", WORKER_LABEL: name, "app.kubernetes.io/managed-by": "headwater"}
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": labels}
+    return {"metadata": metadata, "spec": {"app": "wc"}}
+
+
+def test_a_streamworker_without_an_epoch_is_taken_over(ready: KubeRig) -> None:
+    ready.api.create(STREAM_WORKERS, by_hand("wc-w-2"))
+    ready.scale(3)
+
+    ready.until(lambda: sorted(map(len, ready.held().values())) == [1, 1, 2])
+
+    found = ready.api.get(STREAM_WORKERS, NAMESPACE, "wc-w-2")
+    assert found is not None
+    assert generation_of(found["spec"]["epoch"]) == 1
+    assert ready.names(STREAM_WORKERS) == ["wc-w-0", "wc-w-1", "wc-w-2"]
+
+
+def test_a_streamworker_whose_annotations_were_taken_away_is_written_all_the_same(
+    ready: KubeRig,
+) -> None:
+    operation = {"op": "remove", "path": "/metadata/annotations"}
+    ready.api.patch(STREAM_WORKERS, NAMESPACE, "wc-w-0", [operation])
+
+    ready.until(lambda: "wc-wc-w-0-0" in ready.workers.of("wc").fenced)
+
+    ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)

@@ -147,4 +147,4 @@ def test_the_supervisors_death_is_the_death_of_what_it_started(tmp_path: Path) -
     owner.kill()
     owner.wait()
 
-    wait_for(lambda: not alive(child), what="the child's end", timeout_s=2.0)
+    wait_for(lambda: not alive(child), what="the child's end")

@@ -14,7 +14,7 @@ from headwater_operator.local.collect import Rate
 from headwater_operator.local.events import Event, EventKind
 from headwater_operator.local.lines import Narrator
 from headwater_operator.local.render import duration, render, sparkline
-from headwater_operator.local.snapshot import CopyRow, Snapshot, TaskRow, WorkerRow
+from headwater_operator.local.snapshot import CopyRow, DriverRow, Snapshot, TaskRow, WorkerRow
 
 
 def tasks(count: int) -> tuple[TaskRow, ...]:
@@ -54,6 +54,33 @@ def drawn(shown: Snapshot, *, height: int = 40, width: int = 100) -> str:
     console.print(render(shown, height=height, width=width, footer="Ctrl-C stops"))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+def test_an_application_on_spark_shows_its_driver_with_the_last_batch_and_the_rates() -> None:
+    driver = DriverRow(
+        state="RUNNING",
+        pid=4711,
+        generation=3,
+        last_batch=1_207,
+        batch_rows=5_120,
+        batch_ms=410,
+        input_rows_per_s=9_876.0,
+        processed_rows_per_s=12_345.0,
+        tasks=4,
+    )
+    shown = replace(snapshot(()), engine="Spark", driver=driver, workers=())
+
+    text = drawn(shown, width=120)
+
+    wanted = (
+        *("4 tasks on Spark", "Spark ● RUNNING", "driver 4711", "generation 3"),
+        *("batch 1,207: 5,120 records in 410 ms", "in 9,876/s", "processed at 12,345/s"),
+    )
+    assert [word for word in wanted if word not in text] == []
+    [line] = [line for line in Narrator().tell(shown) if "Spark" in line]
+    assert "batch 1,207" in line
+    ended = replace(driver, state="ended", pid=0, last_batch=None, problem="exit code 3: no broker")
+    assert "no broker" in drawn(replace(shown, driver=ended))
 
 
 def test_everything_one_looks_for_is_there() -> None:

@@ -208,7 +208,7 @@ def test_the_budget_lets_one_worker_go_and_never_protects_a_broken_one() -> None
 
 def test_the_worker_reads_back_the_streamapp_that_was_meant() -> None:
     meant = app(config={"commit.interval.ms": 100})
-    made = config_map(meant, OWNER, "abc")
+    made = config_map(meant, OWNER, "abc", Installation())
 
     assert parse(json.loads(made["data"][podcontract.STREAMAPP_KEY])) == meant
 

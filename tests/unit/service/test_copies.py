@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -55,20 +56,21 @@ def worker() -> Worker:
     return made
 
 
-def test_a_standby_needs_a_state_updater_and_no_slot(worker: Worker) -> None:
+def test_a_standby_is_followed_and_the_thread_that_may_take_it_over_starts(worker: Worker) -> None:
     actions = worker.gets(spec(1, standby=(T0,), warmup=(T1,)))
 
     assert StartUpdater(updater=0) in actions
     assert StartUpdater(updater=1) not in actions
     assert told_updaters(actions) == [Follow(task=T0, epoch=1), Follow(task=T1, epoch=1)]
-    assert not [action for action in actions if isinstance(action, StartThread)]
+    assert StartThread(slot=0) in actions
+    assert told_threads(actions) == []
     assert status(worker) == TaskStatus(
         task=T0, state=TaskState.RESTORING, role=Role.STANDBY, lag=LAG_UNKNOWN
     )
     assert status(worker, T1).role is Role.WARMUP
 
 
-def test_a_copy_runs_once_its_lag_was_acceptable_and_its_exact_lag_says_caught_up(
+def test_a_copy_runs_once_its_lag_was_acceptable_and_far_behind_it_has_not_caught_up(
     worker: Worker,
 ) -> None:
     worker.gets(spec(1, standby=(T0,), acceptable_lag=100))
@@ -79,6 +81,52 @@ def test_a_copy_runs_once_its_lag_was_acceptable_and_its_exact_lag_says_caught_u
     assert (status(worker).state, status(worker).caught_up) == (TaskState.RUNNING, True)
     worker.updater_said(0, following(t0=5_000))
     assert (status(worker).state, status(worker).caught_up) == (TaskState.RUNNING, False)
+
+
+def test_a_copy_has_caught_up_at_once_and_fallen_behind_only_after_a_while(worker: Worker) -> None:
+    worker.gets(spec(1, standby=(T0,)))
+    worker.updater_said(0, following(t0=10_000))
+    assert status(worker).caught_up
+
+    worker.passes(9_000)
+    worker.updater_said(0, following(t0=10_001))
+    assert status(worker).caught_up
+    worker.passes(1_000)
+    worker.updater_said(0, following(t0=10_001))
+    assert not status(worker).caught_up
+    worker.updater_said(0, following(t0=10_000))
+    assert status(worker).caught_up
+    worker.updater_said(0, following(t0=20_001))
+    assert not status(worker).caught_up
+
+
+@pytest.mark.parametrize("every_ms", [500, 3_000, 12_000])
+def test_a_lag_that_swings_around_what_is_acceptable_is_seldom_written(
+    worker: Worker, every_ms: int
+) -> None:
+    worker.gets(spec(1, standby=(T0,)))
+    worker.updater_said(0, following(t0=9_000))
+    begin_ms = worker.now_ms
+
+    seen = [status(worker).caught_up]
+    while (passed_ms := worker.now_ms - begin_ms) < 60_000:
+        lag = 11_000 if passed_ms // every_ms % 2 else 9_000
+        worker.updater_said(0, following(t0=lag))
+        seen.append(status(worker).caught_up)
+        worker.passes(500)
+
+    changes = sum(before != now for before, now in pairwise(seen))
+    assert changes <= (6 if every_ms > 10_000 else 0)
+
+
+def test_a_copy_that_may_have_no_lag_swings_above_that_unnoticed(worker: Worker) -> None:
+    worker.gets(spec(1, standby=(T0,), acceptable_lag=0))
+
+    for lag in (0, 700, 0, 1_000):
+        worker.updater_said(0, following(t0=lag))
+        assert status(worker).caught_up
+    worker.updater_said(0, following(t0=1_001))
+    assert not status(worker).caught_up
 
 
 def test_the_lag_in_the_status_grows_at_once_and_shrinks_late(worker: Worker) -> None:
@@ -99,12 +147,11 @@ def test_the_lag_in_the_status_grows_at_once_and_shrinks_late(worker: Worker) ->
 def test_a_promoted_copy_is_followed_until_its_restore_may_begin_and_restores_where_it_is(
     worker: Worker,
 ) -> None:
-    worker.gets(spec(1, standby=(T0,)))
+    assert StartThread(slot=0) in worker.gets(spec(1, standby=(T0,)))
     worker.updater_said(0, following(t0=0))
 
     actions = worker.gets(spec(2, T0))
     assert not told_updaters(actions)
-    assert StartThread(slot=0) in actions
     assert status(worker).role is Role.ACTIVE
 
     actions = worker.said(0, Initialized())
@@ -261,3 +308,21 @@ def test_copies_are_kept_without_a_lease_but_none_is_taken_on(worker: Worker) ->
 
     worker.leased = True
     assert told_updaters(worker.passes(1)) == [Follow(task=T0, epoch=1)]
+
+
+def test_fewer_threads_leave_one_state_updater_which_goes_on_with_the_copies() -> None:
+    worker = Worker()
+    worker.run(T1, T2, epoch=1, standby=(T0,))
+    second = worker.table.updaters[1]
+    copy = worker.table.copies[T0]
+    copy.updater = second.number
+    worker.updater_said(1, following(t0=0))
+
+    actions = worker.gets(spec(2, T1, T2, standby=(T0,), threads=1))
+    assert TellUpdater(updater=1, message=CancelRestore(task=T0)) in actions
+    assert (status(worker).lag, status(worker).caught_up) == (0, True)
+
+    actions = worker.updater_said(1, Cancelled(task=T0))
+    assert TellUpdater(updater=0, message=Follow(task=T0, epoch=2)) in actions
+    assert (status(worker).lag, status(worker).caught_up) == (0, True)
+    assert TellUpdater(updater=1, message=Stop()) in worker.passes(UPDATER_IDLE_MS)

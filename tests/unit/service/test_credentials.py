@@ -149,7 +149,7 @@ def test_a_password_is_in_no_message_and_no_description(directory: Path) -> None
     found = config(directory, authentication=authentication("PLAIN"))
     settings = WorkerSettings(app="orders", name="orders-w-0", config=found, topology="a:b")
 
-    child = settings.for_child(settings.parsed(), 0)
+    child = settings.for_child(settings.parsed(), 0, threads=1)
 
     assert child.config["sasl.password"] == SECRET
     assert SECRET not in f"{settings!r}{child!r}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.worker_table import (
@@ -31,6 +31,7 @@ from headwater.native.messages import (
     Restore,
     Restored,
     RevokeTasks,
+    ShareCache,
     Stats,
     Stop,
     TaskRunning,
@@ -40,16 +41,27 @@ from headwater.service.decide.values import (
     BeginDuty,
     DutyEnded,
     End,
+    GroupSeen,
     KillThread,
+    LookAtGroup,
     ReadSpec,
     RememberEpoch,
     SlotPhase,
     StartThread,
     StartUpdater,
     StopAsked,
+    TellThread,
+    TellUpdater,
     ThreadEnded,
+    ThreadSaid,
     UpdaterEnded,
+    UpdaterSaid,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.ids import TaskId
 
 
 def test_a_granted_task_goes_through_init_reread_restore_and_thread_in_this_order() -> None:
@@ -133,6 +145,36 @@ def test_tasks_granted_to_another_incarnation_are_not_ours() -> None:
 
     assert not any(isinstance(action, StartThread) for action in actions)
     assert not is_ready(worker.table)
+
+
+def test_a_worker_for_which_there_is_no_task_is_ready_after_a_while() -> None:
+    worker = Worker()
+    worker.sees()
+    worker.gets(spec(1, incarnation=""))
+    assert not is_ready(worker.table), "it may have come back, and its tasks wait for it"
+
+    worker.passes(10_000)
+    assert is_ready(worker.table)
+    worker.gets(spec(2, incarnation="", acceptable_lag=5))
+    assert is_ready(worker.table)
+
+    worker.gets(spec(3, T0))
+    assert not is_ready(worker.table)
+
+
+def test_a_worker_that_lost_its_tasks_is_not_ready_before_it_is_fenced_and_idle() -> None:
+    worker = Worker()
+    worker.run(T0)
+    assert is_ready(worker.table)
+
+    worker.gets(spec(2, incarnation="", revoking=(T0,), fencing_epoch=2))
+    worker.passes(20_000)
+    assert not is_ready(worker.table)
+
+    worker.gets(spec(3, incarnation=""))
+    assert not is_ready(worker.table)
+    worker.passes(10_000)
+    assert is_ready(worker.table) == (not worker.table.held)
 
 
 def test_tasks_are_spread_over_the_slots_and_stay_there() -> None:
@@ -374,18 +416,20 @@ def test_under_at_least_once_threads_hear_of_every_renewal() -> None:
 
 
 def test_a_state_updater_that_dies_gives_its_restores_to_the_next() -> None:
-    worker = Worker(threads=1)
+    worker = Worker()
     worker.sees()
     worker.gets(spec(1, T0, T1, T2))
-    actions = worker.said(0, Initialized())
+    actions = [*worker.said(0, Initialized()), *worker.said(1, Initialized())]
     assert [action for action in actions if isinstance(action, StartUpdater)] == [
         StartUpdater(updater=0),
         StartUpdater(updater=1),
     ]
+    lost = {task.id for task in worker.table.tasks.values() if task.updater == 0}
 
     actions = worker.sees(UpdaterEnded(updater=0, exit_code=-9))
 
-    assert {message.task for message in told_updaters(actions)} == {T0, T2}
+    assert lost
+    assert {message.task for message in told_updaters(actions)} == lost
 
 
 def test_an_idle_state_updater_ends() -> None:
@@ -445,7 +489,7 @@ def test_a_drain_releases_every_task_then_ends_with_0() -> None:
     )
     assert told_threads(actions) == [Stop()]
     worker.passes(2_000)
-    worker.sees(UpdaterEnded(updater=0, exit_code=0), UpdaterEnded(updater=1, exit_code=0))
+    worker.sees(UpdaterEnded(updater=0, exit_code=0))
 
     actions = worker.sees(ThreadEnded(slot=0, exit_code=0))
     assert actions[-1] == End(exit_code=0)
@@ -497,6 +541,53 @@ def test_a_duty_waits_for_the_lease() -> None:
     assert BeginDuty(duty=duty) in worker.passes(100)
 
 
+def looks(actions: list[Any]) -> int:
+    return sum(isinstance(action, LookAtGroup) for action in actions)
+
+
+def test_the_holder_of_the_first_task_looks_at_the_group_now_and_then() -> None:
+    worker = Worker(threads=1)
+    worker.table.group_watch_ms = 30_000
+    worker.run(T0)
+    assert looks(worker.done) == 1
+    assert looks(worker.passes(60_000)) == 0, "the first look has no answer yet"
+
+    assert looks(worker.sees(GroupSeen(is_in_use=True))) == 1
+    assert status_of(worker.table).group_in_use
+
+    worker.sees(GroupSeen(is_in_use=None))
+    assert status_of(worker.table).group_in_use, "no answer is no news"
+    assert looks(worker.passes(29_000)) == 0
+    assert looks(worker.passes(1_000)) == 1
+
+    worker.sees(GroupSeen(is_in_use=False))
+    assert not status_of(worker.table).group_in_use
+
+
+def test_what_was_seen_in_the_group_goes_with_the_first_task() -> None:
+    worker = Worker(threads=1)
+    worker.table.group_watch_ms = 30_000
+    worker.run(T0)
+    worker.sees(GroupSeen(is_in_use=True))
+
+    worker.gets(spec(2))
+    worker.said(0, Released(task=T0, offsets={}, epoch=2))
+
+    assert not status_of(worker.table).group_in_use
+    assert looks(worker.passes(60_000)) == 0
+
+
+def test_who_does_not_hold_the_first_task_or_is_not_told_to_never_looks() -> None:
+    worker = Worker(threads=1)
+    worker.run(T0)
+    other = Worker(threads=1)
+    other.table.group_watch_ms = 30_000
+    other.run(T1)
+
+    assert looks([*worker.done, *worker.passes(60_000)]) == 0
+    assert looks([*other.done, *other.passes(60_000)]) == 0
+
+
 def test_a_task_that_changes_its_slot_is_committed_first() -> None:
     worker = Worker()
     worker.run(T0, T1, T2, T3)
@@ -512,6 +603,151 @@ def test_a_task_that_changes_its_slot_is_committed_first() -> None:
     assert Restore(task=moved, epoch=2) in told_updaters(actions)
     assert worker.table.tasks[moved].slot == 1 - slot
     assert all(item.task != moved for item in status_of(worker.table).released)
+
+
+def slots_of(worker: Worker) -> dict[TaskId, int]:
+    return {task.id: task.slot for task in worker.table.tasks.values()}
+
+
+def obeyed(worker: Worker) -> list[Any]:
+    """Answer as children that do as they are told; return all that was decided meanwhile."""
+    actions: list[Any] = []
+    while worker.done:
+        actions += (todo := worker.done)
+        worker.done = []
+        for action in todo:
+            if answers := answers_to(action):
+                worker.sees(*answers)
+    return actions
+
+
+def answers_to(action: Any) -> list[Any]:
+    match action:
+        case StartThread(slot=slot):
+            said: list[Any] = [Initialized()]
+        case TellThread(slot=slot, message=AddTasks(tasks=tasks)):
+            said = [TaskRunning(task=task) for task in tasks]
+        case TellThread(slot=slot, message=RevokeTasks(tasks=tasks, epoch=epoch)):
+            said = [Released(task=task, offsets={}, epoch=epoch) for task in tasks]
+        case TellThread(slot=slot, message=Stop()):
+            return [ThreadEnded(slot=slot, exit_code=0)]
+        case TellUpdater(updater=updater, message=Restore(task=task)):
+            return [UpdaterSaid(updater=updater, message=Restored(task=task, records=0))]
+        case TellUpdater(updater=updater, message=Stop()):
+            return [UpdaterEnded(updater=updater, exit_code=0)]
+        case _:
+            return []
+    return [ThreadSaid(slot=slot, message=message) for message in said]
+
+
+def test_more_threads_take_tasks_over_and_fewer_give_them_back_while_the_worker_runs() -> None:
+    worker = Worker(threads=1)
+    worker.sees()
+    worker.gets(spec(1, T0, T1, T2))
+    obeyed(worker)
+    assert slots_of(worker) == {T0: 0, T1: 0, T2: 0}
+    assert worker.table.max_updaters == 1
+
+    worker.gets(spec(2, T0, T1, T2, slots=(0, 1, 2), threads=3))
+    grown = obeyed(worker)
+    assert sorted(slots_of(worker).values()) == [0, 1, 2]
+    assert [a.slot for a in grown if isinstance(a, StartThread)] == [1, 2]
+    assert [len(m.tasks) for m in told_threads(grown) if isinstance(m, RevokeTasks)] == [2]
+    assert told_threads(grown).count(ShareCache(threads=3)) == 1
+    assert is_ready(worker.table)
+    assert worker.table.max_updaters == 2
+
+    worker.gets(spec(3, T0, T1, T2, slots=(0, 1, 2), threads=1))
+    shrunk = obeyed(worker)
+    assert slots_of(worker) == {T0: 0, T1: 0, T2: 0}
+    told = [(a.slot, a.message) for a in shrunk if isinstance(a, TellThread) and a.slot > 0]
+    assert [slot for slot, message in told if message == Stop()] == [1, 2]
+    assert all(isinstance(message, RevokeTasks | Stop) for _, message in told)
+    assert told_threads(shrunk).count(ShareCache(threads=1)) == 1
+    assert worker.table.slots.keys() == {0}
+    assert is_ready(worker.table)
+    assert status_of(worker.table).released == ()
+
+
+def test_a_surplus_slot_is_told_to_stop_only_once_its_tasks_are_released() -> None:
+    worker = Worker()
+    worker.run(T0, T1)
+    away = next(task for task, slot in slots_of(worker).items() if slot == 1)
+
+    assert told_threads(worker.gets(spec(2, T0, T1, threads=1))) == [
+        RevokeTasks(tasks=(away,), epoch=2),
+        ShareCache(threads=1),
+    ]
+    worker.passes(1_000)
+    assert worker.table.slots[1].phase is SlotPhase.RUNNING
+
+    assert Stop() in told_threads(worker.said(1, Released(task=away, offsets={}, epoch=2)))
+
+
+def is_starting(worker: Worker) -> None:
+    worker.sees()
+    worker.gets(spec(1, T0, T1))
+
+
+def has_its_id(worker: Worker) -> None:
+    is_starting(worker)
+    worker.readable = False
+    worker.said(1, Initialized())
+
+
+def is_restoring(worker: Worker) -> None:
+    is_starting(worker)
+    worker.said(1, Initialized())
+
+
+def runs(worker: Worker) -> None:
+    worker.run(T0, T1)
+    worker.done.clear()
+
+
+def has_died(worker: Worker) -> None:
+    runs(worker)
+    worker.sees(ThreadEnded(slot=1, exit_code=-9))
+
+
+def is_fenced(worker: Worker) -> None:
+    runs(worker)
+    worker.said(1, Failed(error="FencedError", message="fenced", fenced=True))
+    worker.sees(ThreadEnded(slot=1, exit_code=1))
+
+
+def is_stopping(worker: Worker) -> None:
+    runs(worker)
+    worker.gets(spec(1, T0, T1, threads=1))
+    away = next(task for task, slot in slots_of(worker).items() if slot == 1)
+    worker.said(1, Released(task=away, offsets={}, epoch=1))
+    worker.gets(spec(1, T0, T1, threads=2))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [is_starting, has_its_id, is_restoring, runs, has_died, is_fenced, is_stopping],
+    ids=lambda state: state.__name__,
+)
+def test_a_slot_becomes_surplus_and_is_needed_again_whatever_it_is_doing(
+    state: Callable[[Worker], None],
+) -> None:
+    worker = Worker()
+    state(worker)
+    worker.readable = True
+
+    worker.gets(spec(2, T0, T1, threads=1))
+    obeyed(worker)
+    worker.passes(60_000)
+    obeyed(worker)
+    assert slots_of(worker) == {T0: 0, T1: 0}
+    assert worker.table.slots.keys() == {0}
+    assert is_ready(worker.table)
+
+    worker.gets(spec(3, T0, T1, threads=2))
+    obeyed(worker)
+    assert sorted(slots_of(worker).values()) == [0, 1]
+    assert is_ready(worker.table)
 
 
 def test_a_store_that_stays_locked_ends_the_worker_in_the_end() -> None:

@@ -37,10 +37,9 @@ class Silent:
         self.table = Table(
             worker="w",
             incarnation="i",
-            threads=1,
             exactly_once=True,
             hung_ms=300_000,
-            max_updaters=1,
+            cores=1,
             patience_ms=60_000,
         )
         self.table.slots[0] = Slot(number=0, phase=phase, alive=True, began_ms=START_MS)

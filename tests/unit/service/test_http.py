@@ -95,7 +95,7 @@ class Served:
     def get(self, path: str) -> tuple[int, str]:
         try:
             url = f"http://{self.server.endpoint}{path}"
-            with urllib.request.urlopen(url, timeout=5) as answer:
+            with urllib.request.urlopen(url, timeout=30) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -196,7 +196,7 @@ def test_a_pod_may_have_an_address_of_the_sixth_version() -> None:
     server = HttpServer("::1", 0, lambda: VIEW, lambda: VIEW.at_ms)
     try:
         assert server.endpoint.startswith("[::1]:")
-        with urllib.request.urlopen(f"http://{server.endpoint}/healthz", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{server.endpoint}/healthz", timeout=30) as answer:
             assert answer.status == 200
     finally:
         server.close()

@@ -45,10 +45,9 @@ def table() -> Table:
     made = Table(
         worker="w-0",
         incarnation="abc",
-        threads=1,
         exactly_once=True,
         hung_ms=300_000,
-        max_updaters=1,
+        cores=1,
     )
     made.slots[0] = Slot(number=0, phase=SlotPhase.RUNNING, alive=True, process=1)
     made.tasks[T0] = Task(id=T0, slot=0, goal=0, stateful=True, phase=TaskPhase.RUNNING)
@@ -111,7 +110,13 @@ def test_a_copy_shows_its_exact_lag_and_what_was_applied_over_all_state_updaters
     t1 = TaskId(0, 1)
     table.spec = WorkerSpec(app="orders", acceptable_lag=10)
     table.copies[t1] = Copy(
-        id=t1, role=Role.STANDBY, phase=CopyPhase.FOLLOWING, updater=0, lag=7, told_lag=1_000
+        id=t1,
+        role=Role.STANDBY,
+        phase=CopyPhase.FOLLOWING,
+        updater=0,
+        lag=7,
+        told_lag=1_000,
+        told_caught_up=True,
     )
     numbers = Numbers()
     numbers.take(UpdaterSaid(updater=0, message=Following(lags={t1: 9}, applied=5)), 0)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater import failpoints
-from headwater.ids import TaskId
+from headwater.ids import TaskId, TopicPartition
 from headwater.model.topology import StoreKind, StoreSpec
+from headwater.native.taskstores import Changelog
 from headwater.ports import Position
 from headwater.state import ChangelogFacts, StateDirectory, StoreRestorer, open_backend
 from headwater.state.position import Rebuild, RebuildReason, Usable
@@ -183,6 +184,49 @@ def test_large_batches_are_written_in_slices_that_each_carry_their_position(
     data, position = contents(directory)
     assert len(data) == 2 * BATCH_ENTRIES_MAX
     assert position == Position("id-1", 2 * (2 * BATCH_ENTRIES_MAX - 1) + 1, START_MS)
+
+
+def test_many_changes_that_are_written_together_are_written_in_parts_that_can_be_repeated(
+    directory: StoreDirectory,
+) -> None:
+    count = 2 * BATCH_ENTRIES_MAX + 10
+    rows = [(b"%06d" % n, 1, b"v") for n in range(count)]
+    following = restorer(directory)
+    following.apply([], 4)
+    failpoints.arm("rocks.written=error@2")
+
+    with pytest.raises(failpoints.FailpointError):
+        following.write(rows, 70_000, records=80_000)
+    failpoints.disarm()
+    following.close()
+
+    data, position = contents(directory)
+    assert len(data) == 2 * BATCH_ENTRIES_MAX
+    assert position == Position("id-1", 4, START_MS)
+    again = restorer(directory)
+    assert again.verdict == Usable(4)
+    again.write(rows, 70_000, records=80_000)
+    assert (again.offset, again.applied) == (70_000, 80_000)
+    again.close()
+    data, position = contents(directory)
+    assert len(data) == count
+    assert position == Position("id-1", 70_000, START_MS)
+
+
+def test_what_waits_for_a_condemned_store_is_forgotten_without_a_word(
+    directory: StoreDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition = TopicPartition("app-counts-changelog", 0)
+    changelog = Changelog(partition, restorer(directory), 20, START_MS, 20)
+    changelog.move(10)
+
+    changelog.condemn()
+    changelog.close()
+
+    assert caplog.text == ""
+    again = restorer(directory)
+    assert again.verdict == Rebuild(RebuildReason.DAMAGED, 0)
+    again.close()
 
 
 def test_an_empty_poll_moves_the_position_over_control_records(directory: StoreDirectory) -> None:

@@ -7,17 +7,25 @@ from typing import TYPE_CHECKING
 from headwater.model.topology import ProcessorNode, SinkNode, SourceNode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from headwater.model.topology import Node, Subtopology, Topology
 
 
-def mermaid(topology: Topology) -> str:
-    """Return the text of the flowchart."""
+def mermaid(topology: Topology, titles: Mapping[int, str] | None = None) -> str:
+    """Return the text of the flowchart.
+
+    Args:
+        topology: what is drawn.
+        titles: of sub-topologies that are not called by their numbers alone.
+    """
     lines = ["flowchart TD"]
     topics: dict[str, str] = {}
     numbers = {name: f"n{number}" for number, name in enumerate(topology.nodes)}
     edges: list[str] = []
     for group in topology.subtopologies:
-        lines += _subtopology(group, numbers)
+        title = (titles or {}).get(group.id, f"Sub-topology {group.id}")
+        lines += _subtopology(group, numbers, title)
         for node in group.nodes:
             edges += _edges(node, numbers, topics)
         for store_number, store in enumerate(group.stores):
@@ -29,8 +37,8 @@ def mermaid(topology: Topology) -> str:
     return "\n".join([*lines, *edges]) + "\n"
 
 
-def _subtopology(group: Subtopology, numbers: dict[str, str]) -> list[str]:
-    lines = [f'  subgraph g{group.id}["Sub-topology {group.id}"]']
+def _subtopology(group: Subtopology, numbers: dict[str, str], title: str) -> list[str]:
+    lines = [f'  subgraph g{group.id}["{title}"]']
     lines += [f'    {numbers[node.name]}["{node.name}"]' for node in group.nodes]
     lines += [
         f'    s{group.id}_{number}[("{store.name}")]' for number, store in enumerate(group.stores)

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 # Modules named here import nothing heavy at the top: `headwater --help` imports them all.
 BUILTIN = (
+    "headwater.cli.backfill:register",
     "headwater.cli.describe:register",
+    "headwater.cli.explain:register",
     "headwater.cli.kafka:register",
+    "headwater.cli.spark:register",
     "headwater.cli.worker:register",
 )
 ENTRY_POINT_GROUP = "headwater.commands"

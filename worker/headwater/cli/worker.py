@@ -14,11 +14,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from headwater.cli.options import add_import_path_and_config, pairs
 from headwater.errors import ConfigError, SpecError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
     from headwater.service.carrier import Carrier
     from headwater.service.settings import WorkerSettings
@@ -42,7 +42,6 @@ def register(subparsers: Any) -> None:
     _places(parser)
     _option(parser, "--topology", metavar="MODULE:FUNCTION", help="instead of the StreamApp's")
     _option(parser, "--bootstrap", metavar="HOST:PORT", help="instead of the StreamApp's")
-    _option(parser, "--threads", metavar="N", help="StreamThreads, instead of the StreamApp's")
     _option(parser, "--guarantee", metavar="NAME", help="at_least_once or exactly_once_v2")
     _option(parser, "--state-dir", metavar="DIR", help="where stores lie; one worker's own")
     _option(parser, "--http-host", metavar="ADDRESS", default="127.0.0.1", help="where to serve")
@@ -54,20 +53,7 @@ def register(subparsers: Any) -> None:
         help="for /healthz /readyz /metrics /tasks; 0 picks a free one (default)",
     )
     _option(parser, "--log-level", choices=_LEVELS, default="WARNING", help="default: %(default)s")
-    parser.add_argument(
-        "--import-path",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="where the topology's module lies; may be repeated",
-    )
-    parser.add_argument(
-        "--config",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="an option of Kafka Streams, instead of the StreamApp's; may be repeated",
-    )
+    add_import_path_and_config(parser)
     parser.set_defaults(run=run)
 
 
@@ -199,12 +185,12 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
         spec["topology"] = {"module": arguments.topology}
     if arguments.bootstrap:
         _fields(spec, "kafka")["bootstrapServers"] = arguments.bootstrap
-    if arguments.threads:
-        spec["threadsPerWorker"] = _number("--threads", arguments.threads)
     if arguments.guarantee:
         spec["processingGuarantee"] = arguments.guarantee
     streamapp = parse(document)
-    overrides: dict[str, str | int] = dict(_pairs(arguments.config))
+    overrides: dict[str, str | int] = dict(
+        pairs("--config", arguments.config, "commit.interval.ms=50")
+    )
     if arguments.state_dir:
         overrides["state.dir"] = arguments.state_dir
     kafka_dir = Path(arguments.kafka_dir) if arguments.kafka_dir else None
@@ -218,6 +204,7 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
         http_host=arguments.http_host,
         http_port=_number("--http-port", arguments.http_port),
         log_level=arguments.log_level,
+        watches_group=bool(arguments.namespace),
     )
 
 
@@ -251,18 +238,6 @@ def _document(arguments: argparse.Namespace, app: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise SpecError(f"{path}: expected a StreamApp, found {type(document).__name__}")
     return document
-
-
-def _pairs(given: Sequence[str]) -> list[tuple[str, str]]:
-    pairs = []
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise ConfigError(
-                f"--config {text}: expected NAME=VALUE, such as commit.interval.ms=50"
-            )
-        pairs.append((name, value))
-    return pairs
 
 
 def _number(flag: str, text: str) -> int:

@@ -90,7 +90,9 @@ class KGroupedStream(Generic[K, V]):
         def aggregator(_key: K, value: V, aggregate: V) -> V:
             return reducer(aggregate, value)
 
-        return self._aggregate("KSTREAM-REDUCE-", name_of(name), settings, aggregator, None)
+        return self._aggregate(
+            "KSTREAM-REDUCE-", name_of(name), settings, aggregator, None, reducer=reducer
+        )
 
     def aggregate(
         self,
@@ -119,6 +121,8 @@ class KGroupedStream(Generic[K, V]):
         settings: Materialized[K, Any],
         aggregator: Callable[[Any, Any, Any], Any],
         initializer: Callable[[], Any] | None,
+        *,
+        reducer: Callable[[Any, Any], Any] | None = None,
     ) -> table.KTable[K, Any]:
         graph = self.origin.graph
         store = settings.store or graph.store_name(prefix)
@@ -133,6 +137,7 @@ class KGroupedStream(Generic[K, V]):
                 store=store,
                 aggregator=aggregator,
                 initializer=initializer,
+                reducer=reducer,
                 send_old=lineage.send_old,
             ),
             store=lambda: spec,

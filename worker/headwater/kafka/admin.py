@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import (
@@ -29,8 +28,16 @@ from headwater.errors import (
 )
 from headwater.ids import TopicPartition
 from headwater.kafka.committed import CommittedOffset, CommittedReader
-from headwater.kafka.errors import MISSING, UNREACHABLE, ClientError, cause, error_of
+from headwater.kafka.errors import (
+    MISSING,
+    UNREACHABLE,
+    ClientError,
+    Refusals,
+    cause,
+    error_of,
+)
 from headwater.kafka.groups import members
+from headwater.kafka.topics import TopicDescription
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -55,15 +62,6 @@ _RETRIED: Final = UNREACHABLE | {
     # A broker that has just started does not know who leads which partition.
     KafkaError._NOENT,  # noqa: SLF001 - the client's name for its own code
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicDescription:
-    """A topic as the broker has it."""
-
-    partitions: int
-    topic_id: str
-    """UUID: a topic that was deleted and created again has another one."""
 
 
 class Admin:
@@ -105,14 +103,15 @@ class Admin:
 
         def ask(left_s: float) -> None:
             futures = self._admin.describe_topics(wanted, request_timeout=left_s)
-            for name, future in futures.items():
-                try:
-                    found = future.result()
-                except ClientError as error:
-                    if error_of(error).code() not in MISSING:
-                        raise
-                else:
-                    described[name] = _description(found)
+            with Refusals("describing", "Read, or Write if it is an output,") as refusals:
+                for name, future in futures.items():
+                    try:
+                        found = future.result()
+                    except ClientError as error:
+                        if error_of(error).code() not in MISSING:
+                            refusals.note(name, error)
+                    else:
+                        described[name] = TopicDescription.of(found)
 
         self._ask("describing topics", ask)
         return described
@@ -143,7 +142,7 @@ class Admin:
                     if error_of(error).code() not in MISSING:
                         described[name] = TopicDescription(partitions=0, topic_id="")
                 else:
-                    described[name] = _description(found)
+                    described[name] = TopicDescription.of(found)
             return described
 
         return answer
@@ -167,13 +166,14 @@ class Admin:
             futures = self._admin.create_topics(
                 list(wanted.values()), operation_timeout=left_s, request_timeout=left_s
             )
-            for name, future in futures.items():
-                try:
-                    future.result()
-                except ClientError as error:
-                    if error_of(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                        raise
-                wanted.pop(name, None)
+            with Refusals("creating", "Create") as refusals:
+                for name, future in futures.items():
+                    try:
+                        future.result()
+                    except ClientError as error:
+                        if error_of(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                            refusals.note(name, error)
+                    wanted.pop(name, None)
 
         self._ask(f"creating topics {', '.join(sorted(wanted))}", ask)
 
@@ -188,14 +188,15 @@ class Admin:
             futures = self._admin.delete_topics(
                 sorted(left), operation_timeout=left_s, request_timeout=left_s
             )
-            for name, future in futures.items():
-                try:
-                    future.result()
-                    deleted.append(name)
-                except ClientError as error:
-                    if error_of(error).code() not in MISSING:
-                        raise
-                left.discard(name)
+            with Refusals("deleting", "Delete") as refusals:
+                for name, future in futures.items():
+                    try:
+                        future.result()
+                        deleted.append(name)
+                    except ClientError as error:
+                        if error_of(error).code() not in MISSING:
+                            refusals.note(name, error)
+                    left.discard(name)
 
         self._ask("deleting topics", ask)
         return tuple(sorted(deleted))
@@ -213,8 +214,12 @@ class Admin:
 
         def ask(left_s: float) -> None:
             futures = self._admin.describe_configs(resources, request_timeout=left_s)
-            for resource, future in futures.items():
-                values[resource.name] = str(future.result()[setting].value)
+            with Refusals(f"looking up {setting} of", "DescribeConfigs") as refusals:
+                for resource, future in futures.items():
+                    try:
+                        values[resource.name] = str(future.result()[setting].value)
+                    except ClientError as error:
+                        refusals.note(resource.name, error)
 
         self._ask(f"looking up {setting}", ask)
         return values
@@ -229,13 +234,32 @@ class Admin:
         """
         return self._list_offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
-    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the offset of each partition's next record, open transactions counted.
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, committed_only: bool = False
+    ) -> dict[TopicPartition, int]:
+        """Return the offset of each partition's next record.
+
+        Args:
+            partitions: which.
+            committed_only: stop before the first open transaction; otherwise it is counted.
 
         Raises:
             MissingTopicError: a topic does not exist.
         """
-        return self._list_offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        return self._list_offsets(partitions, latest, committed_only=committed_only)
+
+    def offsets_at(
+        self, partitions: Iterable[TopicPartition], timestamp_ms: int
+    ) -> dict[TopicPartition, int | None]:
+        """Return the offset of each partition's first record of that time or later, if any.
+
+        Raises:
+            MissingTopicError: a topic does not exist.
+        """
+        at: Any = OffsetSpec.for_timestamp(timestamp_ms)
+        found = self._list_offsets(partitions, at)
+        return {partition: None if offset < 0 else offset for partition, offset in found.items()}
 
     def end_offsets_later(
         self, partitions: Collection[TopicPartition]
@@ -291,8 +315,13 @@ class Admin:
         return answer
 
     def _list_offsets(
-        self, partitions: Iterable[TopicPartition], spec: OffsetSpec
+        self,
+        partitions: Iterable[TopicPartition],
+        spec: OffsetSpec,
+        *,
+        committed_only: bool = False,
     ) -> dict[TopicPartition, int]:
+        level = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
         request = {ClientPartition(p.topic, p.partition): spec for p in partitions}
         offsets: dict[TopicPartition, int] = {}
         if not request:
@@ -300,12 +329,14 @@ class Admin:
 
         def ask(left_s: float) -> None:
             futures = self._admin.list_offsets(
-                request,
-                isolation_level=IsolationLevel.READ_UNCOMMITTED,
-                request_timeout=left_s,
+                request, isolation_level=level, request_timeout=left_s
             )
-            for partition, future in futures.items():
-                offsets[_ours(partition)] = future.result().offset
+            with Refusals("looking up offsets of", "Read") as refusals:
+                for partition, future in futures.items():
+                    try:
+                        offsets[_ours(partition)] = future.result().offset
+                    except ClientError as error:
+                        refusals.note(partition.topic, error)
 
         self._ask("looking up offsets", ask)
         return offsets
@@ -451,10 +482,6 @@ class Admin:
                 "run and that the topics exist"
             )
         return self._connection.explain(error, doing)
-
-
-def _description(found: Any) -> TopicDescription:
-    return TopicDescription(partitions=len(found.partitions), topic_id=str(found.topic_id))
 
 
 def _ours(partition: ClientPartition) -> TopicPartition:

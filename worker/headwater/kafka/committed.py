@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
 from headwater.ids import TopicPartition
-from headwater.kafka.errors import MISSING, error_of
+from headwater.kafka.errors import MISSING, NOT_ALLOWED, Refusals, error_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -57,26 +57,39 @@ class CommittedReader:
         Raises:
             KafkaException: UNSTABLE_OFFSET_COMMIT while a transaction holds one back; or as the
                 client says.
+            KafkaAuthError: a topic may not be read.
         """
         wanted = [ClientPartition(p.topic, p.partition) for p in partitions]
         try:
             answers = self._consumer.committed(wanted, timeout=timeout_s)
         except KafkaException as error:
+            if (refused := self._refusal()) is not None:
+                raise KafkaException(refused) from error
             # The client asks again by itself while a transaction holds offsets back.
             timed_out = error_of(error).code() == KafkaError._TIMED_OUT  # noqa: SLF001
             if timed_out and not self._connection.lost_for_s:
                 raise KafkaException(KafkaError(KafkaError.UNSTABLE_OFFSET_COMMIT)) from error
             raise
         found = {}
+        with Refusals("looking up the committed offsets of", "Read") as refusals:
+            for answer in answers:
+                if answer.error is not None and answer.error.code() not in MISSING:
+                    refusals.note(answer.topic, KafkaException(answer.error))
         for answer in answers:
-            if answer.error is not None and answer.error.code() not in MISSING:
-                raise KafkaException(answer.error)
             if answer.offset >= 0:
                 partition = TopicPartition(answer.topic, answer.partition)
                 found[partition] = CommittedOffset(
                     offset=answer.offset, metadata=answer.metadata or ""
                 )
         return found
+
+    def _refusal(self) -> KafkaError | None:
+        """Why no coordinator answered, if it is that we may not ask: told as an event, not here."""
+        while (message := self._consumer.poll(0.1)) is not None:
+            error = message.error()
+            if error is not None and error.code() in NOT_ALLOWED:
+                return error
+        return None
 
     def close(self) -> None:
         """Release the connections."""

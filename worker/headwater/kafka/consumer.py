@@ -10,7 +10,7 @@ import logging
 from concurrent.futures import Future
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -24,9 +24,10 @@ from confluent_kafka import TopicPartition as ClientPartition
 from headwater.errors import ConfigError
 from headwater.ids import TopicPartition
 from headwater.kafka.errors import MISSING, UNREACHABLE, ClientError, cause, error_of, translate
+from headwater.kafka.newest import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from headwater.errors import HeadwaterError
     from headwater.kafka.errors import Connection
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Batch: TypeAlias = "tuple[TopicPartition, list[RawRecord]]"
+
+_T = TypeVar("_T")
 
 _topic = Message.topic
 _partition = Message.partition
@@ -45,6 +48,9 @@ _value = Message.value
 _headers = Message.headers
 _error = Message.error
 _second: Final = itemgetter(1)
+
+_LOOK_UP_S: Final = 1.0
+_WAKE_S: Final = 0.1
 
 FROM_START: Final = OFFSET_BEGINNING
 FROM_END: Final = OFFSET_END
@@ -81,6 +87,8 @@ class PartitionConsumer:
         self._batch_records = batch_records
         self._keys: dict[str, list[TopicPartition]] = {}
         self._assigned: set[TopicPartition] = set()
+        self._idle: set[TopicPartition] = set()
+        """Paused, whoever has paused them."""
         self._ends: dict[TopicPartition, int] = {}
         self._next: dict[TopicPartition, int] = {}
         self._lost: list[TopicPartition] = []
@@ -91,6 +99,7 @@ class PartitionConsumer:
         """Start to read partitions, each from an offset (or ``FROM_START``, ``FROM_END``)."""
         if not offsets:
             return
+        self._look_up({partition.topic for partition in offsets} - self._keys.keys())
         for partition in offsets:
             known = self._keys.setdefault(partition.topic, [])
             known.extend(
@@ -102,12 +111,26 @@ class PartitionConsumer:
         )
         self._assigned |= offsets.keys()
 
+    def _look_up(self, topics: Iterable[str]) -> None:
+        """Ask where topics are that this consumer hears of for the first time.
+
+        A client that has been connected for a while looks for a topic that it is told to read only
+        when its timer comes round, once a second. If nobody answers, the timer does.
+        """
+        for topic in sorted(topics):
+            try:
+                self._consumer.list_topics(topic, timeout=_LOOK_UP_S)
+            except ClientError as error:
+                log.debug("looking up %s: %s", topic, error)
+                return
+
     def unassign(self, partitions: Iterable[TopicPartition]) -> None:
         """Stop reading partitions; unknown ones are passed over."""
         leaving = [p for p in partitions if p in self._assigned]
         if leaving:
             self._consumer.incremental_unassign(_theirs(leaving))
             self._assigned.difference_update(leaving)
+            self._idle.difference_update(leaving)
             for partition in leaving:
                 self._ends.pop(partition, None)
                 self._next.pop(partition, None)
@@ -127,6 +150,28 @@ class PartitionConsumer:
             MissingTopicError: an assigned topic does not exist (any more).
             KafkaAuthError: the broker refuses to let us read.
         """
+        messages = self._fetched(timeout_s)
+        return self._grouped(messages, _records(messages)) if messages else []
+
+    def poll_runs(self, timeout_s: float) -> list[tuple[TopicPartition, Run]]:
+        """Return what ``poll`` would, with records that nobody has taken apart yet.
+
+        Raises:
+            MissingTopicError: as ``poll``.
+            KafkaAuthError: as ``poll``.
+        """
+        messages = self._fetched(timeout_s)
+        if not messages:
+            return []
+        return [(partition, Run(found)) for partition, found in self._grouped(messages, messages)]
+
+    @property
+    def has_backlog(self) -> bool:
+        """Whether the last poll returned so many records that more are likely to be there."""
+        return self._more
+
+    def _fetched(self, timeout_s: float) -> list[Message]:
+        """Return records of any partitions, events taken out."""
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise problem
@@ -148,20 +193,13 @@ class PartitionConsumer:
             if not messages:
                 return []
         self._connection.answered()
-        return self._grouped(messages)
+        return messages
 
-    def _grouped(self, messages: list[Message]) -> list[Batch]:
-        records: list[Any] = list(
-            zip(
-                map(_offset, messages),
-                map(_second, map(_timestamp, messages)),
-                map(_key, messages),
-                map(_value, messages),
-                map(_headers, messages),
-                strict=True,
-            )
-        )
-        batches: list[Batch] = []
+    def _grouped(
+        self, messages: Sequence[Message], records: list[_T]
+    ) -> list[tuple[TopicPartition, list[_T]]]:
+        """Cut ``records``, which are made of ``messages``, where the partition changes."""
+        batches: list[tuple[TopicPartition, list[_T]]] = []
         ends = self._ends
         following = self._next
         start = 0
@@ -172,14 +210,14 @@ class PartitionConsumer:
                 partition = keys[number]
                 found = records if stop - start == len(records) else records[start:stop]
                 batches.append((partition, found))
-                following[partition] = found[-1][0] + 1
+                following[partition] = (_offset(messages[stop - 1]) or 0) + 1
                 # An end reported before these records is none any more; one behind them stays.
                 if ends and ends.get(partition, 0) < following[partition]:
                     ends.pop(partition, None)
                 start = stop
         return batches
 
-    def _topic_runs(self, messages: list[Message]) -> Iterable[tuple[str, Iterable[int]]]:
+    def _topic_runs(self, messages: Sequence[Message]) -> Iterable[tuple[str, Iterable[int]]]:
         """Partition numbers in order, cut where the topic changes."""
         numbers: list[Any] = list(map(_partition, messages))
         if len(self._keys) == 1:
@@ -220,7 +258,9 @@ class PartitionConsumer:
             log.debug("consumer: %s", error)
         else:
             what = str(partition) if partition is not None else topic or "its partitions"
-            self._problem = self._problem or translate(error, f"reading {what}")
+            self._problem = self._problem or translate(
+                error, f"reading {what}", needs=f"Read on topic {topic}" if topic else ""
+            )
             if code in MISSING:
                 log.warning("topic %s is gone: %s", topic, error)
 
@@ -281,21 +321,43 @@ class PartitionConsumer:
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Stop fetching; what is fetched but not yet returned is dropped, to be fetched again."""
-        self._consumer.pause(_theirs(partitions))
+        pausing = list(partitions)
+        self._idle.update(pausing)
+        self._consumer.pause(_theirs(pausing))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Fetch again."""
-        self._consumer.resume(_theirs(partitions))
+        resuming = list(partitions)
+        nothing_ran = self._assigned <= self._idle
+        self._idle.difference_update(resuming)
+        self._consumer.resume(_theirs(resuming))
+        if nothing_ran and resuming:
+            self._wake(resuming[0])
+
+    def _wake(self, partition: TopicPartition) -> None:
+        """Have the client fetch now.
+
+        The thread that fetches sleeps up to a second while every partition is paused, and to
+        resume one does not wake it; a request does.
+        """
+        asked = ClientPartition(partition.topic, partition.partition)
+        try:
+            self._consumer.get_watermark_offsets(asked, timeout=_WAKE_S)
+        except ClientError as error:
+            log.debug("waking the fetch of %s: %s", partition, error)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read on from ``offset`` (or ``FROM_START``, ``FROM_END``)."""
         self._ends.pop(partition, None)
         self._next.pop(partition, None)
+        self._idle.discard(partition)
         # incremental re-assignment, unlike seek(), needs no fetcher that runs already.
         self._consumer.incremental_unassign(_theirs([partition]))
         self._consumer.incremental_assign(
             [ClientPartition(partition.topic, partition.partition, offset)]
         )
+        # Whoever had paused it counts it as reading from here on, and the client would not.
+        self._consumer.resume(_theirs([partition]))
 
     def commit_later(self, offsets: Iterable[PartitionOffsets]) -> Future[None]:
         """Begin to commit offsets with their metadata (at-least-once); one commit at a time.
@@ -331,6 +393,20 @@ class PartitionConsumer:
     def close(self) -> None:
         """Stop fetching and release the connections; commits nothing."""
         self._consumer.close()
+
+
+def _records(messages: Sequence[Message]) -> list[RawRecord]:
+    records: list[Any] = list(
+        zip(
+            map(_offset, messages),
+            map(_second, map(_timestamp, messages)),
+            map(_key, messages),
+            map(_value, messages),
+            map(_headers, messages),
+            strict=True,
+        )
+    )
+    return records
 
 
 def _theirs(partitions: Iterable[TopicPartition]) -> list[ClientPartition]:

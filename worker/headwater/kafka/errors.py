@@ -6,7 +6,7 @@ import logging
 import re
 import threading
 import time
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Self, cast
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -58,6 +58,17 @@ NOT_ALLOWED: Final = frozenset(
     }
 )
 """The broker knows who we are, and we may not do that."""
+_NEEDED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Read on the topic, Write if it is an output",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: (
+        "Read on the consumer group, whose name is the application id"
+    ),
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
+        "Write on the transactional ids that begin with the application id and a dash"
+    ),
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "IdempotentWrite on the cluster",
+}
+"""What somebody has to allow us, unless it is known better where it was refused."""
 DENIED: Final = NOT_LOGGED_IN | NOT_TRUSTED | NOT_ALLOWED
 """The broker refuses us, or we do not trust it."""
 _CERTIFICATE_REFUSED: Final = re.compile(r"SSL alert number (42|43|44|45|46|48|49|116)\b")
@@ -143,18 +154,44 @@ def error_of(exception: BaseException) -> KafkaError:
     return inside if isinstance(inside, KafkaError) else KafkaError(KafkaError.UNKNOWN, str(inside))
 
 
+def death_of(raised: BaseException, ask: Callable[[], object]) -> KafkaError:
+    """Return what a client has died of that raised one of ``ServingError``.
+
+    If it calls back for several deliveries after it has set a fatal error, it may have lost that by
+    the end, and Python complains that nothing was set at all.
+
+    Args:
+        raised: by poll or flush.
+        ask: a call that a dead client refuses with its fatal error.
+    """
+    is_lost = isinstance(raised, SystemError) and "without setting an exception" in str(raised)
+    if not is_lost:
+        return error_of(raised)
+    try:
+        ask()
+    except ClientError as again:
+        error = error_of(again)
+        if error.fatal():
+            return error
+    why = "the client is dead, and has lost what of"
+    return KafkaError(KafkaError._FATAL, why, fatal=True)  # noqa: SLF001
+
+
 def cause(raised: BaseException) -> BaseException:
     """Return what to name after ``raise ... from``: a bare ``KafkaError`` breaks tracebacks."""
     kept = isinstance(raised, KafkaException | SystemError)
     return raised if kept else KafkaException(raised)
 
 
-def translate(problem: KafkaError | BaseException, doing: str) -> HeadwaterError:
+def translate(
+    problem: KafkaError | BaseException, doing: str, *, needs: str = ""
+) -> HeadwaterError:
     """Turn the client's error into ours.
 
     Args:
         problem: what the client said.
         doing: what was tried, in words that follow "while": ``"committing offsets of group g"``.
+        needs: what we must be allowed for that on a topic: ``"Read on topic orders"``.
     """
     error = problem if isinstance(problem, KafkaError) else error_of(problem)
     code = error.code()
@@ -164,13 +201,13 @@ def translate(problem: KafkaError | BaseException, doing: str) -> HeadwaterError
     if code in FENCED:
         kind = FencedError
         advice = "another process has taken over, or the transaction timed out; tasks are dropped"
-    elif error.txn_requires_abort():
+    elif error.txn_requires_abort() and code not in NOT_ALLOWED:  # or it would be for ever
         kind, advice = TransactionAbortedError, "the transaction is aborted and repeated"
     elif code in FOREIGN_MEMBER:
         kind = GroupInUseError
         advice = "stop the application that is a member of the group, wait for its session to end"
     elif code in DENIED or is_certificate_refused(error):
-        kind, advice = KafkaAuthError, _advice_when_denied(error)
+        kind, advice = KafkaAuthError, _advice_when_denied(error, needs)
     elif code in MISSING:
         kind, advice = MissingTopicError, "create the topic, then start again"
     elif code in TOO_LARGE:
@@ -186,11 +223,16 @@ def is_certificate_refused(error: KafkaError) -> bool:
     return _CERTIFICATE_REFUSED.search(error.str()) is not None
 
 
-def _advice_when_denied(error: KafkaError) -> str:
+def _advice_when_denied(error: KafkaError, needs: str) -> str:
     """Return the next step: in the words of a program's settings, and in those of a cluster."""
     code = error.code()
     if code in NOT_ALLOWED:
-        return "grant it by an ACL of the broker"
+        is_of_topic = code == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        missing = (needs if is_of_topic else "") or _NEEDED.get(code, "it")
+        return (
+            f"allow {missing} by an ACL of the broker (docs/security.md lists all that an "
+            "application needs); on a cluster then change spec.restartNonce"
+        )
     if code in NOT_LOGGED_IN:
         settings, field = "security.protocol and sasl.*", "authentication"
     elif code in NOT_TRUSTED:
@@ -217,6 +259,37 @@ def production_error(error: KafkaError, topic: str, partition: int | None) -> Pr
     if error.code() in MISSING:
         return ProductionError(f"{said}; create the topic, then start again")
     return ProductionError(f"{said}; see the broker's log")
+
+
+class Refusals:
+    """Topics about which we may not do something: all of them are named at the end of the block.
+
+    Args:
+        doing: what is done, in words before their names.
+        operation: that we have to be allowed.
+    """
+
+    def __init__(self, doing: str, operation: str) -> None:
+        self._doing = doing
+        self._operation = operation
+        self._refused: dict[str, KafkaError] = {}
+
+    def note(self, topic: str, raised: BaseException) -> None:
+        """Take notice of an error; one that is no refusal is raised."""
+        error = error_of(raised)
+        if error.code() not in NOT_ALLOWED:
+            raise raised
+        self._refused[topic] = error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self._refused:
+            topics = ", ".join(sorted(self._refused))
+            needs = f"{self._operation} on topic {topics}"
+            error = next(iter(self._refused.values()))
+            raise translate(error, f"{self._doing} {topics}", needs=needs)
 
 
 class Connection:
@@ -270,7 +343,9 @@ class Connection:
             "check bootstrap.servers and that the broker runs"
         )
 
-    def explain(self, problem: KafkaError | BaseException, doing: str) -> HeadwaterError:
+    def explain(
+        self, problem: KafkaError | BaseException, doing: str, *, needs: str = ""
+    ) -> HeadwaterError:
         """Translate, preferring what is known about the connection over "timed out"."""
-        error = translate(problem, doing)
+        error = translate(problem, doing, needs=needs)
         return self.problem(doing) if isinstance(error, KafkaUnavailableError) else error

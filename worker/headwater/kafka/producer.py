@@ -24,12 +24,14 @@ from headwater.kafka.errors import (
     DENIED,
     FENCED,
     MISSING,
+    NOT_ALLOWED,
     UNREACHABLE,
     ClientError,
     OutputRefusedError,
     ServingError,
     TransactionAbortedError,
     cause,
+    death_of,
     error_of,
     production_error,
     translate,
@@ -44,12 +46,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-
 _QUEUE_WAIT_S: Final = 0.05
 _REASON_S: Final = 1.0
-_ENDED: Final = frozenset(
-    {KafkaError._FATAL, KafkaError._FENCED, KafkaError._STATE}  # noqa: SLF001 - the client's names
-)
+_PURGED_S: Final = 5.0
+_STATE: Final = KafkaError._STATE  # noqa: SLF001 - the client's name for its own code
+_ENDED: Final = frozenset({KafkaError._FATAL, KafkaError._FENCED, _STATE})  # noqa: SLF001
 """The producer is dead, or its transaction waits to be aborted; the reason came by another way."""
 
 
@@ -93,6 +94,7 @@ class StreamsProducer:
         self._block_s = block_s
         self._fatal: KafkaError | None = None
         self._problem: HeadwaterError | None = None
+        self._topics: set[str] = set()
         self._counters: list[Callable[[], int]] = []
         self._target: Callable[..., None] = self._producer.produce
         self._redirects: list[Callable[[Callable[..., None]], None]] = []
@@ -113,6 +115,7 @@ class StreamsProducer:
         """
         produce = self._target
         sent = 0
+        self._topics.add(topic)
         if on_refused is not None:
             self._refused.ask(topic, on_refused)
 
@@ -256,12 +259,12 @@ class StreamsProducer:
         """Why the producer, or its transaction, takes nothing more."""
         doing = f"{doing} as {self.transactional_id or 'an idempotent producer'}"
         fatal = self._fatal or (error if error.fatal() else None)
+        why = fatal or error
+        if why.code() in (NOT_ALLOWED if fatal is None else FENCED | DENIED):
+            return translate(why, doing, needs=f"Write on topic {', '.join(sorted(self._topics))}")
         if fatal is None:
             return TransactionAbortedError(f"{error.str()} while {doing}")
-        if fatal.code() in FENCED | DENIED:
-            return translate(fatal, doing)
-        # An outage can leave open what became of the last request. Whoever starts anew from what is
-        # committed is right either way.
+        # Whether the last request came through may be open: what is committed says it.
         return KafkaUnavailableError(
             f"{fatal.str()} ({fatal.name()}) while {doing}: this producer is of no use any more; "
             "a new process goes on from what is committed"
@@ -293,10 +296,9 @@ class StreamsProducer:
         elif code in MISSING:
             problem = MissingTopicError(str(failure))
         elif code in DENIED:
-            problem = translate(error, f"sending to {topic}")
+            problem = translate(error, f"sending to {topic}", needs=f"Write on topic {topic}")
         elif code in UNREACHABLE:
-            # The broker was away for longer than a record may wait: once it is back, the records
-            # are processed again.
+            # Away for longer than a record may wait: the records are processed again.
             problem = TransactionAbortedError(str(failure))
         elif self._refused.note(error, failure, Output(topic, key, value, -1, None, partition)):
             problem = OutputRefusedError(str(failure))
@@ -313,12 +315,15 @@ class StreamsProducer:
             raise self._problem
 
     def _serve(self, timeout_s: float) -> None:
-        """Call back for failed deliveries; the client raises here once it is dead."""
+        """Call back for failed deliveries; a dead client raises."""
         try:
             self._producer.poll(timeout_s)
         except ServingError as error:
-            self._fatal = self._fatal or error_of(error)
-            raise self._ended(error_of(error), "sending") from cause(error)
+            raise self._died(error) from cause(error)
+
+    def _died(self, raised: BaseException) -> HeadwaterError:
+        self._fatal = self._fatal or death_of(raised, self._producer.begin_transaction)
+        return self._ended(self._fatal, "sending")
 
     @property
     def is_congested(self) -> bool:
@@ -343,12 +348,13 @@ class StreamsProducer:
         """
         found = self._partitions.get(topic)
         if found is None:
+            doing = f"looking up {topic}"
             try:
                 described = self._producer.list_topics(topic, timeout=30).topics[topic]
             except ClientError as error:
-                raise self._connection.explain(error, f"looking up {topic}") from cause(error)
+                raise self._connection.explain(error, doing) from cause(error)
             if described.error is not None:
-                raise translate(described.error, f"looking up {topic}")
+                raise translate(described.error, doing, needs=f"Write on topic {topic}")
             found = self._partitions[topic] = len(described.partitions)
         return found
 
@@ -362,8 +368,7 @@ class StreamsProducer:
         try:
             return self._producer.flush(timeout_s) == 0
         except ServingError as error:
-            self._fatal = self._fatal or error_of(error)
-            raise self._ended(error_of(error), "sending") from cause(error)
+            raise self._died(error) from cause(error)
 
     def flush(self, timeout_s: float) -> None:
         """Wait until everything sent is acknowledged, then raise what failed.
@@ -387,11 +392,7 @@ class StreamsProducer:
             KafkaUnavailableError: no coordinator answered in time.
             KafkaAuthError: the id is not allowed.
         """
-        self._transact(
-            "initialising transactions",
-            self._producer.init_transactions,
-            timeout_s,
-        )
+        self._transact("initialising transactions", self._producer.init_transactions, timeout_s)
 
     def begin(self) -> None:
         """Begin a transaction unless one has; the broker hears of it with the first record."""
@@ -457,36 +458,39 @@ class StreamsProducer:
         self._refused.next_round()
         self._redirect(self._producer.produce)
         if self._begun:
-            self._transact(
-                "aborting the transaction",
-                self._producer.abort_transaction,
-                timeout_s,
-            )
+            self._transact("aborting the transaction", self._producer.abort_transaction, timeout_s)
             self._begun = False
         self._problem = None
 
     def _transact(self, doing: str, step: Callable[[float], None], timeout_s: float) -> None:
         """Run one step of the transaction protocol, again while the client says it may be."""
-        what = f"{doing} of {self.transactional_id}"
         deadline = time.monotonic() + timeout_s
+        is_first = True
         while True:
             try:
                 step(max(0.1, deadline - time.monotonic()))
             except ClientError as exception:
                 error = error_of(exception)
+                if is_first and error.txn_requires_abort() and error.code() == _STATE:
+                    is_first = False  # the next answer tells what had gone wrong before
+                    continue
                 if error.retriable() and time.monotonic() < deadline:
                     continue
                 if error.fatal() or self._fatal is not None:
                     raise self._ended(error, doing) from cause(exception)
                 if error.txn_requires_abort():
                     raise self._problem or self._ended(error, doing) from cause(exception)
-                raise self._connection.explain(error, what) from cause(exception)
+                doing = f"{doing} of {self.transactional_id}"
+                raise self._connection.explain(error, doing) from cause(exception)
             else:
                 self._connection.answered()
                 return
 
     def discard(self) -> None:
-        """Throw away what was sent but has not left; for a producer that will send no more."""
+        """Throw away what was sent but has not left; for a producer that will send no more.
+
+        A record whose report was never served keeps the client alive for as long as the process.
+        """
         with contextlib.suppress(*ServingError):  # one that is dead already says so again
             self._producer.purge()
-            self._producer.poll(0)
+            self._producer.flush(_PURGED_S)

@@ -10,6 +10,7 @@ of a group is delivered, or one is refused alone and so *guilty* (docs/adr/0023)
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -85,9 +86,13 @@ class RefusedOutputs:
     def next_round(self) -> None:
         """Everything since the last commit is about to be made again: draw the conclusions."""
         count = len(self._round)
+        per_topic = Counter(content[0] for content in self._round)
         for content, (error, failure, output) in self._round.items():
             before = self._suspects.pop(content, None)
-            if before is not None and before.together == 1 and before.is_met:
+            # Who is refused alone is the only one of its topic. Else a batch was refused that none
+            # suspected, because reports had come too late, and an equal record was in it.
+            is_only = per_topic[content[0]] == 1
+            if before is not None and before.together == 1 and before.is_met and is_only:
                 before.is_met = False
                 self._guilty[content] = before
                 continue

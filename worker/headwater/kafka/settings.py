@@ -49,7 +49,12 @@ _JAAS: Final = re.compile(r"""\b(username|password)\s*=\s*(["'])(.*?)\2""")
 
 
 def consumer_settings(
-    config: StreamsConfig, connection: Connection, *, client_id: str, role: str = "main"
+    config: StreamsConfig,
+    connection: Connection,
+    *,
+    client_id: str,
+    role: str = "main",
+    group: str | None = None,
 ) -> dict[str, Any]:
     """Settings of an ``assign()`` consumer in the group of the application.
 
@@ -58,10 +63,11 @@ def consumer_settings(
         connection: told of errors.
         client_id: shown in the broker's logs and metrics.
         role: ``main``, ``restore`` or ``global``. All but ``main`` read committed records only.
+        group: where offsets are committed; the application's own if not given.
     """
     committed_only = config.exactly_once or role != "main"
     ours = {
-        "group.id": config.application_id,
+        "group.id": group or config.application_id,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         # We say where to start, and decide what to do about an offset that is gone.

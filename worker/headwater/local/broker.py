@@ -45,7 +45,7 @@ _STOP_GRACE_S = 15.0
 _POLL_S = 0.05
 _OLD_OWNER_GRACE_S = 2.0  # the kernel releases the lock a little after a kill
 _OLD_BROKER_GRACE_S = 10.0
-_FORMAT_TIMEOUT_S = 60
+_FORMAT_TIMEOUT_S = 120
 _START_TRIES = 3
 _LOG_KEPT_BYTES = 10_000_000
 _LOG_TAIL_LINES = 15
@@ -120,7 +120,7 @@ class KafkaBroker:
 
         Raises:
             LocalKafkaError: the jars or Java are missing, the data directory has another owner, the
-                port is taken, or the broker ended or did not answer within a minute (with its log).
+                port is taken, or the broker ended or did not answer in time (with its log).
         """
         assert not self._locks, "the broker is started already"
         java = find_java()

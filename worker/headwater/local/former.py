@@ -29,7 +29,7 @@ LOGGING: Final = (
 
 _ACTIVE: Final = b"Becoming the active controller"
 _FENCED: Final = b"handleBrokerFenced: changing"
-_READY_S: Final = 60.0
+_READY_S: Final = 120.0
 _POLL_S: Final = 0.02
 _NOTHING_TO_FENCE_S: Final = 3.0
 """A controller that has been active for so long has fenced whom it had to."""

@@ -1,4 +1,4 @@
-"""Which jars make up Kafka, the Streams yardstick and the Java compiler: coordinates and sums.
+"""Which jars make up Kafka, the Streams yardstick, the Java compiler, and Spark's Kafka connector.
 
 The lock files beside this module are written by ``python -m headwater.local.jar_sets NAME...``
 and committed. They hold no address: where jars come from is jgo's configuration, whether they are
@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 
 KAFKA_VERSION = "4.3.1"
+SPARK_VERSION = "4.2.0"
 _SLF4J = "org.slf4j:slf4j-simple:1.7.36"
 
 # What to ask for; jgo adds the run-time dependencies when a lock is written.
@@ -26,7 +27,18 @@ ROOTS: dict[str, tuple[str, ...]] = {
         _SLF4J,
     ),
     "ecj-3.42.0": ("org.eclipse.jdt:ecj:3.42.0",),
+    f"spark-kafka-{SPARK_VERSION}": (
+        f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+        "org.apache.kafka:kafka-clients:3.9.2",
+        "org.apache.commons:commons-pool2:2.13.1",
+        "org.scala-lang.modules:scala-parallel-collections_2.13:1.2.0",
+        "com.google.code.findbugs:jsr305:3.0.2",
+    ),
 }
+# Locked as they are: the registry lacks the token provider that the connector names, and whatever
+# else it depends on comes with Spark.
+_WITHOUT_DEPENDENCIES = frozenset({f"spark-kafka-{SPARK_VERSION}"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,7 @@ class JarSet:
 KAFKA = f"kafka-{KAFKA_VERSION}"
 STREAMS = f"streams-{KAFKA_VERSION}"
 ECJ = "ecj-3.42.0"
+SPARK_KAFKA = f"spark-kafka-{SPARK_VERSION}"
 
 
 def load(name: str) -> JarSet:
@@ -77,6 +90,8 @@ def load(name: str) -> JarSet:
 def write(name: str) -> Path:
     """Resolve the run-time dependencies of a jar set and write its lock; needs the network."""
     import jgo  # noqa: PLC0415 - of the extra `local`, and slow to import
+    from jgo.constants import MAVEN_CENTRAL_URL  # noqa: PLC0415
+    from jgo.maven import MavenContext  # noqa: PLC0415
 
     lines = [
         f"# Written by `python -m headwater.local.jar_sets {name}`; do not edit.",
@@ -84,7 +99,13 @@ def write(name: str) -> Path:
         "",
         "[jars]",
     ]
-    for artifact in jgo.resolve("+".join(ROOTS[name])):
+    if name in _WITHOUT_DEPENDENCIES:
+        context = MavenContext(remote_repos={"central": MAVEN_CENTRAL_URL})
+        parts = [root.split(":") for root in ROOTS[name]]
+        found = [context.project(g, a).at_version(v).artifact() for g, a, v in parts]
+    else:
+        found = jgo.resolve("+".join(ROOTS[name]))
+    for artifact in found:
         coordinates = f"{artifact.groupId}:{artifact.artifactId}:{artifact.version}"
         sha256 = hashlib.sha256(artifact.resolve().read_bytes()).hexdigest()
         lines.append(f'"{coordinates}" = "{sha256}"')

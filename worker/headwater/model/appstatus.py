@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from headwater.model.codec import decode, encode_object
 from headwater.model.fields import meta
-from headwater.model.lifecycle import ClientState
+from headwater.model.lifecycle import ClientState, Engine
 
 _COUNT = meta(minimum=0, maximum=10_000_000, always=True)
 _SENTENCE = meta(max_length=32_768, clip=True)
@@ -62,10 +63,7 @@ class TaskCounts:
 
 
 class ConditionType(StrEnum):
-    """What a condition is about; Ready is the one to trust.
-
-    Of the first six, True is good; of the last four, True is worth a look.
-    """
+    """What a condition is about; Ready is the one to trust."""
 
     READY = "Ready"
     PROGRESSING = "Progressing"
@@ -78,6 +76,11 @@ class ConditionType(StrEnum):
     PAUSED = "Paused"
     SCALING_LIMITED = "ScalingLimited"
 
+    @property
+    def when_well(self) -> ConditionStatus:
+        """What it says when all is well and at rest."""
+        return ConditionStatus.FALSE if self in _NEWS else ConditionStatus.TRUE
+
 
 class ConditionStatus(StrEnum):
     """Whether a condition holds."""
@@ -87,15 +90,26 @@ class ConditionStatus(StrEnum):
     UNKNOWN = "Unknown"
 
 
+_NEWS: Final = frozenset(
+    {
+        ConditionType.PROGRESSING,
+        ConditionType.DEGRADED,
+        ConditionType.SUSPENDED,
+        ConditionType.PAUSED,
+        ConditionType.SCALING_LIMITED,
+    }
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """One condition, as Kubernetes has them.
 
     Attributes:
-        type: what it is about. Ready, Progressing, SpecValid, AssignmentConverged, StateRestored
-            and StandbysReady are good when True; Degraded, Suspended, Paused and ScalingLimited
-            are worth a look when True.
-        status: whether it holds.
+        type: what it is about. When all is well and at rest, Ready, SpecValid,
+            AssignmentConverged, StateRestored and StandbysReady are True; Progressing, Degraded,
+            Suspended, Paused and ScalingLimited are False.
+        status: whether it holds; Unknown before the first decision.
         reason: why, as one word for programs.
         message: why, as a sentence with the next step.
         last_transition_time: when the status changed last.
@@ -160,6 +174,27 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStatus:
+    """Which engine has the application; written before anything is given to it.
+
+    Attributes:
+        name: the engine.
+        generation: of the take-over for it; 0 before the first.
+        driver: what Spark's driver says of itself; empty while there is none, or it says nothing.
+        last_batch: number of Spark's last micro-batch; -1 before the first.
+        input_rows_per_second: what came in during that batch.
+        processed_rows_per_second: what it has processed.
+    """
+
+    name: Engine = Engine.NATIVE
+    generation: int = field(default=0, metadata=meta(minimum=0))
+    driver: str = field(default="", metadata=meta(max_length=63))
+    last_batch: int = -1
+    input_rows_per_second: int = field(default=0, metadata=meta(minimum=0))
+    processed_rows_per_second: int = field(default=0, metadata=meta(minimum=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AppStatus:
     """What the control loop reports about a StreamApp.
 
@@ -175,6 +210,7 @@ class AppStatus:
         updated_replicas: workers of the revision that is being rolled out, or was last.
         selector: selects the pods of the workers by their labels.
         tasks: how many tasks there are and what they are doing.
+        engine: which engine has the application.
         revision: which versions of the specification the workers run.
         operation: what is being done to the workers.
         failure: set while something prevents the application from running.
@@ -191,6 +227,7 @@ class AppStatus:
     updated_replicas: int = field(default=0, metadata=_COUNT)
     selector: str = ""
     tasks: TaskCounts = field(default=TaskCounts(), metadata=meta(always=True))
+    engine: EngineStatus = EngineStatus()
     revision: Revision = Revision()
     operation: Operation | None = None
     failure: Failure | None = None

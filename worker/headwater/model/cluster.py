@@ -150,6 +150,8 @@ class WorkerSpec:
         duties: what it is to do with Kafka on behalf of the control loop.
         slots: every StreamThread slot this worker was ever given, in any incarnation; it only
             grows.
+        threads: how many StreamThreads run at a time: those of the first so many ``slots``; 0: of
+            all of them.
         drain: release everything and end; the worker is going to be stopped.
         fencing_epoch: the epoch of the write that took everything from a lost worker; 0 when no
             fencing is under way.
@@ -167,6 +169,7 @@ class WorkerSpec:
     revoking: tuple[TaskId, ...] = field(default=(), metadata=_TASKS)
     duties: tuple[Duty, ...] = ()
     slots: tuple[int, ...] = field(default=(), metadata=_SLOTS)
+    threads: int = field(default=0, metadata=meta(minimum=0))
     drain: bool = False
     fencing_epoch: int = 0
     acceptable_lag: int = 10_000
@@ -204,6 +207,11 @@ class WorkerSpec:
         }
 
     @property
+    def running_slots(self) -> tuple[int, ...]:
+        """The slots that may have tasks now; the others are kept for the sake of their fences."""
+        return self.slots[: self.threads] if self.threads else self.slots
+
+    @property
     def is_fencing(self) -> bool:
         """Whether the worker is lost and its slots are not known to be fenced yet."""
         return self.fencing_epoch > 0
@@ -221,7 +229,8 @@ class TaskStatus:
         slot: of an active task.
         lag: of a standby or warm-up task: changelog records still to read, rounded up by
             :func:`lag_bucket`, or :data:`LAG_UNKNOWN`; exact numbers travel by HTTP.
-        caught_up: of a standby or warm-up task: whether the exact lag is acceptable.
+        caught_up: of a standby or warm-up task: whether the exact lag is acceptable, or was up to
+            10 s ago and is not beyond twice that.
     """
 
     task: TaskId
@@ -307,6 +316,8 @@ class WorkerStatus:
         stored: tasks with state in its directory that it does not hold.
         fenced_slots: slots whose producer was fenced under the acknowledged epoch. Their tasks are
             dropped without a commit and start again only under a greater epoch.
+        group_in_use: whether the consumer group had members when the worker last looked; only the
+            holder of the application's first task looks.
         duty_results: for the duties in the spec, as they are done.
         topology: what was built from the import path; ``None`` until then.
         endpoint: ``host:port`` of its HTTP service; empty until it listens.
@@ -319,6 +330,7 @@ class WorkerStatus:
     released: tuple[ReleasedTask, ...] = field(default=(), metadata=_TASKS)
     stored: tuple[StoredTask, ...] = field(default=(), metadata=_TASKS)
     fenced_slots: tuple[int, ...] = field(default=(), metadata=_SLOTS)
+    group_in_use: bool = False
     duty_results: tuple[DutyResult, ...] = ()
     topology: TopologyReport | None = None
     endpoint: str = ""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, TypeAlias
 
 from headwater.model.fields import meta
+from headwater.model.lifecycle import Engine
 from headwater.model.topics import TOPICS, InternalTopic
 
 _BY_TOPIC: Final = meta(max_items=10_000)
@@ -111,7 +112,36 @@ class Reset:
     input_topics: tuple[str, ...] = field(metadata=TOPICS)
 
 
-Duty: TypeAlias = DescribeTopics | CreateTopics | Fence | DescribeGroup | Reset
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeEngine:
+    """Take the application over for an engine. Answered by :class:`EngineTaken`.
+
+    Write that ``engine`` takes it over, in the next generation; *then* fence every transactional id
+    of the engine that leaves; then make sure that nobody is a member of the group; then write that
+    ``engine`` may run. Repeating it writes one more generation.
+
+    Attributes:
+        id: names the duty; its result has the same.
+        epoch: of the write that handed it out.
+        engine: that takes over.
+        replaces: the generation that this was decided from; if there is another by now, nothing
+            is done.
+        transactional_ids: every id that any worker ever had; fenced if ``engine`` is not Native,
+            and remembered for who takes over without knowing of them.
+        engine_tasks: the names of the topology's tasks. Spark's ids bear them, and those of all
+            tasks that it ever had; they are fenced if ``engine`` is Native.
+    """
+
+    KIND: ClassVar[str] = "TakeEngine"
+    id: str
+    epoch: int
+    engine: Engine
+    replaces: int = field(default=0, metadata=meta(minimum=0))
+    transactional_ids: tuple[str, ...] = field(default=(), metadata=meta(max_items=10_000))
+    engine_tasks: tuple[str, ...] = field(default=(), metadata=meta(max_items=20_000))
+
+
+Duty: TypeAlias = DescribeTopics | CreateTopics | Fence | DescribeGroup | Reset | TakeEngine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +221,33 @@ class GroupDescribed:
     Attributes:
         id: the duty's.
         members: those that live.
+        engine: runs the application, as Kafka has it.
+        engine_generation: counts the take-overs.
+        engine_fenced: the take-over was finished; before, nobody may run the application.
     """
 
     KIND: ClassVar[str] = "GroupDescribed"
     id: str
     members: tuple[GroupMember, ...] = field(default=(), metadata=meta(max_items=10_000))
+    engine: Engine = Engine.NATIVE
+    engine_generation: int = 0
+    engine_fenced: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTaken:
+    """The application was taken over: the engine before can write nothing more.
+
+    Attributes:
+        id: the duty's.
+        engine: runs the application.
+        engine_generation: of this take-over; what belongs to an earlier one writes nothing.
+    """
+
+    KIND: ClassVar[str] = "EngineTaken"
+    id: str
+    engine: Engine
+    engine_generation: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +281,13 @@ class DutyFailed:
 
 
 DutyResult: TypeAlias = (
-    TopicsDescribed | TopicsCreated | IdsFenced | GroupDescribed | ResetDone | DutyFailed
+    TopicsDescribed
+    | TopicsCreated
+    | IdsFenced
+    | GroupDescribed
+    | EngineTaken
+    | ResetDone
+    | DutyFailed
 )
 
 

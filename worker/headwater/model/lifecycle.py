@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+class Engine(StrEnum):
+    """What executes the topology."""
+
+    NATIVE = "Native"
+    SPARK = "Spark"
+
+
 class ClientState(StrEnum):
     """What a whole application is doing, seen from outside (``KafkaStreams.State``)."""
 

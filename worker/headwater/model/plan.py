@@ -132,12 +132,14 @@ class TableToStream:
 class StreamAggregate:
     """KGroupedStream.count / reduce / aggregate over ``store``.
 
-    ``initializer`` is ``None`` for reduce: the first value is the aggregate.
+    ``initializer`` is ``None`` for reduce: the first value is the aggregate. ``reducer`` is the
+    function that reduce was given, which ``aggregator`` calls.
     """
 
     store: str
     aggregator: Callable[[Any, Any, Any], Any]
     initializer: Callable[[], Any] | None
+    reducer: Callable[[Any, Any], Any] | None = None
     send_old: bool = False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from headwater.model.topics import (
@@ -15,6 +15,7 @@ from headwater.model.topics import (
 )
 
 if TYPE_CHECKING:
+    from headwater.config import StreamsConfig
     from headwater.model.nodes import Subtopology
     from headwater.model.topology import Topology
 
@@ -46,6 +47,15 @@ def report(topology: Topology, application_id: str) -> TopologyReport:
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
     return TopologyReport(
         hash=digest, description=description, subtopologies=subtopologies, copartition_groups=groups
+    )
+
+
+def configured(found: TopologyReport, config: StreamsConfig) -> TopologyReport:
+    """Return the report with what the configuration says about internal topics."""
+    return replace(
+        found,
+        topic_configs={name: str(value) for name, value in config.topic_overrides().items()},
+        replication_factor=config.replication_factor,
     )
 
 

@@ -33,6 +33,7 @@ from headwater.errors import SpecError
 from headwater.model.cluster import API_VERSION
 from headwater.model.codec import check_rules, decode, encode_object, nearest
 from headwater.model.fields import Change, Rule, meta
+from headwater.model.lifecycle import Engine
 from headwater.model.streamapp_assignment import AssignmentPolicy
 from headwater.model.streamapp_kafka import (
     KEY_MEANING,
@@ -46,6 +47,7 @@ from headwater.model.streamapp_kafka import (
     own_field_rules,
 )
 from headwater.model.streamapp_pod import QUANTITY, PodTemplate, Quantity
+from headwater.model.streamapp_spark import SparkSpec
 
 __all__ = [
     "KIND",
@@ -60,6 +62,7 @@ __all__ = [
     "ScaleDownPolicy",
     "ScaleDownSpec",
     "SecretReference",
+    "SparkSpec",
     "StateRetention",
     "StateSpec",
     "StreamApp",
@@ -81,12 +84,6 @@ _WORKER: Final = meta(
 )
 _NAME_MAX: Final = 53
 _NAME = re.compile(f"[a-z0-9]([-a-z0-9]{{0,{_NAME_MAX - 2}}}[a-z0-9])?")
-
-
-class Engine(StrEnum):
-    """What executes the topology."""
-
-    NATIVE = "Native"
 
 
 class ProcessingGuarantee(StrEnum):
@@ -288,6 +285,7 @@ class StreamAppSpec:
         scale_down: which workers go, and how long they may take.
         kafka: which Kafka.
         config: settings by Kafka Streams' names. Numbers and texts; write true and false in quotes.
+        spark: how Spark runs it, if that is the engine.
         state: local state.
         upgrade: how a change that needs new pods is rolled out.
         restart_nonce: replace every worker, one at a time, whenever this number changes.
@@ -335,6 +333,7 @@ class StreamAppSpec:
     scale_down: ScaleDownSpec = field(default=ScaleDownSpec(), metadata=meta(change=Change.LIVE))
     kafka: KafkaSpec = field(default_factory=KafkaSpec, metadata=meta(change=Change.ROLL))
     config: Mapping[str, Scalar] = field(default_factory=dict, metadata=meta(change=Change.ROLL))
+    spark: SparkSpec = field(default_factory=SparkSpec, metadata=meta(change=Change.LIVE))
     state: StateSpec = StateSpec()
     upgrade: UpgradeSpec = field(
         default=UpgradeSpec(), metadata=meta(change=Change.LIVE, cluster_only=True)

@@ -1,10 +1,9 @@
-"""The Kafka clients of one StreamThread, made from its settings."""
+"""The Kafka clients of whoever drives StreamTasks: one StreamThread, or one task on Spark."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from headwater.ids import SlotId
 from headwater.kafka.admin import Admin
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.errors import Connection
@@ -17,49 +16,62 @@ from headwater.kafka.settings import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater.config import StreamsConfig
-    from headwater.native.messages import ChildSettings
+
+Reader = TypeVar("Reader", bound=PartitionConsumer)
 
 
-class ThreadClients:
+class TaskClients(Generic[Reader]):
     """A consumer, a producer and an admin client that share what they know of the broker.
 
     Args:
-        settings: whose they are.
         config: the application's.
+        name: shown in the broker's logs, behind the application's.
+        transactional_id: of the producer; ``None`` under at-least-once.
+        group: where offsets are committed; the application's own if not given.
+        reader: makes the consumer.
 
     Attributes:
+        client_id: what their names begin with.
         connection: whether a broker answers.
         admin: topics, offsets, purges.
-        producer: idempotent, or transactional with the slot's id.
+        producer: idempotent, or transactional with the id.
         consumer: reads the tasks' input; names the group.
     """
 
-    def __init__(self, settings: ChildSettings, config: StreamsConfig) -> None:
-        slot = SlotId(settings.worker, settings.slot)
+    def __init__(
+        self,
+        config: StreamsConfig,
+        *,
+        name: str,
+        transactional_id: str | None,
+        group: str | None = None,
+        reader: Callable[..., Reader],
+    ) -> None:
         self._config = config
-        self._client_id = f"{config.client_id or config.application_id}-{slot}"
+        self.client_id = f"{config.client_id or config.application_id}-{name}"
         self.connection = Connection(config.bootstrap_servers)
         self.admin = Admin(
-            admin_settings(config, self.connection, client_id=f"{self._client_id}-admin"),
+            admin_settings(config, self.connection, client_id=f"{self.client_id}-admin"),
             self.connection,
             timeout_s=config.request_timeout_ms / 1000,
         )
-        exactly_once = config.exactly_once
         self.producer = StreamsProducer(
             producer_settings(
                 config,
                 self.connection,
-                client_id=f"{self._client_id}-producer",
-                transactional_id=(
-                    slot.transactional_id(config.application_id) if exactly_once else None
-                ),
+                client_id=f"{self.client_id}-producer",
+                transactional_id=transactional_id,
             ),
             self.connection,
             block_s=config.task_timeout_ms / 1000,
         )
-        self.consumer = PartitionConsumer(
-            consumer_settings(config, self.connection, client_id=f"{self._client_id}-consumer"),
+        self.consumer = reader(
+            consumer_settings(
+                config, self.connection, client_id=f"{self.client_id}-consumer", group=group
+            ),
             self.connection,
             batch_records=batch_records(config),
         )
@@ -69,7 +81,12 @@ class ThreadClients:
         settings = consumer_settings(
             self._config,
             self.connection,
-            client_id=f"{self._client_id}-restore-consumer",
+            client_id=f"{self.client_id}-restore-consumer",
             role="restore",
         )
         return PartitionConsumer(settings, self.connection)
+
+    def close(self) -> None:
+        """Throw away what was not sent, and leave the broker."""
+        self.producer.discard()
+        self.consumer.close()

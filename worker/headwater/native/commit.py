@@ -121,6 +121,10 @@ class Committer:
             )
         self.commits += 1
 
+    def close(self) -> None:
+        """Let the second thread end; a commit that waits there is not waited for."""
+        self._broker.shutdown(wait=False)
+
     def _settle(
         self, offsets: Sequence[PartitionOffsets], changelogs: Sequence[TopicPartition]
     ) -> Ends:

@@ -62,10 +62,10 @@ class ProcessingLoop:
         clock: the wall clock.
         consumer: reads the tasks' partitions.
         producer: where tasks send to.
-        admin: asked for committed offsets after an abort; purges.
+        admin: purges.
         committer: carries commits out.
         connection: asked whether a broker is there.
-        opener: knows topics and reset policies.
+        opener: knows topics, reset policies and committed offsets.
         heartbeat: called while waiting for the broker.
         check_lease: called between waiting for records and processing them; a process that was
             frozen meanwhile ends there.
@@ -116,6 +116,7 @@ class ProcessingLoop:
         self._flush_due = now + FLUSH_INTERVAL_S
         self._full_commit_interval_s = full_commit_interval_s
         self._full_commit_due = now + full_commit_interval_s
+        self._is_full_commit = False
         self._purge_due = now + config.repartition_purge_interval_ms / 1000
         self._purging: list[Future[object]] = []
         self._aborting_since: float | None = None
@@ -363,8 +364,7 @@ class ProcessingLoop:
         chosen = [
             running for running in self.tasks.values() if every_offset or running.task.commit_needed
         ]
-        if every_offset:
-            self._full_commit_due = time.monotonic() + self._full_commit_interval_s
+        self._is_full_commit = every_offset
         changelogs = {p.topic for running in chosen for p in running.changelogs.values()}
         self._committing = self._committer.commit(
             chosen, self._opener.topic_ids(changelogs), every_offset=every_offset
@@ -391,6 +391,8 @@ class ProcessingLoop:
             now = time.monotonic()
             self._commit_due = now + self._commit_interval_s
             self._flush_due = now + FLUSH_INTERVAL_S
+            if self._is_full_commit:  # one that is aborted is still due
+                self._full_commit_due = now + self._full_commit_interval_s
         self.ratios.commit += time.perf_counter() - started
 
     def _check_progress(self) -> None:
@@ -413,8 +415,11 @@ class ProcessingLoop:
     def commit_now(self, *, every_offset: bool = False) -> None:
         """Commit everything, waiting for it: before tasks are closed.
 
+        Tasks that were added just now may have changelog entries, which must never stand beside a
+        group that has no offset: their first commit, if it is still due, is this one.
+
         Args:
-            every_offset: commit offsets that have not changed, too.
+            every_offset: commit offsets that have not changed, too, in any case.
 
         Raises:
             HeadwaterError: as ``run_once``; nothing, or all, of it was committed.
@@ -422,6 +427,8 @@ class ProcessingLoop:
         try:
             self._wait_for_broker()
             self._observe_positions()
+            is_due = time.monotonic() >= self._full_commit_due
+            every_offset = every_offset or (is_due and bool(self.tasks))
             is_needed = any(running.task.commit_needed for running in self.tasks.values())
             if is_needed or every_offset or self._producer.is_transaction_open:
                 self._start_commit(every_offset=every_offset)
@@ -458,7 +465,7 @@ class ProcessingLoop:
             self._commit_due = now
         self._committing = self._waiting = None
         self._producer.abort_transaction(timeout_s)
-        committed = self._admin.committed(self._config.application_id, list(self._owners))
+        committed = self._opener.committed(list(self._owners))
         for running in self.tasks.values():
             running.task.abort()
             for partition, start in running.start.items():

@@ -1,6 +1,6 @@
 """What the worker's main process and its children say to each other, as values over a pipe.
 
-    main ──► StreamThread    Go  AddTasks  RevokeTasks  LeaseRenewed  Stop
+    main ──► StreamThread    Go  AddTasks  RevokeTasks  LeaseRenewed  ShareCache  Stop
     StreamThread ──► main    Initialized  TaskRunning  Released  Stats  Failed  Stopped
     main ──► StateUpdater    Restore  Follow  CancelRestore  Stop
     StateUpdater ──► main    RestoreProgress  Restored  Following  Cancelled  Failed  Stopped
@@ -78,6 +78,13 @@ class LeaseRenewed:
     """
 
     until_boot_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareCache:
+    """The worker has so many StreamThreads now: each has its part of the record cache."""
+
+    threads: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +238,7 @@ class Stopped:
     """Everything is committed and closed."""
 
 
-ToThread: TypeAlias = Go | AddTasks | RevokeTasks | LeaseRenewed | Stop
+ToThread: TypeAlias = Go | AddTasks | RevokeTasks | LeaseRenewed | ShareCache | Stop
 FromThread: TypeAlias = Initialized | TaskRunning | Released | Stats | Failed | Stopped
 ToUpdater: TypeAlias = Restore | Follow | CancelRestore | Stop
 FromUpdater: TypeAlias = RestoreProgress | Restored | Following | Cancelled | Failed | Stopped

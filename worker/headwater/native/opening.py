@@ -23,12 +23,13 @@ from headwater.model.reporting import changelog_topic, decorate
 from headwater.processor.task import StreamTask
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from headwater.config import StreamsConfig
     from headwater.ids import TaskId
-    from headwater.kafka.admin import Admin, TopicDescription
+    from headwater.kafka.admin import Admin
     from headwater.kafka.committed import CommittedOffset
+    from headwater.kafka.topics import TopicDescription
     from headwater.model.topology import Topology
     from headwater.native.stores import StoreOpener
     from headwater.ports import Clock, KeyValueStore, RecordCollector
@@ -70,6 +71,8 @@ class TaskOpener:
         stores: opens the tasks' stores.
         clock: the wall clock.
         default_reset: ``auto.offset.reset`` for sources without their own.
+        check: called before anything is opened; raises if the state must not be used.
+        group: whose committed offsets count; the application's own if not given.
     """
 
     def __init__(
@@ -82,6 +85,8 @@ class TaskOpener:
         stores: StoreOpener,
         clock: Clock,
         default_reset: str,
+        check: Callable[[], None],
+        group: str | None = None,
     ) -> None:
         self._subtopologies = {found.id: found for found in topology.subtopologies}
         self._internal = topology.repartition_topics
@@ -90,6 +95,8 @@ class TaskOpener:
         self._collector = collector
         self._stores = stores
         self._clock = clock
+        self._check = check
+        self._group = group or config.application_id
         self._topics: dict[str, TopicDescription] = {}
         self._resets = {
             self.topic_name(topic): str(source.offset_reset or default_reset)
@@ -117,18 +124,26 @@ class TaskOpener:
         """``earliest``, ``latest`` or ``none``."""
         return self._resets[topic]
 
+    def committed(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """Return the committed offsets, as ``Admin.committed``."""
+        return self._admin.committed(self._group, partitions)
+
     def open(self, task_ids: Collection[TaskId]) -> list[RunningTask]:
         """Open tasks. Nothing stays open if one of them fails.
 
         Raises:
+            BackfillUnfinishedError: the state is loaded only in part.
             MissingTopicError: a source or changelog topic does not exist.
             OffsetsExpiredError: see the module.
             StateError: a store cannot be opened.
         """
+        self._check()
         self._look_up_topics(task_ids)
         inputs = {task_id: self._inputs(task_id) for task_id in task_ids}
         wanted = {partition for partitions in inputs.values() for partition in partitions}
-        committed = self._admin.committed(self._config.application_id, wanted)
+        committed = self.committed(wanted)
         opened: list[RunningTask] = []
         try:
             for task_id in task_ids:
@@ -236,7 +251,7 @@ class TaskOpener:
         filled = [changelog for changelog in changelogs if end[changelog] > first[changelog]]
         if read_before and filled:
             raise OffsetsExpiredError(
-                f"task {task_id}: group {self._config.application_id} has no committed offset for "
+                f"task {task_id}: group {self._group} has no committed offset for "
                 f"{_named(read_before)}, yet changelog {_named(filled)} holds data; the offsets "
                 "expired or were deleted. Choose: `headwater reset` (for KafkaStreams in a "
                 "program: kafka-streams-application-reset) to delete the state and read everything "

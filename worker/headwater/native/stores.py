@@ -49,6 +49,7 @@ class StoreOpener:
         restore_consumer: makes a consumer of committed records.
         clock: the wall clock.
         heartbeat: called while a restore goes on.
+        blocks: shared with other openers of this process; one of its own if not given.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class StoreOpener:
         restore_consumer: Callable[[], PartitionConsumer],
         clock: Clock,
         heartbeat: Callable[[], None],
+        blocks: BlockCache | None = None,
     ) -> None:
         self._config = config
         self._admin = admin
@@ -71,7 +73,12 @@ class StoreOpener:
         self._directory = StateDirectory(Path(settings.state_dir), settings.application_id)
         self._holder = f"StreamThread {settings.worker}-{settings.slot}"
         self._cache = CacheBudget(settings.cache_bytes)
-        self._blocks = BlockCache()
+        self._blocks = blocks or BlockCache()
+
+    def resize_cache(self, limit: int) -> None:
+        """Change this thread's share of the record cache, unless it has none."""
+        if self._cache.limit and limit:
+            self._cache.resize(limit)
 
     def open(
         self,
@@ -97,19 +104,25 @@ class StoreOpener:
         try:
             for spec in subtopology.stores:
                 changelog = changelogs.get(spec.name)
+                # First: without them nothing needs to be opened, nor restored.
+                key_serde, value_serde = self._serde("key", spec), self._serde("value", spec)
                 backend = self._backend(task_id, spec, changelog, topic_ids, ends)
-                stores[spec.name] = open_store(
-                    spec,
-                    task=task_id,
-                    changelog_topic=changelog_topic(self._config.application_id, spec.name),
-                    backend=backend,
-                    cache=self._cache,
-                    changelog_send=(
-                        None if changelog is None else self._collector.sender(changelog.topic)
-                    ),
-                    key_serde=self._serde("key", spec),
-                    value_serde=self._serde("value", spec),
-                )
+                try:
+                    stores[spec.name] = open_store(
+                        spec,
+                        task=task_id,
+                        changelog_topic=changelog_topic(self._config.application_id, spec.name),
+                        backend=backend,
+                        cache=self._cache,
+                        changelog_send=(
+                            None if changelog is None else self._collector.sender(changelog.topic)
+                        ),
+                        key_serde=key_serde,
+                        value_serde=value_serde,
+                    )
+                except BaseException:
+                    backend.close()
+                    raise
         except BaseException:
             for store in stores.values():
                 store.close()
@@ -140,7 +153,8 @@ class StoreOpener:
                 changelog,
                 end,
             )
-            if end == 0 or (is_current and position is not None and position.offset == end):
+            is_new = end == 0 and position is None
+            if is_new or (is_current and position is not None and position.offset == end):
                 return backend
             backend.close()
             return self._restored(spec, directory, changelog, topic_ids[changelog.topic], end)

@@ -19,8 +19,11 @@ from typing import TYPE_CHECKING, Final, assert_never
 from headwater import failpoints
 from headwater.config import StreamsConfig
 from headwater.errors import HeadwaterError, RecordError
+from headwater.ids import SlotId
+from headwater.kafka.consumer import PartitionConsumer
+from headwater.kafka.manifest import ManifestGate
 from headwater.kafka.settings import offset_reset
-from headwater.native.clients import ThreadClients
+from headwater.native.clients import TaskClients
 from headwater.native.commit import Committer
 from headwater.native.cutoff import CutOffWatch
 from headwater.native.garbage import tune_garbage_collection
@@ -33,6 +36,7 @@ from headwater.native.messages import (
     LeaseRenewed,
     Released,
     RevokeTasks,
+    ShareCache,
     Stats,
     Stop,
     Stopped,
@@ -95,7 +99,14 @@ class StreamThread:
         self._config = config
         self._link = link
         self._clock = SystemClock()
-        clients = ThreadClients(settings, config)
+        slot = SlotId(settings.worker, settings.slot)
+        application_id = config.application_id
+        clients = TaskClients(
+            config,
+            name=str(slot),
+            transactional_id=slot.transactional_id(application_id) if config.exactly_once else None,
+            reader=PartitionConsumer,
+        )
         self._connection = clients.connection
         self._admin = clients.admin
         self._producer = clients.producer
@@ -107,22 +118,26 @@ class StreamThread:
             admin=self._admin,
             clock=self._clock,
         )
+        self._stores = StoreOpener(
+            settings=settings,
+            config=config,
+            admin=self._admin,
+            collector=self._producer,
+            restore_consumer=clients.restore_consumer,
+            clock=self._clock,
+            heartbeat=self._report_if_due,
+        )
         self._opener = TaskOpener(
             topology=topology,
             config=config,
             admin=self._admin,
             collector=self._producer,
-            stores=StoreOpener(
-                settings=settings,
-                config=config,
-                admin=self._admin,
-                collector=self._producer,
-                restore_consumer=clients.restore_consumer,
-                clock=self._clock,
-                heartbeat=self._report_if_due,
-            ),
+            stores=self._stores,
             clock=self._clock,
             default_reset=offset_reset(config),
+            check=ManifestGate(
+                config, clients.connection, clients.admin, client_id=clients.client_id
+            ).check,
         )
         self.loop = ProcessingLoop(
             config=config,
@@ -215,6 +230,11 @@ class StreamThread:
                 self._revoke(command)
             case LeaseRenewed():
                 self._lease_until_ms = command.until_boot_ms
+            case ShareCache():
+                # Committed entries leave the cache without a word: nothing is forwarded here.
+                # Tasks that were added just now may have entries and no committed offsets yet.
+                self.loop.commit_now(every_offset=True)
+                self._stores.resize_cache(self._config.cache_share(command.threads))
             case Stop():
                 self._stopping = True
             case _:
@@ -267,7 +287,10 @@ class StreamThread:
         return {str(partition): offset for partition, offset in running.committed.items()}
 
     def _watch_topics(self) -> None:
-        topics = {p.topic for running in self.loop.tasks.values() for p in running.start}
+        tasks = self.loop.tasks.values()
+        topics = {
+            p.topic for running in tasks for p in (*running.start, *running.changelogs.values())
+        }
         self._watch.watch(self._opener.topic_ids(topics))
 
     # ---- the end -------------------------------------------------------------------------------

@@ -12,9 +12,11 @@ fenced. Only committed records are applied. A restore is complete when the *cons
 has reached that end: the last offsets of a changelog are commit markers, aborted records or gaps
 of compaction more often than records. Stores in memory are the StreamThread's own business.
 
-Standby and warm-up tasks are followed without an end. Restores come first: while there is one,
-followed changelogs wait. A follower outlives what it knew when it opened the store, so now and then
-it looks whether its changelogs are still the same ones (``_look``).
+What is read is taken in, and written when it is much or has waited: only the newest change of each
+key. Standby and warm-up tasks are followed without an end. Restores come first: while there is one,
+followed changelogs wait. Copies that keep up are followed by a thread of low priority, so that
+processing goes first on a full machine. A follower outlives what it knew when it opened the store,
+so now and then it looks whether its changelogs are still the same ones (``_look``).
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from headwater.kafka.errors import Connection
 from headwater.kafka.settings import admin_settings, consumer_settings
 from headwater.model.reporting import changelog_topic
 from headwater.native.changelogs import Changelogs, now_ms
+from headwater.native.courtesy import CourteousThread
 from headwater.native.cutoff import CutOffWatch
 from headwater.native.garbage import tune_garbage_collection
 from headwater.native.loading import topology_of
@@ -59,12 +62,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from headwater.ids import TaskId
+    from headwater.kafka.newest import Run
     from headwater.model.nodes import StoreSpec
     from headwater.native.changelogs import Sight
     from headwater.native.messages import ChildSettings, ToUpdater
     from headwater.native.process import Link
     from headwater.native.taskstores import Changelog
-    from headwater.ports import RawRecord
     from headwater.state.restore import ChangelogFacts
 
 log = logging.getLogger(__name__)
@@ -72,6 +75,13 @@ log = logging.getLogger(__name__)
 _PROGRESS_S: Final = 0.5
 _POLL_S: Final = 0.02
 """So long a command may wait while nothing comes, for example one that promotes a copy."""
+_POLL_RECORDS: Final = 1_000
+"""So few that what a poll returns is still in the processor's cache when it is looked at."""
+_POLLS_MORE: Final = 4
+_WRITE_S: Final = 2.0
+"""So long a change may wait for the next one of its key before it is written to the store."""
+_TAKEN_BYTES_MAX: Final = 48 * 1024 * 1024
+"""Memory for what waits, of all stores."""
 _IDLE_S: Final = 1.0
 _LOOK_S: Final = 20.0
 """How often followed changelogs are looked at."""
@@ -114,7 +124,7 @@ class StateUpdater:
                 role="restore",
             ),
             self._connection,
-            batch_records=BATCH_ENTRIES_MAX,
+            batch_records=_POLL_RECORDS,
         )
         self._cut_off = CutOffWatch(self._consumer, admin, committed_only=True)
         self._opener = TaskStoresOpener(
@@ -135,6 +145,7 @@ class StateUpdater:
         self._looking_from: Mapping[TopicPartition, int] = {}
         self._sights: Callable[[], dict[TopicPartition, Sight] | None] | None = None
         self._followed = 0
+        self._courteous = CourteousThread()
 
     def run(self) -> None:
         """Do what main says until it says stop."""
@@ -146,16 +157,26 @@ class StateUpdater:
             if any(isinstance(command, Stop) for command in commands):
                 break
             self._obey(commands)
-            if self._tasks:
-                self._put_restores_first()
-                self._read()
-                self._look()
-                self._cut_off.check(self._reading)
-                self._tell_progress()
+            if self._may_step_back():
+                self._courteous.repeat(self._turn, self._may_step_back)
+            elif self._tasks:
+                self._turn()
         for stores in self._tasks.values():
             stores.close()
         self._consumer.close()
         self._link.send(Stopped())
+
+    def _turn(self) -> None:
+        self._put_restores_first()
+        self._read()
+        self._look()
+        self._cut_off.check(self._reading)
+        self._tell_progress()
+
+    def _may_step_back(self) -> bool:
+        """Whether there is nothing but copies near the ends of their changelogs."""
+        tasks = self._tasks.values()
+        return bool(tasks) and not self._link.pending() and all(s.keeps_up for s in tasks)
 
     def _obey(self, commands: Iterable[ToUpdater]) -> None:
         wanted: dict[TaskId, bool] = {}
@@ -213,10 +234,10 @@ class StateUpdater:
                 log.warning("task %s built anew: %s", task, "; ".join(stores.from_scratch))
             for partition, changelog in stores.changelogs.items():
                 self._of_partition[partition] = stores
-                self._advance(stores, changelog, changelog.restorer.offset)
+                self._advance(stores, changelog, changelog.offset)
             self._finish_if_done(stores)
             start |= {
-                changelog.partition: changelog.restorer.offset
+                changelog.partition: changelog.offset
                 for changelog in stores.changelogs.values()
                 if task in self._tasks and (follow or not changelog.done)
             }
@@ -243,7 +264,7 @@ class StateUpdater:
         stores.restore(facts, asked_at_ms)
         log.info("task %s: promoted, %s", task, stores.ahead)
         for changelog in stores.changelogs.values():
-            self._advance(stores, changelog, changelog.restorer.offset)
+            self._advance(stores, changelog, changelog.offset)
         self._finish_if_done(stores)
         return True
 
@@ -270,15 +291,16 @@ class StateUpdater:
 
     def _read(self) -> None:
         try:
-            batches = self._consumer.poll(_POLL_S)
+            self._take(self._consumer.poll_runs(_POLL_S))
+            for _ in range(_POLLS_MORE):
+                if not self._consumer.has_backlog:
+                    break
+                self._take(self._consumer.poll_runs(0))
         except HeadwaterError as error:
             # The consumer does not say for whom: every task under way is tried again.
             for stores in list(self._tasks.values()):
                 self._fail(stores.task, error, following=stores.follows)
             return
-        for partition, records in batches:
-            if (reader := self._of_partition.get(partition)) is not None:
-                self._apply(reader, reader.changelogs[partition], records)
         for partition in self._consumer.take_lost():
             if (lost := self._of_partition.get(partition)) is not None:
                 # The log was truncated under us, or is another one: judge the position anew.
@@ -288,52 +310,65 @@ class StateUpdater:
                 is_read = stores.follows or not changelog.done
                 end = self._consumer.end_of(partition) if is_read else None
                 if end is not None:
+                    changelog.at_end_at = time.monotonic()
                     self._advance(stores, changelog, end)
             self._finish_if_done(stores)
+        self._write_what_is_due()
 
     def _begin_again(self, stores: TaskStores) -> None:
         self._drop(stores.task)
         self._begin([stores.task], follow=stores.follows)
 
-    def _apply(self, stores: TaskStores, changelog: Changelog, records: list[RawRecord]) -> None:
-        position = records[-1][0] + 1
-        if not stores.follows:
-            if changelog.done:
-                return
-            if position > changelog.end:
-                # Written behind the end by a zombie, or the beginnings of the next owner's.
-                records = [record for record in records if record[0] < changelog.end]
-                position = changelog.end
-        self._write(stores, changelog, records, position)
+    def _take(self, runs: Iterable[tuple[TopicPartition, Run]]) -> None:
+        for partition, run in runs:
+            stores = self._of_partition.get(partition)
+            if stores is None:
+                continue
+            changelog, found, position = stores.changelogs[partition], run, run.next_offset
+            if not stores.follows:
+                if changelog.done:
+                    continue
+                if position > changelog.end:
+                    # Written behind the end by a zombie, or the beginnings of the next owner's.
+                    found, position = run.before(changelog.end), changelog.end
+            changelog.take(found)
+            changelog.move(position)
+            if stores.follows:
+                self._followed += len(found)
+            self._advance(stores, changelog, position)
 
     def _advance(self, stores: TaskStores, changelog: Changelog, position: int) -> None:
         """Note that everything below ``position`` was seen, be it records or not."""
-        offset = changelog.restorer.offset
         if position >= changelog.end and not changelog.done:
             end = max(position, changelog.end) if stores.follows else changelog.end
-            self._write(stores, changelog, [], max(offset, end))
-        elif stores.follows and position > offset:
-            self._write(stores, changelog, [], position)
+            changelog.move(max(changelog.offset, end))
+            self._write(stores, changelog, complete_at_ms=changelog.asked_at_ms)
+            changelog.done = stores.task in self._tasks
+        elif stores.follows and position > changelog.offset:
+            changelog.move(position)
+
+    def _write_what_is_due(self) -> None:
+        """Write what is much, or has waited long enough for most of it to be outdated."""
+        under_way = [
+            (stores, changelog)
+            for stores in self._tasks.values()
+            for changelog in stores.changelogs.values()
+        ]
+        is_much = sum(each.newest.size_bytes for _, each in under_way) > _TAKEN_BYTES_MAX
+        for stores, changelog in under_way:
+            is_batch = not stores.follows and len(changelog.newest) >= BATCH_ENTRIES_MAX
+            if is_batch or is_much or changelog.waiting_s > _WRITE_S:
+                self._write(stores, changelog)
 
     def _write(
-        self,
-        stores: TaskStores,
-        changelog: Changelog,
-        records: list[RawRecord],
-        position: int,
+        self, stores: TaskStores, changelog: Changelog, complete_at_ms: int | None = None
     ) -> None:
         if stores.task not in self._tasks:
             return
-        is_done = position >= changelog.end and not changelog.done
-        at_ms = changelog.asked_at_ms if is_done else None
         try:
-            changelog.restorer.apply(records, position, complete_at_ms=at_ms)
+            changelog.write(complete_at_ms)
         except StateError as error:
             self._store_failed(stores, changelog, error)
-        else:
-            changelog.done = changelog.done or is_done
-            if stores.follows:
-                self._followed += len(records)
 
     def _finish_if_done(self, stores: TaskStores) -> None:
         if stores.task not in self._tasks or stores.follows:
@@ -351,7 +386,7 @@ class StateUpdater:
 
     def _store_failed(self, stores: TaskStores, changelog: Changelog, error: StateError) -> None:
         if isinstance(error, StoreCorruptedError):
-            changelog.restorer.condemn()
+            changelog.condemn()
         self._fail(stores.task, error, following=stores.follows)
 
     def _fail(self, task: TaskId, error: HeadwaterError, *, following: bool) -> None:
@@ -409,7 +444,7 @@ class StateUpdater:
     def _see(self, stores: TaskStores, partition: TopicPartition, sight: Sight) -> bool:
         """Take in what was seen; return whether the store may be continued."""
         changelog = stores.changelogs[partition]
-        offset = changelog.restorer.offset
+        offset = changelog.offset
         facts = sight.facts
         if facts is None or self._looking_from[partition] > facts.log_end:
             return False
@@ -446,7 +481,7 @@ class StateUpdater:
         lags = {}
         for stores in self._tasks.values():
             if stores.follows:
-                lags[stores.task] = self._lag(stores)
+                lags[stores.task] = stores.lag(self._consumer.log_end)
             else:
                 self._link.offer(
                     RestoreProgress(
@@ -457,13 +492,3 @@ class StateUpdater:
             lost_s = self._connection.lost_for_s
             problem = f"no broker has answered for {lost_s:.0f} s" if lost_s > 1 else ""
             self._link.offer(Following(lags=lags, applied=self._followed, problem=problem))
-
-    def _lag(self, stores: TaskStores) -> int:
-        return sum(
-            max(
-                0,
-                max(changelog.log_end, self._consumer.log_end(partition) or 0)
-                - changelog.restorer.offset,
-            )
-            for partition, changelog in stores.changelogs.items()
-        )

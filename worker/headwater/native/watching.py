@@ -1,4 +1,4 @@
-"""Are the topics that a StreamThread reads still there, and still the same? The client never says.
+"""Are the topics that a StreamThread uses still there, and still the same? The client never says.
 
 librdkafka goes on waiting for an assigned topic that was deleted. So we ask, without waiting for
 the answer: every few seconds, and more often while no broker answers, which also finds out when
@@ -15,8 +15,9 @@ from headwater.errors import MissingTopicError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from headwater.kafka.admin import Admin, TopicDescription
+    from headwater.kafka.admin import Admin
     from headwater.kafka.errors import Connection
+    from headwater.kafka.topics import TopicDescription
 
 _INTERVAL_S: Final = 5.0
 _INTERVAL_LOST_S: Final = 1.0
@@ -77,7 +78,7 @@ class TopicWatch:
                 self._due = min(self._due, time.monotonic() + _INTERVAL_LOST_S)
                 if self._missing[topic] >= _MISSING_ANSWERS:
                     raise MissingTopicError(
-                        f"topic {topic} was deleted while the application reads it; create it "
+                        f"topic {topic} was deleted while the application uses it; create it "
                         "again and reset the application, or take it out of the topology"
                     )
             elif description.topic_id not in {"", topic_id}:

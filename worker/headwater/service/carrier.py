@@ -28,6 +28,7 @@ from headwater.model.cluster import Lease, StreamWorker, WorkerSpec, WorkerStatu
 from headwater.service.clock import boot_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 _LOCK_TIMEOUT_S: Final = 5.0
@@ -63,6 +64,10 @@ class Carrier(Protocol):
 
     def has_changed(self) -> bool:
         """Whether the spec may have changed since the last ``read``; cheap, may wrongly say yes."""
+        ...
+
+    def call_on_change(self, wake: Callable[[], None]) -> None:
+        """Have ``wake`` called, from any thread, when a change is heard of, if it can be heard."""
         ...
 
     def write_status(self, status: WorkerStatus) -> None:
@@ -148,6 +153,9 @@ class FileCarrier:
         """Whether the file was replaced since the last read."""
         return self._stamp() != self._seen
 
+    def call_on_change(self, wake: Callable[[], None]) -> None:
+        """Nothing is heard here: whoever uses it looks."""
+
     def write_status(self, status: WorkerStatus) -> None:
         """Replace ``status.json``."""
         resource = StreamWorker(name=self._name, spec=WorkerSpec(app=""), status=status).to_dict()
@@ -197,6 +205,9 @@ class MemoryCarrier:
         """Whether the spec was set since the last read."""
         with self._guard:
             return self._changed
+
+    def call_on_change(self, wake: Callable[[], None]) -> None:
+        """Nothing is heard here: whoever uses it looks."""
 
     def write_status(self, status: WorkerStatus) -> None:
         """Keep the status for :attr:`status`."""

@@ -44,18 +44,20 @@ class Children:
         self._threads: dict[int, ChildProcess] = {}
         self._updaters: dict[int, ChildProcess] = {}
 
-    def start_thread(self, slot: int) -> None:
-        """Start the process of a slot."""
-        self._threads[slot] = self._start(THREAD_TARGET, f"StreamThread-{slot}", slot)
+    def start_thread(self, slot: int, threads: int) -> None:
+        """Start the process of a slot, one of so many StreamThreads."""
+        name = f"StreamThread-{slot}"
+        self._threads[slot] = self._start(THREAD_TARGET, name, slot, threads)
 
     def start_updater(self, number: int) -> None:
-        """Start a StateUpdater."""
-        self._updaters[number] = self._start(UPDATER_TARGET, f"StateUpdater-{number}", number)
+        """Start a StateUpdater; it has no record cache."""
+        name = f"StateUpdater-{number}"
+        self._updaters[number] = self._start(UPDATER_TARGET, name, number, threads=1)
 
-    def _start(self, target: str, name: str, number: int) -> ChildProcess:
+    def _start(self, target: str, name: str, number: int, threads: int) -> ChildProcess:
         child = ChildProcess(
             target,
-            self._settings.for_child(self._config, number),
+            self._settings.for_child(self._config, number, threads),
             name=f"{self._settings.name}-{name}",
             log_level=self._settings.log_level,
         )

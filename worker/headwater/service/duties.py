@@ -17,6 +17,7 @@ from headwater.errors import HeadwaterError, KafkaAuthError, KafkaUnavailableErr
 from headwater.kafka.admin import Admin
 from headwater.kafka.errors import Connection
 from headwater.kafka.fencing import fence
+from headwater.kafka.manifest import ManifestGate
 from headwater.kafka.settings import admin_settings, producer_settings
 from headwater.model.duties import (
     CreateTopics,
@@ -25,20 +26,26 @@ from headwater.model.duties import (
     Duty,
     DutyFailed,
     DutyResult,
+    EngineTaken,
     Fence,
     GroupDescribed,
+    GroupMember,
     IdsFenced,
     Reset,
     ResetDone,
+    TakeEngine,
     TopicsCreated,
     TopicsDescribed,
 )
+from headwater.service.takeover import TakeOver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from headwater.config import StreamsConfig
-    from headwater.kafka.admin import TopicDescription
+    from headwater.kafka.topics import TopicDescription
+    from headwater.model.engine import EngineRecord
+    from headwater.model.lifecycle import Engine
     from headwater.model.topics import InternalTopic
 
 log = logging.getLogger(__name__)
@@ -70,6 +77,10 @@ class Duties:
         )
         return Admin(settings, self._connection, timeout_s=self._timeout_s)
 
+    @cached_property
+    def _gate(self) -> ManifestGate:
+        return ManifestGate(self._config, self._connection, self.admin, client_id=self._client_id)
+
     def carry_out(self, duty: Duty) -> DutyResult:
         """Do what the duty says; a failure is a result as well."""
         try:
@@ -100,13 +111,80 @@ class Duties:
                 self.fence(duty.transactional_ids)
                 return IdsFenced(id=duty.id)
             case DescribeGroup():
-                return GroupDescribed(id=duty.id, members=self.admin.group_members(duty.group))
+                return self._describe_group(duty)
             case Reset():
                 self.admin.delete_group(duty.application_id)
                 deleted = self.admin.delete_topics(duty.internal_topics)
                 return ResetDone(id=duty.id, deleted_topics=deleted)
+            case TakeEngine():
+                record = self.take_engine(
+                    duty.engine,
+                    worker_ids=duty.transactional_ids,
+                    tasks=duty.engine_tasks,
+                    replaces=duty.replaces,
+                )
+                return EngineTaken(
+                    id=duty.id, engine=record.engine, engine_generation=record.generation
+                )
             case _:
                 assert_never(duty)
+
+    def _describe_group(self, duty: DescribeGroup) -> GroupDescribed:
+        # Another engine is no obstacle to a control loop: it takes over.
+        record = self._gate.check_backfill()
+        return GroupDescribed(
+            id=duty.id,
+            members=self.admin.group_members(duty.group),
+            engine=record.engine,
+            engine_generation=record.generation,
+            engine_fenced=record.is_fenced,
+        )
+
+    def members(self, group: str) -> tuple[GroupMember, ...]:
+        """Return the live members of the application's group.
+
+        Raises:
+            BackfillUnfinishedError, EngineError: whoever asks wants to run the application, and
+                must not.
+        """
+        self._gate.check()
+        return self.admin.group_members(group)
+
+    def engine(self) -> EngineRecord:
+        """Return which engine runs the application.
+
+        Raises:
+            BackfillUnfinishedError: a backfill has not ended.
+        """
+        return self._gate.check_backfill()
+
+    def take_engine(
+        self,
+        engine: Engine,
+        *,
+        worker_ids: Collection[str] = (),
+        tasks: Collection[str] = (),
+        replaces: int | None = None,
+    ) -> EngineRecord:
+        """Take the application over for an engine, as the duty :class:`TakeEngine` says.
+
+        Raises:
+            FencedError: somebody else has taken over meanwhile.
+            GroupInUseError: the group has a member.
+            KafkaUnavailableError: at least one id is not fenced.
+        """
+        return TakeOver(
+            self._config,
+            self._connection,
+            self.admin,
+            self.fence,
+            client_id=self._client_id,
+        ).carry_out(
+            engine,
+            worker_ids=worker_ids,
+            tasks=tasks,
+            replaces=replaces,
+        )
 
     def create_topics(self, topics: Collection[InternalTopic]) -> dict[str, TopicDescription]:
         """Create what does not exist; return the topics as the broker has them then.

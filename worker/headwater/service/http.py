@@ -1,7 +1,8 @@
 """What a worker serves by HTTP. The answers are made from one value; no request touches the worker.
 
 /healthz   200 while the main loop turns
-/readyz    200 when every task granted under the acknowledged epoch is processed, none restoring
+/readyz    200 when every task granted under the acknowledged epoch is processed, none restoring;
+           also when none was granted for a while
 /metrics   Prometheus
 /tasks     JSON: threads and tasks with role, state, rates, exact lags and restore progress
 """
@@ -181,7 +182,8 @@ def _readiness(view: WorkerView) -> tuple[HTTPStatus, str, bytes]:
             for task in view.tasks
             if task.role is Role.ACTIVE and task.state != "RUNNING"
         ]
-        reason = f"tasks not running yet: {' '.join(waiting) or 'granted ones'}"
+        listed = " ".join(waiting)
+        reason = f"tasks not running yet: {listed}" if listed else "no tasks were granted yet"
     return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{reason}\n".encode()
 
 

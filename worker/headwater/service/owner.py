@@ -24,6 +24,7 @@ from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.errors import Connection
 from headwater.kafka.producer import StreamsProducer
 from headwater.kafka.settings import consumer_settings, producer_settings
+from headwater.kafka.small_topic import SmallTopic
 from headwater.model.topics import InternalTopic
 from headwater.service.decide.ownership import (
     OWNER_TIMEOUT_MS,
@@ -116,19 +117,17 @@ class OwnerRecord:
         """The owner as of the last read."""
         self._application_id = config.application_id
         self._topic = owner_topic(config.application_id)
-        self._partition = TopicPartition(self._topic, 0)
         self._transactional_ids = tuple(transactional_ids)
         # Its answers are waited for by the worker's main loop: not for long.
         self._duties = Duties(config, client_id=f"{client_id}-owner", timeout_s=_TIMEOUT_S)
         self._claim = -1
-        self._next = 0
         self._last: dict[str, Said] = {}
         self._lock = threading.Lock()
         self._duties.create_topics(
             [InternalTopic(name=self._topic, partitions=1, configs=_TOPIC_CONFIG)]
         )
         connection = Connection(config.bootstrap_servers)
-        self._consumer = PartitionConsumer(
+        consumer = PartitionConsumer(
             consumer_settings(
                 config, connection, client_id=f"{client_id}-owner-consumer", role="global"
             ),
@@ -141,7 +140,8 @@ class OwnerRecord:
         self._producer = self._new_producer()
         self._send = self._producer.sender(self._topic)
         self._failed_flushes = 0
-        self._consumer.assign({self._partition: 0})
+        topic = TopicPartition(self._topic, 0)
+        self._records = SmallTopic(topic, self._duties.admin, consumer)
 
     def claim(self, *, takeover: bool) -> Owner | None:
         """Become the owner; return the one before if it did not leave by itself.
@@ -234,7 +234,7 @@ class OwnerRecord:
 
     def close(self) -> None:
         """Release the clients; says nothing."""
-        self._consumer.close()
+        self._records.close()
         self._producer.discard()
 
     def _read_own_claim(self) -> tuple[Said, Owner | None]:
@@ -256,21 +256,7 @@ class OwnerRecord:
         self._last.update({said.instance: said for said in records})
 
     def _read_records(self) -> list[Said]:
-        end = self._duties.admin.end_offsets([self._partition])[self._partition]
-        deadline = time.monotonic() + _TIMEOUT_S
-        found: list[Said] = []
-        while self._next < end:
-            for _, records in self._consumer.poll(0.1):
-                found += [_said(record) for record in records]
-                self._next = records[-1][0] + 1
-            reached = self._consumer.end_of(self._partition)
-            if reached is not None:
-                self._next = max(self._next, reached)
-            if self._next < end and time.monotonic() > deadline:
-                raise KafkaUnavailableError(
-                    f"cannot read {self._topic} up to offset {end}; check that the broker runs"
-                )
-        return found
+        return [_said(record) for record in self._records.read_on(_TIMEOUT_S)]
 
     def _say(self, kind: str, **fields: object) -> None:
         value = {

@@ -35,6 +35,8 @@ class WorkerSettings:
         http_host: where ``/metrics`` and the rest are served.
         http_port: 0 picks a free one; ``None`` serves nothing.
         log_level: of this process and its children.
+        watches_group: whether the worker looks for members of the consumer group by itself: on a
+            cluster, where the control loop's looks are dear.
     """
 
     app: str
@@ -45,6 +47,7 @@ class WorkerSettings:
     http_host: str = "127.0.0.1"
     http_port: int | None = 0
     log_level: str = "WARNING"
+    watches_group: bool = False
 
     def parsed(self) -> StreamsConfig:
         """Return the configuration, checked.
@@ -60,8 +63,14 @@ class WorkerSettings:
             )
         return config
 
-    def for_child(self, config: StreamsConfig, slot: int) -> ChildSettings:
-        """Return what the process of a slot, or a StateUpdater of that number, has to know."""
+    def for_child(self, config: StreamsConfig, slot: int, threads: int) -> ChildSettings:
+        """Return what the process of a slot, or a StateUpdater of that number, has to know.
+
+        Args:
+            config: the configuration, parsed.
+            slot: its number.
+            threads: how many StreamThreads share the record cache.
+        """
         return ChildSettings(
             application_id=config.application_id,
             worker=self.name,
@@ -69,7 +78,7 @@ class WorkerSettings:
             config=self.config,
             topology=self.topology,
             state_dir=config.state_dir,
-            cache_bytes=config.statestore_cache_max_bytes // config.num_stream_threads,
+            cache_bytes=config.cache_share(threads),
             import_path=self.import_path,
         )
 

@@ -28,7 +28,7 @@ from headwater.errors import (
 )
 from headwater.ids import SlotId
 from headwater.model import partitions
-from headwater.model.lifecycle import ClientState, ThreadState, client_state_of, move
+from headwater.model.lifecycle import ClientState, Engine, ThreadState, client_state_of, move
 from headwater.native.loading import is_loading, topology_of
 from headwater.native.process import is_child
 from headwater.service.carrier import CarrierUnavailableError, MemoryCarrier
@@ -74,7 +74,7 @@ class KafkaStreams:
         build: the function that draws the topology, or its import path ``"module:function"``.
         config: options by Kafka's dotted names or in snake_case.
         takeover: replace an instance that runs. Under exactly-once it is fenced; under
-            at-least-once it is asked to stop, and waited for.
+            at-least-once it is asked to stop, and waited for. What runs on Spark is fenced.
         http_port: serve ``/healthz``, ``/readyz``, ``/metrics`` and ``/tasks`` there.
 
     Raises:
@@ -234,6 +234,8 @@ class KafkaStreams:
             config, client_id=client_id, transactional_ids=ids if config.exactly_once else []
         )
         self._own(self._owner)
+        if self._takeover and self._duties.engine().holder is not Engine.NATIVE:
+            self._duties.take_engine(Engine.NATIVE, worker_ids=ids)
         check_group(self._duties, config.application_id)
         carrier = self._carrier = OwnedCarrier(self._owner)
         carrier.keep()
@@ -437,8 +439,10 @@ def check_group(duties: Duties, group: str) -> None:
 
     Raises:
         GroupInUseError: somebody is.
+        BackfillUnfinishedError: a backfill has loaded the state only in part.
+        EngineError: the application runs on Spark.
     """
-    members = duties.admin.group_members(group)
+    members = duties.members(group)
     if members:
         raise GroupInUseError(
             f"the consumer group {group} has members: {', '.join(map(str, members))}; stop that "
@@ -463,7 +467,7 @@ def exception_of(error: WorkerError) -> HeadwaterError:
 
 def _pickled(build: Callable[..., Any]) -> bytes:
     try:
-        pickled: bytes = cloudpickle.dumps(build)  # type: ignore[no-untyped-call]
+        pickled: bytes = cloudpickle.dumps(build)
     except Exception as error:
         raise ImportPathError(
             f"the function {getattr(build, '__qualname__', build)!r} cannot be sent to the "

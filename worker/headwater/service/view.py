@@ -166,7 +166,8 @@ class Numbers:
                 else _copy(table.copies[task.task], task)
                 for task in status.tasks
             ),
-            failed_threads=sum(max(0, slot.process - 1) for slot in table.slots.values()),
+            failed_threads=table.replaced
+            + sum(max(0, slot.process - 1) for slot in table.slots.values()),
             restored_total=self._restored + sum(self._restoring.values()),
             followed_total=self._followed + sum(self._following.values()),
             problem="" if table.error is None else table.error.message,

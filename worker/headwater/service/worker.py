@@ -14,7 +14,6 @@ import os
 import queue
 import threading
 import uuid
-from dataclasses import replace
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
@@ -22,6 +21,8 @@ from typing import TYPE_CHECKING, Final, assert_never
 from headwater import failpoints
 from headwater.errors import HeadwaterError, StateError
 from headwater.model.cluster import Lease, WorkerError, WorkerStatus, format_epoch
+from headwater.model.duties import DescribeGroup, GroupDescribed
+from headwater.model.reporting import configured
 from headwater.native.loading import topology_of
 from headwater.native.messages import Go
 from headwater.native.process import failed
@@ -32,13 +33,16 @@ from headwater.service.decide.observe import fail, observe
 from headwater.service.decide.reconcile import decide
 from headwater.service.decide.report import status_of
 from headwater.service.decide.values import (
+    GROUP_WATCH_MS,
     Action,
     BeginDuty,
     DutyEnded,
     End,
+    GroupSeen,
     KillThread,
     KillUpdater,
     LeaseKept,
+    LookAtGroup,
     Observation,
     ReadSpec,
     RememberEpoch,
@@ -74,6 +78,8 @@ log = logging.getLogger(__name__)
 
 _TICK_S: Final = 0.1
 _RENEWALS: Final = 10
+_LOOK: Final = "group-watch"
+"""Id of a look at the group that nobody asked for."""
 """How often the Lease is renewed within its duration."""
 _RETRY_MS: Final = 500
 _VIEW_MS: Final = 500
@@ -106,12 +112,6 @@ class Worker:
         self._directory = StateDirectory(Path(config.state_dir), config.application_id)
         self._epoch_file = EpochFile(self._directory.path / f"{settings.name}.epoch.json")
         self._inbox: queue.SimpleQueue[Observation] = queue.SimpleQueue()
-        self._wake_read, self._wake_write = os.pipe()
-        os.set_blocking(self._wake_read, False)
-        os.set_blocking(self._wake_write, False)
-        # Reentrant: a signal handler, which calls ``stop``, may interrupt who holds it.
-        self._wake_lock = threading.RLock()
-        self._is_closed = False
         self._table = _table(settings, config, topology, self._epoch_file.read())
         self._numbers = Numbers()
         self._written: WorkerStatus | None = None
@@ -128,6 +128,14 @@ class Worker:
                 settings.http_host, settings.http_port, lambda: self.view, boot_ms
             )
             self._table.endpoint = self._http.endpoint
+        # Last, because nobody closes a worker that could not be made.
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        os.set_blocking(self._wake_write, False)
+        # Reentrant: a signal handler, which calls ``stop``, may interrupt who holds it.
+        self._wake_lock = threading.RLock()
+        self._is_closed = False
+        carrier.call_on_change(self._wake)
 
     @property
     def incarnation(self) -> str:
@@ -211,6 +219,9 @@ class Worker:
 
     def _post(self, observation: Observation) -> None:
         self._inbox.put(observation)
+        self._wake()
+
+    def _wake(self) -> None:
         with self._wake_lock, contextlib.suppress(BlockingIOError):
             if not self._is_closed:
                 os.write(self._wake_write, b"x")
@@ -235,7 +246,7 @@ class Worker:
             case RememberEpoch(epoch=epoch):
                 self._remember_epoch(epoch)
             case StartThread(slot=slot):
-                self._children.start_thread(slot)
+                self._children.start_thread(slot, self._table.threads)
             case TellThread(slot=slot, message=message):
                 if isinstance(message, Go):
                     failpoints.hit("worker.before_go")
@@ -254,6 +265,9 @@ class Worker:
                     self._observe(observation)
             case BeginDuty(duty=duty):
                 return self._begin_duty(duty)
+            case LookAtGroup():
+                look = DescribeGroup(id=_LOOK, epoch=0, group=self._application_id)
+                self._duties.begin(look)
             case End():
                 self._end = action
             case _:
@@ -290,6 +304,10 @@ class Worker:
         return has_read
 
     def _duty_done(self, result: DutyResult) -> None:
+        if result.id == _LOOK:
+            is_in_use = bool(result.members) if isinstance(result, GroupDescribed) else None
+            self._post(GroupSeen(is_in_use=is_in_use))
+            return
         self._post(DutyEnded(id=result.id, result=result))
 
     def _remember_epoch(self, epoch: int) -> None:
@@ -415,10 +433,10 @@ def _table(
     return Table(
         worker=settings.name,
         incarnation=str(uuid.uuid4()),
-        threads=config.num_stream_threads,
         exactly_once=config.exactly_once,
+        group_watch_ms=GROUP_WATCH_MS if settings.watches_group else 0,
         hung_ms=int(str(config.consumer_overrides().get("max.poll.interval.ms", 300_000))),
-        max_updaters=max(1, min(config.num_stream_threads, os.cpu_count() or 1)),
+        cores=os.cpu_count() or 1,
         patience_ms=config.task_timeout_ms,
         lease_duration_ms=lease_duration_ms(config),
         highest_epoch=highest_epoch,
@@ -428,9 +446,5 @@ def _table(
             for subtopology in topology.subtopologies
             if any(store.logging and store.persistent for store in subtopology.stores)
         ),
-        topology=replace(
-            report,
-            topic_configs={name: str(value) for name, value in config.topic_overrides().items()},
-            replication_factor=config.replication_factor,
-        ),
+        topology=configured(report, config),
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from headwater import failpoints
 from headwater.errors import StateError, StoreCorruptedError
@@ -23,18 +23,21 @@ from headwater.state.position import Rebuild, RebuildReason, judge
 from headwater.state.rocks import BlockCache, RocksBackend, RocksOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from headwater.model.topology import StoreSpec
     from headwater.ports import Backend, RawRecord
     from headwater.state.directory import StoreDirectory
     from headwater.state.position import Verdict
 
+Row: TypeAlias = "tuple[bytes, int, bytes | None]"
+"""Key, timestamp and value of a change."""
+
 BATCH_ENTRIES_MAX: Final = 5_000
 """RocksDB's write holds the global lock: a larger batch would stop the process' other threads."""
 
-_SETTLED_RECORDS: Final = 20_000
-"""So many records in a write buffer are written out in some 10 ms when the store is closed."""
+_SETTLED_ENTRIES: Final = 20_000
+"""So many entries in a write buffer are written out in some 10 ms when the store is closed."""
 
 _RESTORING: Final = RocksOptions(write_buffer_bytes=8 * 1024 * 1024)
 _pack_timestamp: Final = struct.Struct(">q").pack
@@ -152,7 +155,7 @@ class StoreRestorer:
             position = None
         self.offset = self.verdict.offset
         self.applied = 0
-        self._settled = 0
+        self._unsettled = 0
         complete_at_ms = now_ms if position is None else position.committed_at_ms
         self._position = Position(facts.topic_id, self.offset, complete_at_ms)
 
@@ -184,25 +187,54 @@ class StoreRestorer:
             last = end >= len(records)
             slice_ = records if last and not start else records[start:end]
             offset = next_offset if last else slice_[-1][0] + 1
-            self._write(slice_, offset, complete_at_ms if last else None)
+            rows = (
+                (key, timestamp, value) for _, timestamp, key, value, _ in slice_ if key is not None
+            )
+            at_ms = complete_at_ms if last else None
+            self.write(rows, offset, records=len(slice_), complete_at_ms=at_ms)
         if not records and (next_offset != self.offset or complete_at_ms is not None):
-            self._write((), next_offset, complete_at_ms)
+            self.write((), next_offset, records=0, complete_at_ms=complete_at_ms)
 
-    def _write(self, records: Sequence[RawRecord], offset: int, complete_at_ms: int | None) -> None:
+    def write(
+        self,
+        rows: Iterable[Row],
+        next_offset: int,
+        *,
+        records: int,
+        complete_at_ms: int | None = None,
+    ) -> None:
+        """Write committed changes of different keys, and remember ``next_offset``.
+
+        More than ``BATCH_ENTRIES_MAX`` are written in parts. All but the last keep the position
+        that was: whoever is killed in between reads on from there, and writes them again.
+
+        Args:
+            rows: key, timestamp and value of the newest record of each key.
+            next_offset: the consumer's position after all records that ``rows`` stand for.
+            records: how many those are.
+            complete_at_ms: as in ``apply``.
+
+        Raises:
+            DiskFullError: what was not written can be applied again after a re-open.
+        """
         if self._timestamped:
             entries = [
                 (key, None if value is None else _pack_timestamp(timestamp) + value)
-                for _, timestamp, key, value, _ in records
-                if key is not None
+                for key, timestamp, value in rows
             ]
         else:
-            entries = [(key, value) for _, _, key, value, _ in records if key is not None]
+            entries = [(key, value) for key, _, value in rows]
         position = self._position
+        count = len(entries)
+        last = max(0, count - 1) // BATCH_ENTRIES_MAX * BATCH_ENTRIES_MAX
+        for start in range(0, last, BATCH_ENTRIES_MAX):
+            self._backend.write(entries[start : start + BATCH_ENTRIES_MAX], position)
         complete = position.committed_at_ms if complete_at_ms is None else complete_at_ms
-        self._position = Position(position.topic_id, offset, complete)
-        self._backend.write(entries, self._position)
-        self.offset = offset
-        self.applied += len(records)
+        self._position = Position(position.topic_id, next_offset, complete)
+        self._backend.write(entries[last:] if last else entries, self._position)
+        self.offset = next_offset
+        self.applied += records
+        self._unsettled += count
         failpoints.hit("restore.applied")
 
     def settle(self) -> None:
@@ -211,9 +243,9 @@ class StoreRestorer:
         Raises:
             StateError: as ``apply``.
         """
-        if self.applied - self._settled > _SETTLED_RECORDS:
+        if self._unsettled > _SETTLED_ENTRIES:
             self._backend.flush_later()
-            self._settled = self.applied
+            self._unsettled = 0
 
     def approximate_num_entries(self) -> int:
         """About how many keys the store holds by now."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _LAG_HELD_MS: Final = 10_000
 """The status shows a smaller lag only once it has been smaller for so long: it comes and goes."""
+_LITTLE: Final = lag_bucket(1)
+"""Beyond twice what is acceptable, but at least beyond this, a copy has fallen behind at once."""
 _RETRY_MS: Final = 1_000
 
 
@@ -52,6 +54,8 @@ def keep_copies(table: Table, now_ms: int) -> list[Action]:
     for copy in sorted(table.copies.values(), key=lambda copy: copy.id):
         if copy.phase is CopyPhase.WAITING and now_ms >= copy.retry_ms:
             actions += _begin(table, copy, now_ms)
+        elif updaters.is_surplus(table, copy.updater) and copy.id not in table.tasks:
+            actions += _hand_on(copy)
     return actions
 
 
@@ -81,14 +85,19 @@ def _wanted(table: Table) -> dict[TaskId, Role]:
     return table.spec.copies_for(table.incarnation)
 
 
+def _hand_on(copy: Copy) -> list[Action]:
+    """Have a copy closed where it is followed; another StateUpdater goes on with it."""
+    if copy.phase is not CopyPhase.FOLLOWING:
+        return []
+    copy.phase = CopyPhase.CLOSING
+    return [TellUpdater(updater=copy.updater, message=CancelRestore(task=copy.id))]
+
+
 def _give_up(table: Table, copy: Copy) -> list[Action]:
     if copy.phase is CopyPhase.WAITING:
         del table.copies[copy.id]
-    elif copy.phase is CopyPhase.FOLLOWING:
-        copy.phase = CopyPhase.CLOSING
-        message = CancelRestore(task=copy.id)
-        return [TellUpdater(updater=copy.updater, message=message)]
-    return []
+        return []
+    return _hand_on(copy)
 
 
 def _begin(table: Table, copy: Copy, now_ms: int) -> list[Action]:
@@ -122,7 +131,11 @@ def note_following(table: Table, number: int, said: Following, now_ms: int) -> N
 def note_closed(table: Table, task: TaskId) -> None:
     """Note that the stores of a copy are closed, if that is what was asked for."""
     copy = table.copies.get(task)
-    if copy is not None and copy.phase is CopyPhase.CLOSING:
+    if copy is None or copy.phase is not CopyPhase.CLOSING:
+        return
+    if task in _wanted(table):
+        copy.phase = CopyPhase.WAITING  # Another StateUpdater goes on with it, from where it is.
+    else:
         del table.copies[task]
 
 
@@ -136,7 +149,7 @@ def note_failure(table: Table, number: int, failure: Failed, now_ms: int) -> Non
     copy.failures += 1
     copy.retry_ms = now_ms + max(_RETRY_MS, pause_ms(copy.failures))
     copy.problem = f"{failure.error}: {failure.message}"
-    _tell(copy, now_ms)
+    _tell(table, copy, now_ms)
 
 
 def note_updater_ended(table: Table, number: int, now_ms: int) -> None:
@@ -149,24 +162,28 @@ def note_updater_ended(table: Table, number: int, now_ms: int) -> None:
         else:
             copy.phase = CopyPhase.WAITING
             copy.lag = LAG_UNKNOWN
-            _tell(copy, now_ms)
+            _tell(table, copy, now_ms)
 
 
 def _note_lag(table: Table, copy: Copy, lag: int, now_ms: int) -> None:
     copy.lag = lag
-    copy.has_caught_up = copy.has_caught_up or is_caught_up(table, copy)
-    _tell(copy, now_ms)
+    _tell(table, copy, now_ms)
 
 
-def _tell(copy: Copy, now_ms: int) -> None:
-    """Keep the bucket that the status shows: a greater one at once, a smaller one only later."""
+def _tell(table: Table, copy: Copy, now_ms: int) -> None:
+    """Keep what the status shows: a greater bucket at once, a smaller one only later.
+
+    That a copy has caught up is shown at once, that it no longer has only later: others wait for
+    the first, and a lag that swings around the limit is not worth a write each time.
+    """
     bucket = lag_bucket(copy.lag)
     is_first = copy.told_lag == LAG_UNKNOWN
     if bucket >= copy.told_lag or is_first or now_ms - copy.told_ms >= _LAG_HELD_MS:
         copy.told_lag = bucket
         copy.told_ms = now_ms
-
-
-def is_caught_up(table: Table, copy: Copy) -> bool:
-    """Whether a copy could take over after reading so little that nobody need wait for it."""
-    return table.spec is not None and copy.lag <= table.spec.acceptable_lag
+    acceptable = table.spec.acceptable_lag if table.spec is not None else -1
+    if copy.lag <= acceptable:
+        copy.has_caught_up = copy.told_caught_up = True
+        copy.caught_up_ms = now_ms
+    elif copy.lag > max(2 * acceptable, _LITTLE) or now_ms - copy.caught_up_ms >= _LAG_HELD_MS:
+        copy.told_caught_up = False

@@ -27,6 +27,7 @@ from headwater.service.decide.values import (
     TRIES,
     TRIES_UNKNOWN,
     DutyEnded,
+    GroupSeen,
     LeaseKept,
     Observation,
     Slot,
@@ -77,6 +78,10 @@ def observe(table: Table, observation: Observation, now_ms: int) -> None:
             table.duty_begun = ""
             if result is not None:
                 table.duty_results[duty_id] = result
+        case GroupSeen(is_in_use=is_in_use):
+            table.group_look_begun = False
+            if is_in_use is not None:
+                table.group_in_use = is_in_use
         case StopAsked():
             stop(table, now_ms)
         case _:
@@ -116,6 +121,10 @@ def _spec_read(table: Table, spec: WorkerSpec | None, now_ms: int) -> None:
         return
     before, table.spec = table.spec, spec
     table.highest_epoch = spec.epoch
+    if spec.incarnation or spec.is_fencing:
+        table.idle_since_ms = None
+    elif table.idle_since_ms is None:
+        table.idle_since_ms = now_ms
     if before is not None and _grants_the_same(table, before, spec):
         # This read came after these slots had their ids, and nothing has changed: they may begin.
         for slot in table.slots.values():

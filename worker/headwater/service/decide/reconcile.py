@@ -13,9 +13,10 @@ The rules of fencing live here:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headwater.assignor.threads import assign_to_slots
+from headwater.ids import TaskId
 from headwater.native.messages import (
     AddTasks,
     CancelRestore,
@@ -23,6 +24,7 @@ from headwater.native.messages import (
     LeaseRenewed,
     Restore,
     RevokeTasks,
+    ShareCache,
     Stop,
 )
 from headwater.service.decide import copies, updaters
@@ -35,6 +37,7 @@ from headwater.service.decide.values import (
     End,
     KillThread,
     KillUpdater,
+    LookAtGroup,
     ReadSpec,
     RememberEpoch,
     Slot,
@@ -48,8 +51,8 @@ from headwater.service.decide.values import (
     Updater,
 )
 
-if TYPE_CHECKING:
-    from headwater.ids import TaskId
+FIRST_TASK: Final = TaskId(0, 0)
+"""Every application with tasks has it, and one worker at a time holds it."""
 
 _ASLEEP_MS: Final = 5_000
 """A gap between two ticks that means we did not run ourselves."""
@@ -80,10 +83,12 @@ def decide(table: Table, now_ms: int) -> list[Action]:
     actions += _go(table)
     actions += _release(table, wanted)
     actions += _advance(table, wanted, now_ms)
+    actions += _fit_slots(table, now_ms)
     actions += copies.keep_copies(table, now_ms)
     actions += updaters.end_idle(table, now_ms)
     if leased and table.stopping_since_ms is None:
         actions += _duties(table)
+        actions += _watch_group(table, now_ms)
     if table.stopping_since_ms is not None:
         actions += _leave(table, now_ms)
     return actions
@@ -161,11 +166,11 @@ def _place(table: Table, wanted: frozenset[TaskId]) -> None:
     assert table.spec is not None or not wanted
     if table.spec is None or not wanted:
         return
-    for number in table.spec.slots[: table.threads]:
+    for number in table.spec.running_slots:
         table.slots.setdefault(number, Slot(number=number))
     usable = [
         number
-        for number in table.spec.slots[: table.threads]
+        for number in table.spec.running_slots
         if table.slots[number].phase is not SlotPhase.FENCED
     ]
     if not usable:
@@ -195,12 +200,17 @@ def _put(table: Table, task_id: TaskId, number: int) -> None:
 
 
 def _start_slots(table: Table, wanted: frozenset[TaskId], now_ms: int) -> list[Action]:
-    """Start the processes of slots that have work, or owe a fence that tasks wait for."""
+    """Start the processes of slots that have work, may soon have, or owe a fence first."""
     actions: list[Action] = []
     needed = {task.slot for task in table.tasks.values() if task.id in wanted or task.dirty}
     if needed:
         # Nothing restores before they are clean, those included that have no task any more.
         needed |= {slot.number for slot in table.slots.values() if slot.owes_fence}
+    if table.copies and table.spec is not None:
+        # A task that moves to its copy does not wait until a process has started.
+        for number in table.spec.running_slots:
+            table.slots.setdefault(number, Slot(number=number))
+            needed.add(number)
     for slot in table.slots.values():
         idle = slot.phase in (SlotPhase.ABSENT, SlotPhase.DEAD) and not slot.alive
         if not idle or now_ms < slot.restart_ms or slot.number not in needed:
@@ -212,6 +222,7 @@ def _start_slots(table: Table, wanted: frozenset[TaskId], now_ms: int) -> list[A
         slot.alive = True
         slot.heard_ms = slot.began_ms = now_ms
         slot.lease_told_ms = 0
+        slot.sharers = table.threads
         actions.append(StartThread(slot=slot.number))
     return actions
 
@@ -276,6 +287,35 @@ def _advance(table: Table, wanted: frozenset[TaskId], now_ms: int) -> list[Actio
     return actions
 
 
+def _fit_slots(table: Table, now_ms: int) -> list[Action]:
+    """End surplus slots that no task is in any more; let the others share the record cache anew."""
+    if table.spec is None:
+        return []
+    actions: list[Action] = []
+    busy = {task.slot for task in table.tasks.values()}
+    for slot in list(table.slots.values()):
+        runs = slot.phase is SlotPhase.RUNNING and not slot.doomed
+        if slot.number in table.spec.running_slots:
+            if runs and slot.sharers != table.threads:
+                slot.sharers = table.threads
+                message = ShareCache(threads=table.threads)
+                actions.append(TellThread(slot=slot.number, message=message))
+        elif slot.number in busy:
+            continue
+        elif runs:
+            actions.append(_stop(slot, now_ms))
+        elif slot.phase is SlotPhase.ABSENT and not slot.alive:
+            table.replaced += max(0, slot.process - 1)
+            del table.slots[slot.number]
+    return actions
+
+
+def _stop(slot: Slot, now_ms: int) -> Action:
+    slot.phase = SlotPhase.STOPPING
+    slot.heard_ms = now_ms
+    return TellThread(slot=slot.number, message=Stop())
+
+
 def _restore(table: Table, task: Task, now_ms: int) -> list[Action]:
     """Give a task to the StateUpdater that follows it already, else to the one with least work."""
     promoted = copies.promote(table, task)
@@ -302,6 +342,20 @@ def _duties(table: Table) -> list[Action]:
     return []
 
 
+def _watch_group(table: Table, now_ms: int) -> list[Action]:
+    """Look for strangers now and then, on behalf of the application: one worker does."""
+    if table.group_watch_ms == 0 or FIRST_TASK not in table.tasks:
+        table.group_in_use = False
+        return []
+    looked_ms = table.group_looked_ms
+    is_due = looked_ms is None or now_ms - looked_ms >= table.group_watch_ms
+    if table.group_look_begun or not is_due:
+        return []
+    table.group_look_begun = True
+    table.group_looked_ms = now_ms
+    return [LookAtGroup()]
+
+
 def _leave(table: Table, now_ms: int) -> list[Action]:
     """Stop the processes once their tasks are released; end when none is left."""
     assert table.stopping_since_ms is not None
@@ -316,9 +370,7 @@ def _leave(table: Table, now_ms: int) -> list[Action]:
             reason = "the drain took too long" if overdue else "the worker stops"
             actions.append(KillThread(slot=slot.number, reason=reason))
         elif slot.phase is SlotPhase.RUNNING and not held:
-            slot.phase = SlotPhase.STOPPING
-            slot.heard_ms = now_ms
-            actions.append(TellThread(slot=slot.number, message=Stop()))
+            actions.append(_stop(slot, now_ms))
     for updater in table.updaters.values():
         if updater.alive and overdue:
             actions.append(KillUpdater(updater=updater.number, reason="the drain took too long"))

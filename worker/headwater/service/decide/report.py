@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.model.cluster import TaskStatus, WorkerStatus
 from headwater.model.lifecycle import TaskState, ThreadState
-from headwater.service.decide.copies import is_caught_up
 from headwater.service.decide.values import SlotPhase, TaskPhase
 
 if TYPE_CHECKING:
@@ -46,6 +45,7 @@ def status_of(table: Table) -> WorkerStatus:
         fenced_slots=tuple(
             slot.number for slot in table.slots.values() if slot.phase is SlotPhase.FENCED
         ),
+        group_in_use=table.group_in_use,
         duty_results=tuple(table.duty_results[id_] for id_ in sorted(table.duty_results)),
         topology=table.topology,
         endpoint=table.endpoint,
@@ -64,7 +64,7 @@ def _task_status(table: Table, task_id: TaskId) -> TaskStatus:
         state=TaskState.RUNNING if copy.has_caught_up else TaskState.RESTORING,
         role=copy.role,
         lag=copy.told_lag,
-        caught_up=is_caught_up(table, copy),
+        caught_up=copy.told_caught_up,
     )
 
 
@@ -78,10 +78,20 @@ def thread_state(table: Table, slot: Slot) -> ThreadState:
     return ThreadState.RUNNING if phases <= {TaskPhase.RUNNING} else ThreadState.PARTITIONS_ASSIGNED
 
 
+_IDLE_MS: Final = 10_000
+"""What a worker that has just come is to have is granted within this."""
+
+
 def is_ready(table: Table) -> bool:
-    """Whether every task granted under the acknowledged epoch is processed (readiness)."""
+    """Whether every task granted under the acknowledged epoch is processed (readiness).
+
+    A worker that was granted nothing for a while is ready, too: there are fewer tasks than workers,
+    and one that never were would let a PodDisruptionBudget drain none of the others.
+    """
     if table.spec is None or table.error is not None or table.stopping_since_ms is not None:
         return False
+    if table.idle_since_ms is not None:
+        return not table.held and table.last_tick_ms - table.idle_since_ms >= _IDLE_MS
     if table.spec.incarnation != table.incarnation:
         return False
     running = {task.id for task in table.tasks.values() if task.phase is TaskPhase.RUNNING}

@@ -53,8 +53,17 @@ def for_copy(table: Table, now_ms: int) -> tuple[Updater | None, list[Action]]:
     return _first(table, living or copies or dict.fromkeys(_new(table), 0), now_ms)
 
 
+def is_surplus(table: Table, number: int) -> bool:
+    """Whether there are enough StateUpdaters without this one."""
+    return number >= table.max_updaters
+
+
 def _usable(table: Table) -> list[int]:
-    return [updater.number for updater in table.updaters.values() if not updater.stopping]
+    return [
+        updater.number
+        for updater in table.updaters.values()
+        if not updater.stopping and not is_surplus(table, updater.number)
+    ]
 
 
 def _new(table: Table) -> list[int]:

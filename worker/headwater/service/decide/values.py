@@ -39,6 +39,9 @@ LEASE_MS: Final = 30_000
 DRAIN_LIMIT_MS: Final = 60_000
 """A drain that takes longer is cut short by killing what is left."""
 
+GROUP_WATCH_MS: Final = 30_000
+"""On a cluster the group is looked at this often by whoever holds the first task."""
+
 START_LIMIT_MS: Final = 120_000
 """A process says nothing while it starts and opens its clients; so long is patience enough."""
 
@@ -100,6 +103,8 @@ class Slot:
     """Ends in a row without a longer run in between."""
     restart_ms: int = 0
     fenced_epoch: int = 0
+    sharers: int = 0
+    """Among how many StreamThreads the process was told to share the record cache."""
     lease_told_ms: int = 0
     """The renewal that the process was told of last."""
     failed: str = ""
@@ -179,6 +184,10 @@ class Copy:
     """The bucket that the status shows."""
     told_ms: int = 0
     """When the lag was last as great as that."""
+    told_caught_up: bool = False
+    """What the status says of it."""
+    caught_up_ms: int = 0
+    """When the lag was last acceptable."""
     problem: str = ""
     """What keeps it from following, for people."""
 
@@ -210,10 +219,10 @@ class Table:
 
     worker: str
     incarnation: str
-    threads: int
     exactly_once: bool
     hung_ms: int
-    max_updaters: int
+    cores: int
+    """There are no more StateUpdaters than these, nor than StreamThreads."""
     highest_epoch: int = 0
     """The highest epoch this worker's directory has ever seen."""
     remembered_epoch: int = 0
@@ -228,7 +237,11 @@ class Table:
     lease_ms: int | None = None
     """When the Lease was last renewed."""
     must_read: bool = True
+    idle_since_ms: int | None = None
+    """Since when the spec has named no process of ours, so that nothing is granted."""
     slots: dict[int, Slot] = field(default_factory=dict)
+    replaced: int = 0
+    """Processes that were replaced in slots that are no more."""
     tasks: dict[TaskId, Task] = field(default_factory=dict)
     copies: dict[TaskId, Copy] = field(default_factory=dict)
     """Standby and warm-up tasks. One that is to be active stays here until its restore begins."""
@@ -240,6 +253,13 @@ class Table:
     duty_results: dict[str, DutyResult] = field(default_factory=dict)
     duty_begun: str = ""
     """The duty under way."""
+    group_watch_ms: int = 0
+    """Whoever holds the first task looks at the group this often; 0 for never."""
+    group_looked_ms: int | None = None
+    """When the last look at the group began."""
+    group_look_begun: bool = False
+    group_in_use: bool = False
+    """Whether the last look found members."""
     error: WorkerError | None = None
     exit_code: int = 0
     stopping_since_ms: int | None = None
@@ -254,6 +274,16 @@ class Table:
     def epoch(self) -> int:
         """The epoch in force."""
         return self.spec.epoch if self.spec is not None else self.highest_epoch
+
+    @property
+    def threads(self) -> int:
+        """How many StreamThreads there may be now."""
+        return max(1, len(self.spec.running_slots)) if self.spec is not None else 1
+
+    @property
+    def max_updaters(self) -> int:
+        """How many StateUpdaters there may be now."""
+        return max(1, min(self.threads, self.cores))
 
     @property
     def held(self) -> frozenset[TaskId]:
@@ -341,6 +371,13 @@ class DutyEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSeen:
+    """The consumer group was looked at; ``None`` if no broker could tell whether it has members."""
+
+    is_in_use: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StopAsked:
     """Drain and end: SIGTERM, or ``close()`` of an embedded application."""
 
@@ -353,6 +390,7 @@ Observation: TypeAlias = (
     | UpdaterSaid
     | UpdaterEnded
     | DutyEnded
+    | GroupSeen
     | StopAsked
 )
 
@@ -425,6 +463,11 @@ class BeginDuty:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookAtGroup:
+    """Find out whether the consumer group has members: none of them is ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """Everything is closed: the worker's process may end."""
 
@@ -441,5 +484,6 @@ Action: TypeAlias = (
     | TellUpdater
     | KillUpdater
     | BeginDuty
+    | LookAtGroup
     | End
 )

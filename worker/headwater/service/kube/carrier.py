@@ -25,6 +25,8 @@ from headwater.service.kube.status import StatusWriter
 from headwater.service.kube.watch import WorkerWatch, version_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater.model.cluster import Lease, WorkerSpec, WorkerStatus
     from headwater.service.kube.client import Access, Manifest
 
@@ -117,6 +119,10 @@ class KubeCarrier:
     def has_changed(self) -> bool:
         """Whether a watch has told of another spec, or none was read for a while."""
         return self._watch.has_changed or boot_ms() >= self._read_again_ms
+
+    def call_on_change(self, wake: Callable[[], None]) -> None:
+        """Have ``wake`` called, by the watching thread, when it hears of another spec."""
+        self._watch.call_on_change(wake)
 
     def write_status(self, status: WorkerStatus) -> None:
         """Have the status written: at once if somebody waits for it, else within seconds."""

@@ -280,6 +280,8 @@ class KubeClient:
         connection = self._connection
         if connection.sock is None:
             connection.connect()
+        if self._is_closed:  # while it connected
+            raise ConnectionAbortedError("closed")
         sock = connection.sock
         assert sock is not None
         _keep_alive(sock)

@@ -2,8 +2,9 @@
 
 A watch may end at any time, be cut, fall silent, or be told that what it asks for is gone (410).
 Every time it is begun anew, and a watch that names no version begins with the object as it is
-stored now: nothing that happened in between is missed. What it tells is only *whether* to read;
-what counts is what is then read.
+stored now: nothing that happened in between is missed but a deletion, which the carrier finds when
+it reads again by the clock. What it tells is only *whether* to read; what counts is what is then
+read.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class WorkerWatch:
         self._guard = threading.Lock()
         self._known: Version | None = None
         self._has_changed = True
+        self._wake: Callable[[], None] = _nobody
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
         self._thread.start()
@@ -65,6 +67,10 @@ class WorkerWatch:
     def has_changed(self) -> bool:
         """Whether the spec may be another than the one that was read last."""
         return self._has_changed
+
+    def call_on_change(self, wake: Callable[[], None]) -> None:
+        """Have ``wake`` called, by the watching thread, after every change."""
+        self._wake = wake
 
     def reading(self) -> None:
         """Say that the object is about to be read."""
@@ -118,12 +124,15 @@ class WorkerWatch:
         if kind in ("ADDED", "MODIFIED"):
             version = version_of(manifest)
             with self._guard:
-                if self._is_news(version):
+                if is_news := self._is_news(version):
                     self._known = version
                     self._has_changed = True
             self._seen(manifest)
+            if is_news:
+                self._wake()
         elif kind == "DELETED":
             self.look_again()
+            self._wake()
         return True
 
     def _is_news(self, version: Version) -> bool:
@@ -131,3 +140,7 @@ class WorkerWatch:
         if known is None or known[0] != version[0]:
             return True
         return version[1] > known[1]
+
+
+def _nobody() -> None:
+    """Nobody waits."""

@@ -1,0 +1,87 @@
+"""What is remembered of Spark's driver: how it comes on, how it ended, and what that was due to.
+
+started ──► it says that it runs ──► it ended by itself, was told to, or was killed as silent
+    └────── it never says so: killed after ``DRIVER_START_MS`` ──┘
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from headwater.errors import EngineError
+from headwater.model.appstatus import Failure
+from headwater_operator.decide.failures import is_passing
+from headwater_operator.decide.limits import (
+    DRIVER_SILENCE_MS,
+    DRIVER_START_MS,
+    HEALTHY_MS,
+    RESTARTS_MAX,
+)
+from headwater_operator.decide.memory import DriverMemory
+from headwater_operator.decide.observed import ProcessState
+from headwater_operator.decide.progress import heard_of
+
+if TYPE_CHECKING:
+    from headwater_operator.decide.observed import DriverView, Observed
+
+
+def remember_driver(observed: Observed, known: DriverMemory, now_ms: int) -> DriverMemory:
+    """Take in what the driver tells, or that it is not there any more."""
+    view = observed.driver
+    if view.process.is_proof_of_end:
+        if known.started_ms is None:
+            return replace(known, attempt=view.attempt)
+        return _ended(observed, known, now_ms - known.started_ms, now_ms)
+    if known.started_ms is None or view.attempt != known.attempt:
+        known = replace(known, attempt=view.attempt).started(now_ms)
+    if view.waits_for and known.stopped_ms is None:
+        # It has its full time to start from when it can.
+        known = known.started(now_ms)
+    if not view.is_running:
+        return known
+    return replace(heard_of(view, known, now_ms), has_run=True, failure=None)
+
+
+def _ended(observed: Observed, known: DriverMemory, lived_ms: int, now_ms: int) -> DriverMemory:
+    view = observed.driver
+    found = DriverMemory(attempt=view.attempt, ended_ms=now_ms)
+    if known.stopped_ms is not None and not known.is_silent:
+        return found
+    is_gone = view.process is ProcessState.NONE or view.is_stopping
+    if not known.is_silent and (is_gone or view.was_disrupted):
+        # Somebody has deleted its pod, or had to: that is no fault of the process in it.
+        return found
+    is_early = lived_ms < HEALTHY_MS or not known.has_run
+    is_blamed = not (known.is_silent or view.is_fenced or is_passing(view.error))
+    found = replace(
+        found,
+        early_deaths=known.early_deaths + 1 if is_early else 1,
+        blamed=known.blamed * is_early + is_blamed,
+    )
+    if known.is_silent:
+        return replace(found, failure=_silence(observed, known))
+    return replace(found, failure=_end(view, found.blamed)) if view.end else found
+
+
+def _end(view: DriverView, blamed: int) -> Failure:
+    return Failure(
+        error=view.error or EngineError.__name__,
+        message=f"Spark's driver has ended: {view.end}",
+        # What may pass is waited for, however long that takes.
+        is_final=view.is_hopeless or blamed >= RESTARTS_MAX,
+    )
+
+
+def _silence(observed: Observed, known: DriverMemory) -> Failure:
+    """What hangs may be a machine or a cluster without room: that passes, and is told."""
+    minutes = (DRIVER_SILENCE_MS if known.has_run else DRIVER_START_MS) // 60_000
+    what = "had not told for" if known.has_run else "had not begun to run within"
+    return Failure(
+        error=EngineError.__name__,
+        message=(
+            f"Spark's driver was killed, because it {what} {minutes} minutes that it runs; it is "
+            f"started again. `headwater logs {observed.app.name} --worker driver` shows what it "
+            "was doing; does spec.spark.master have room for its executors?"
+        ),
+    )

@@ -1,0 +1,70 @@
+"""What an operator process remembers between the rounds of one StreamApp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from headwater.model.appstatus import AppStatus
+from headwater_operator.decide import Memory
+from headwater_operator.observe.driver_told import DriverTold
+
+if TYPE_CHECKING:
+    from headwater_operator.act.upkeep import Upkeep
+    from headwater_operator.status import Problem
+    from headwater_operator.views import AppView
+
+
+@dataclass(slots=True)
+class App:
+    """What one operator process remembers of one StreamApp; all of it can be lost.
+
+    Attributes:
+        upkeep: what was applied.
+        memory: of the decision.
+        view: what was read last.
+        status: what was written or found last.
+        is_dirty: something may have changed since.
+        refused: what the API server refused in the last round.
+        held_up: why actions of the last round could not be carried out.
+        stuck: by worker, why its last start could not be carried out; starts are tried seldom.
+        asked: what asking about containers that wait has told.
+        failures: rounds in a row that ended with an error.
+        waiting_since: by worker, since when its container has been waiting.
+        asked_ms: when containers that wait were asked about.
+        unsettled: why the assignment was not what it is to be at the last decision.
+        unsettled_since: since when not all tasks run; ``None`` while they do.
+        tidied: revisions that were kept when old ones were deleted last.
+        driver: what Spark's driver has told of itself.
+    """
+
+    upkeep: Upkeep
+    memory: Memory = field(default_factory=Memory)
+    view: AppView | None = None
+    status: AppStatus = field(default_factory=AppStatus)
+    is_dirty: bool = True
+    refused: tuple[Problem, ...] = ()
+    held_up: tuple[Problem, ...] = ()
+    stuck: dict[str, Problem] = field(default_factory=dict)
+    asked: tuple[Problem, ...] = ()
+    failures: int = 0
+    waiting_since: dict[str, int] = field(default_factory=dict)
+    asked_ms: int = 0
+    unsettled: str = ""
+    unsettled_since: int | None = None
+    tidied: set[str] = field(default_factory=set)
+    driver: DriverTold = field(default_factory=DriverTold)
+
+    @property
+    def obstacles(self) -> tuple[Problem, ...]:
+        """What keeps actions from being carried out, each once."""
+        return tuple(dict.fromkeys((*self.held_up, *self.stuck.values())))
+
+    def forget_stuck(self, view: AppView) -> None:
+        """Forget those that have a pod by now, or are not wanted any more."""
+        wanted = {each.worker.name for each in view.workers if not each.worker.spec.drain}
+        self.stuck = {
+            worker: problem
+            for worker, problem in self.stuck.items()
+            if worker in wanted and worker not in view.pods
+        }

@@ -1,0 +1,126 @@
+"""What the pods of workers, of Spark's driver and of its executors have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from headwater.model import podcontract
+from headwater.model.codec import encode_object
+from headwater.model.streamapp_kafka import AuthenticationType
+from headwater_operator.manifests.names import pod_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater.model.podcontract import Json
+    from headwater.model.streamapp import StreamApp
+    from headwater_operator.manifests.names import Manifest
+
+STATE: Final = "headwater-state"
+STREAMAPP: Final = "headwater-streamapp"
+TMP: Final = "headwater-tmp"
+TOKEN: Final = "headwater-token"  # noqa: S105 - the name of a volume
+_KAFKA: Final = "headwater-kafka"
+_SPREAD_OVER: Final = ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
+
+_CREDENTIALS: Final = {"username": podcontract.USERNAME_FILE, "password": podcontract.PASSWORD_FILE}
+_CERTIFICATE: Final = {
+    "tls.crt": podcontract.CERTIFICATE_FILE,
+    "tls.key": podcontract.KEY_FILE,
+}
+
+
+def pod_security(user_id: int | None) -> Manifest:
+    """Return a pod's security context: no root, and the platform's choice if no user is named."""
+    security: Manifest = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    if user_id is None:
+        return security
+    return {
+        **security,
+        "runAsUser": user_id,
+        "runAsGroup": user_id,
+        # The volume's files are made the group's own; a large volume is not walked at every start.
+        "fsGroup": user_id,
+        "fsGroupChangePolicy": "OnRootMismatch",
+    }
+
+
+def placement(app: StreamApp) -> Manifest:
+    """Return the fields of a pod's spec that say where it may run, and from what it is fetched."""
+    template = app.spec.pod_template
+    found: Manifest = {}
+    if app.spec.image_pull_secrets:
+        found["imagePullSecrets"] = [{"name": each.name} for each in app.spec.image_pull_secrets]
+    if template.node_selector:
+        found["nodeSelector"] = dict(template.node_selector)
+    if template.tolerations:
+        found["tolerations"] = [encode_object(each) for each in template.tolerations]
+    if template.priority_class_name:
+        found["priorityClassName"] = template.priority_class_name
+    return found
+
+
+def environment(app: StreamApp, ours: Sequence[Json]) -> list[Manifest]:
+    """Return the variables of a container: the user's, then ours, of which none is his."""
+    names = {str(entry["name"]) for entry in ours}
+    given = [entry for entry in app.spec.pod_template.env if entry.name not in names]
+    # The last of two variables of one name counts: ours.
+    return [*(encode_object(entry) for entry in given), *ours]
+
+
+def own_mounts(app: StreamApp) -> list[Manifest]:
+    """Return the mounts of the credentials for Kafka, if it asks for any, and of the user's."""
+    kafka = {"name": _KAFKA, "mountPath": podcontract.KAFKA_DIR, "readOnly": True}
+    return [
+        *([kafka] if _kafka_sources(app) else []),
+        *(encode_object(mount) for mount in app.spec.pod_template.volume_mounts),
+    ]
+
+
+def own_volumes(app: StreamApp) -> list[Manifest]:
+    """Return the volumes that ``own_mounts`` mounts."""
+    sources = _kafka_sources(app)
+    return [
+        *([{"name": _KAFKA, "projected": {"sources": sources}}] if sources else []),
+        *(encode_object(volume) for volume in app.spec.pod_template.volumes),
+    ]
+
+
+def _kafka_sources(app: StreamApp) -> list[Manifest]:
+    """Return what of which Secret a process finds in its Kafka directory."""
+    kafka = app.spec.kafka
+    sources: list[Manifest] = []
+    if kafka.tls is not None and kafka.tls.ca_secret_ref is not None:
+        authorities = kafka.tls.ca_secret_ref
+        items = {authorities.key: podcontract.CA_FILE}
+        sources.append(podcontract.secret_source(authorities.name, items))
+    if kafka.authentication is not None:
+        is_tls = kafka.authentication.type is AuthenticationType.TLS
+        items = _CERTIFICATE if is_tls else _CREDENTIALS
+        sources.append(podcontract.secret_source(kafka.authentication.secret_ref.name, items))
+    return sources
+
+
+def spread(app: StreamApp, component: str) -> list[Manifest]:
+    """Return how pods of a kind are spread: as the user says, else over zones and nodes."""
+    selector = {"matchLabels": pod_labels(app.name, component)}
+    chosen = app.spec.pod_template.topology_spread_constraints
+    if not chosen:
+        return [
+            {
+                "topologyKey": key,
+                "maxSkew": 1,
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": selector,
+            }
+            for key in _SPREAD_OVER
+        ]
+    return [
+        {
+            "topologyKey": each.topology_key,
+            "maxSkew": each.max_skew,
+            "whenUnsatisfiable": each.when_unsatisfiable.value,
+            "labelSelector": selector,
+        }
+        for each in chosen
+    ]

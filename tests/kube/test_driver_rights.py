@@ -1,0 +1,178 @@
+"""What a driver of Spark may do, tried with a token of its account under the chart's policy."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kubernetes.client import CoreV1Api
+from kubernetes.client.exceptions import ApiException
+
+from headwater.model.drivercontract import driver_account
+from headwater_operator.kube.api import NAMESPACES, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
+from headwater_operator.manifests.access import driver_role, role_binding, service_account
+from headwater_operator.manifests.driver import executor_template
+from headwater_operator.manifests.names import Owner, labels
+from headwater_operator.manifests.settings import Installation
+from tests.golden.test_driver import APP
+from tests.kube.installed import namespaces, programs, release
+from tests.kube.journey import fresh_namespace
+from tests.kube.kubeconfig import client_with_token
+from tests.kube.tokens import account_token
+from tests.support.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from kubernetes.client import ApiClient
+
+    from headwater_operator.kube.client import KubeClient
+
+Manifest = dict[str, Any]
+
+_OWN = "a driver may make and delete executors of its own application only: orders"
+
+
+@pytest.fixture(scope="module")
+def namespace(
+    kube_api: ApiClient, admin: KubeClient, crds: None, kubeconfig: Path
+) -> Iterator[str]:
+    """A namespace with a driver's account, in which everything is allowed that a policy allows."""
+    with namespaces(kube_api, 1) as [home]:
+        helm, _ = programs(kubeconfig, home)
+        made = fresh_namespace(admin, "driver")
+        owner = Owner(name=APP.name, namespace=made, uid="u-1")
+        account = driver_account(APP.name)
+        for resource, manifest in (
+            (SERVICE_ACCOUNTS, service_account(owner, account)),
+            (ROLES, driver_role(owner)),
+            (ROLE_BINDINGS, role_binding(owner, account)),
+        ):
+            del manifest["metadata"]["ownerReferences"]  # nobody of that name is there
+            admin.create(resource, manifest)
+        with release(helm):
+            yield made
+        admin.delete(NAMESPACES, None, made)
+
+
+@pytest.fixture(scope="module")
+def driver(kube_api: ApiClient, namespace: str) -> Iterator[CoreV1Api]:
+    """The API as the driver uses it."""
+    token = account_token(kube_api, namespace, driver_account(APP.name))
+    api = CoreV1Api(client_with_token(kube_api, token))
+    foreign = executor("foreign")
+    foreign["metadata"]["labels"] = {}
+
+    def is_refused() -> bool:
+        # The API server learns of a policy a moment after it was made.
+        return _OWN in refused(lambda: api.create_namespaced_pod(namespace, foreign, dry_run="All"))
+
+    wait_for(is_refused, what="the policy to hold", every_s=0.5)
+    yield api
+    api.api_client.close()
+
+
+def refused(call: Callable[[], object]) -> str:
+    """Return why a call is refused; empty if it is not."""
+    try:
+        call()
+    except ApiException as error:
+        return str(error.body)
+    return ""
+
+
+def executor(name: str) -> Manifest:
+    """An executor as Spark makes it of the template."""
+    made = copy.deepcopy(executor_template(APP, Installation()))
+    made["metadata"]["name"] = name
+    made["spec"]["containers"][0] |= {"image": "shop/orders:1", "args": ["executor"]}
+    return made
+
+
+def test_a_driver_makes_executors_sees_them_and_deletes_them(
+    driver: CoreV1Api, namespace: str
+) -> None:
+    for name in ("one", "two"):
+        driver.create_namespaced_pod(namespace, executor(name))
+    chosen = "app.kubernetes.io/component=executor"
+
+    assert len(driver.list_namespaced_pod(namespace, label_selector=chosen).items) == 2
+    driver.delete_namespaced_pod("one", namespace, grace_period_seconds=0)
+    driver.delete_collection_namespaced_pod(
+        namespace, label_selector=chosen, grace_period_seconds=0
+    )
+    assert driver.list_namespaced_pod(namespace, label_selector=chosen).items == []
+
+
+def _with_label(name: str, value: str) -> Callable[[Manifest], object]:
+    return lambda pod: pod["metadata"]["labels"].update({name: value})
+
+
+def _with(**fields: object) -> Callable[[Manifest], object]:
+    return lambda pod: pod["spec"].update(fields)
+
+
+def _with_volume(**volume: object) -> Callable[[Manifest], object]:
+    return lambda pod: pod["spec"]["volumes"].append({"name": "more", **volume})
+
+
+def _secured(**fields: object) -> Callable[[Manifest], object]:
+    return lambda pod: pod["spec"]["containers"][0]["securityContext"].update(fields)
+
+
+_TOKEN = {"sources": [{"serviceAccountToken": {"path": "token"}}]}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_with_label("headwater.dev/app", "others"), _OWN),
+        (_with_label("app.kubernetes.io/component", "worker"), _OWN),
+        (_with(serviceAccountName="default"), "an executor has its driver's account"),
+        (_with(automountServiceAccountToken=True), "an executor has its driver's account"),
+        (_with_volume(hostPath={"path": "/"}), "neither a path of the node nor a token"),
+        (_with_volume(projected=_TOKEN), "neither a path of the node nor a token"),
+        (_with(hostNetwork=True), "an executor shares nothing with its node"),
+        (_with(hostPID=True), "an executor shares nothing with its node"),
+        (_secured(privileged=True, allowPrivilegeEscalation=True), "containers are restricted"),
+        (_secured(runAsNonRoot=False), "containers are restricted"),
+        (_secured(capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}), "are restricted"),
+    ],
+)
+def test_a_driver_makes_nothing_but_restricted_executors_of_its_own(
+    driver: CoreV1Api, namespace: str, change: Callable[[Manifest], object], said: str
+) -> None:
+    pod = executor("another")
+    change(pod)
+
+    assert said in refused(lambda: driver.create_namespaced_pod(namespace, pod, dry_run="All"))
+
+
+def test_a_driver_deletes_no_pod_of_others_one_by_one_or_all_at_once(
+    kube_api: ApiClient, driver: CoreV1Api, namespace: str
+) -> None:
+    worker = executor("orders-w-0")
+    worker["metadata"]["labels"] = labels("orders", worker="orders-w-0")
+    admin = CoreV1Api(kube_api)
+    admin.create_namespaced_pod(namespace, worker)
+
+    assert _OWN in refused(lambda: driver.delete_namespaced_pod("orders-w-0", namespace))
+    assert _OWN in refused(lambda: driver.delete_collection_namespaced_pod(namespace))
+
+    assert admin.read_namespaced_pod("orders-w-0", namespace).metadata.deletion_timestamp is None
+    admin.delete_namespaced_pod("orders-w-0", namespace, grace_period_seconds=0)
+
+
+def test_a_driver_may_do_nothing_else(driver: CoreV1Api, namespace: str) -> None:
+    for call in (
+        lambda: driver.list_namespaced_secret(namespace),
+        lambda: driver.list_namespaced_config_map(namespace),
+        lambda: driver.list_namespaced_service(namespace),
+        lambda: driver.list_namespaced_persistent_volume_claim(namespace),
+        lambda: driver.patch_namespaced_pod("any", namespace, {"metadata": {"labels": {}}}),
+        lambda: driver.list_namespaced_pod("default"),
+        lambda: driver.connect_post_namespaced_pod_exec("any", namespace, command=["sh"]),
+    ):
+        assert "is forbidden: User" in refused(call)

@@ -1,0 +1,291 @@
+"""An application that Spark runs continuously, by the command that people run."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import signal
+import time
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import NewPartitions
+
+from headwater.errors import EngineError, PartitionMismatchError
+from headwater.model.backfill import BackfillState
+from headwater.spark.outputs import Outputs
+from tests.support.backfills import STORE
+from tests.support.continuous import SparkDriver, WordCountOnSpark
+from tests.support.counting import PREFIX_VARIABLE
+from tests.support.executors import executors
+from tests.support.manifests import leave, manifest
+from tests.support.membership import member
+from tests.support.thread_rig import Topics
+from tests.support.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.support.backfills import WordCount
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1_800)]
+
+LINES = ["to be or not to be", "that is the question"] * 50
+MORE = ["the fox again", "no dog"] * 20
+
+
+def is_exact(word_count: WordCount) -> bool:
+    """Whether every word was counted, and each count put out once and in order."""
+    return word_count.outputs() == {
+        word: list(range(1, times + 1)) for word, times in word_count.sent.items()
+    }
+
+
+def test_spark_leaves_what_workers_leave_and_each_goes_on_after_the_other(
+    word_count: WordCount, unique_name: str, tmp_path: Path
+) -> None:
+    native, mixed = f"{unique_name}-native", f"{unique_name}-mixed"
+    word_count.send(LINES)
+    word_count.go_on(native, tmp_path / "native")
+    word_count.forget_outputs()
+
+    with WordCountOnSpark(word_count, mixed, tmp_path / "spark") as driver:
+        driver.wait_counted()
+        word_count.send(MORE)
+        driver.wait_counted()
+        assert driver.get("/readyz") == (200, "ok\n")
+        status = json.loads(driver.get("/status")[1])
+        total = f"headwater_spark_records_total {sum(word_count.sent.values()) + 140}\n"
+        # A micro-batch is told when all its tasks have ended, later than what they commit.
+        wait_for(lambda: total in driver.get("/metrics")[1], what=total)
+        driver.stop()
+
+    assert (status["state"], status["generation"], status["error"]) == ("RUNNING", 1, None)
+    assert sorted(status["tasks"]) == ["0_0", "0_1", "1_0", "1_1"]
+    word_count.go_on(native, tmp_path / "native")
+    # What is on Kafka is the same: bytes, timestamps, partitions, offsets, partition times.
+    assert word_count.changelog(mixed) == word_count.changelog(native)
+    source = f"{word_count.prefix}-in"
+    assert word_count.offsets(mixed, source) == word_count.offsets(native, source)
+
+    word_count.send(LINES)
+    with pytest.raises(EngineError, match="runs on Spark"):
+        word_count.go_on(mixed, tmp_path / "mixed")
+    word_count.go_on(mixed, tmp_path / "mixed", takeover=True)
+    word_count.send(MORE)
+    shutil.rmtree(tmp_path / "spark" / "state" / "checkpoint")
+    with WordCountOnSpark(word_count, mixed, tmp_path / "spark") as driver:
+        driver.wait_counted()
+        driver.stop()
+    word_count.go_on(native, tmp_path / "native")
+    assert word_count.changelog(mixed) == word_count.changelog(native)
+
+
+class Kills:
+    """Fail points at which a process ends once it is told so, and executors, which end at once."""
+
+    POINTS = MappingProxyType(
+        {
+            "commit.acknowledged": "a task host, its transaction open",
+            "spark.turn_committed": "a task host between Kafka's commit and Spark's",
+            "spark.turn_asked": "a Python worker while its host works",
+            "spark.batch_done": "the driver between Kafka's commits and Spark's",
+        }
+    )
+    EXECUTOR = "executor"
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir()
+        for point in self.POINTS:
+            self._file(point).touch()  # as long as it is there nobody ends
+
+    @property
+    def failpoints(self) -> str:
+        return ";".join(f"{point}=kill!{self._file(point)}" for point in self.POINTS)
+
+    def strike(
+        self, victim: str, driver: WordCountOnSpark, rng: random.Random, send: Callable[[], None]
+    ) -> None:
+        """Wait until the victim has ended where it is to end, with records on their way."""
+        if victim == self.EXECUTOR:
+            send()
+            executor = wait_for(
+                lambda: executors(driver.process), what="executors", timeout_s=300, every_s=0.2
+            )
+            rng.choice(executor).kill()
+        else:
+            self._file(victim).unlink()
+            send()
+            wait_for(self._file(victim).exists, what=f"a kill at {victim}", timeout_s=300)
+        what = self.POINTS.get(victim, "an executor")
+        print(f"{time.strftime('%H:%M:%S')} killed {what}")
+
+    def _file(self, point: str) -> Path:
+        return self._directory / point
+
+
+BACKFILL_STEPS = (
+    "backfill.prepared",
+    "backfill.cleaned",
+    "backfill.task_initialized",
+    "commit.acknowledged",
+    "backfill.stage_computed",
+    "backfill.written",
+    "backfill.offsets_committed",
+)
+
+
+@pytest.mark.seeded(4)
+@pytest.mark.timeout(3_600)
+def test_outputs_are_exact_whoever_is_killed(
+    word_count: WordCount, unique_name: str, tmp_path: Path, seed: str
+) -> None:
+    """Five kills a seed: a backfill between two steps, then driver, executor, and two others."""
+    rng = random.Random(seed)
+    print(f"seed {seed}")
+    word_count.send(LINES)
+    step = rng.choice(BACKFILL_STEPS)
+    ended = word_count.drive(unique_name, f"{step}=kill", Outputs.ALL)
+    assert ended.returncode == -signal.SIGKILL, (step, ended.stderr)
+    print(f"{time.strftime('%H:%M:%S')} killed a backfill at {step}")
+    ended = word_count.drive(unique_name, outputs=Outputs.ALL)
+    assert ended.returncode == 0, ended.stderr
+
+    *workers, driver_point = Kills.POINTS
+    victims = [driver_point, Kills.EXECUTOR, *rng.sample(workers, 2)]
+    rng.shuffle(victims)
+    kills = Kills(tmp_path / "kills")
+    master = "local-cluster[2,1,1024]"
+    while victims:
+        with WordCountOnSpark(
+            word_count, unique_name, tmp_path, master=master, failpoints=kills.failpoints
+        ) as driver:
+            driver.wait_counted()
+            while victims:
+                victim = victims.pop()
+                kills.strike(victim, driver, rng, lambda: word_count.send(MORE))
+                if victim == driver_point:
+                    assert driver.process.wait(300) == -signal.SIGKILL, driver.log[-4000:]
+                    break
+                word_count.send(MORE)
+                driver.wait_counted()
+            else:
+                driver.stop()
+
+    word_count.send(MORE)
+    with WordCountOnSpark(word_count, unique_name, tmp_path, master=master) as driver:
+        driver.wait_counted()
+        driver.stop()
+    assert is_exact(word_count)
+
+
+def test_what_must_not_be_is_refused(
+    word_count: WordCount, topics: Topics, unique_name: str, tmp_path: Path
+) -> None:
+    with member(topics.bootstrap_servers, unique_name, f"{unique_name}-in", "somebody"):
+        code, line = WordCountOnSpark(word_count, unique_name, tmp_path / "1").ended()
+    assert code != 0
+    assert "has members" in line
+    assert "somebody" in line
+    assert line.endswith("then start it again")
+
+    (tmp_path / "2" / "state").mkdir(parents=True)
+    (tmp_path / "2" / "state" / "application").write_text("another\n")
+    code, line = WordCountOnSpark(word_count, unique_name, tmp_path / "2").ended()
+    assert "holds checkpoint and stores of another, not of" in line
+
+    code, line = WordCountOnSpark(
+        word_count, unique_name, tmp_path / "3", options=("--generation", "7")
+    ).ended()
+    assert "was given generation 7, but Native of generation 0" in line
+
+    leave(topics, unique_name, manifest(BackfillState.PREPARED).encode())
+    code, line = WordCountOnSpark(word_count, unique_name, tmp_path / "4").ended()
+    assert code != 0
+    assert "a backfill of" in line
+    assert "--abort" in line
+
+
+def test_what_fails_in_a_task_is_told_in_its_own_words(
+    word_count: WordCount, unique_name: str, tmp_path: Path
+) -> None:
+    word_count.send(LINES)
+    failpoints = "spark.task_initialized=error@1+"
+    with WordCountOnSpark(word_count, unique_name, tmp_path, failpoints=failpoints) as driver:
+        code, line = driver.ended()
+
+    assert code != 0
+    told = r"task [01]_[01]: FailpointError: fail point spark\.task_initialized \(Spark has given"
+    assert re.search(told, line), line
+    assert "beginning the query anew: task" in driver.log
+
+
+def test_a_topic_that_gets_partitions_ends_the_driver_with_a_sentence(
+    word_count: WordCount, topics: Topics, unique_name: str, tmp_path: Path
+) -> None:
+    word_count.send(LINES)
+    with WordCountOnSpark(word_count, unique_name, tmp_path) as driver:
+        driver.wait_counted()
+        source = f"{unique_name}-in"
+        topics.admin.create_partitions([NewPartitions(source, 3)])[source].result(60)
+
+        code, line = driver.ended()
+
+    assert code != 0
+    assert f"topic {source} has 3 partitions and had 2" in line
+    # Started again, it is as natively: the topics in between have the old count, and say so.
+    code, line = WordCountOnSpark(word_count, unique_name, tmp_path).ended()
+    assert code != 0
+    assert "partitions" in line
+    assert STORE in line
+    assert is_exact(word_count)
+    with pytest.raises(PartitionMismatchError):
+        word_count.go_on(unique_name, tmp_path / "native", takeover=True)
+
+
+def test_a_stateless_topology_reads_the_partitions_that_have_come(
+    topics: Topics, unique_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PREFIX_VARIABLE, unique_name)
+    source, sink = topics.create(f"{unique_name}-in"), topics.create(f"{unique_name}-out")
+    topics.send(source, [("a", "1")], 0)
+    spec: dict[str, object] = {
+        "applicationId": unique_name,
+        "topology": {"module": "tests.support.copying:build"},
+        "config": {"auto.offset.reset": "earliest"},
+        "kafka": {"bootstrapServers": topics.bootstrap_servers},
+        "spark": {"master": "local[2]", "triggerInterval": "100ms"},
+    }
+    document: dict[str, object] = {
+        "apiVersion": "headwater.dev/v1alpha1",
+        "kind": "StreamApp",
+        "metadata": {"name": "copying"},
+        "spec": spec,
+    }
+
+    def copied() -> list[str]:
+        return sorted(value.decode() for _, value in topics.read(sink))
+
+    with SparkDriver(document, tmp_path) as driver:
+        wait_for(lambda: copied() == ["1"], what="the first", timeout_s=300, every_s=0.5)
+        topics.admin.create_partitions([NewPartitions(source, 2)])[source].result(60)
+        wait_for(
+            lambda: len(topics.admin.list_topics(timeout=30).topics[source].partitions) == 2,
+            what="the partition",
+        )
+        # A producer that knows of them.
+        Topics(topics.bootstrap_servers).send(source, [("b", "2")], 1)
+        code, line = driver.ended()
+    assert code != 0
+    assert f"topic {source} has 2 partitions and had 1" in line
+
+    with SparkDriver(document, tmp_path) as driver:
+        wait_for(lambda: copied() == ["1", "2"], what="both", timeout_s=300, every_s=0.5)
+        tasks = json.loads(driver.get("/status")[1])["tasks"]
+        driver.stop()
+    assert sorted(tasks) == ["0_0", "0_1"]

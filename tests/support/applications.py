@@ -1,0 +1,200 @@
+"""Random applications for all engines: each of several topologies, each sub-topology on one topic.
+
+What comes out of such a sub-topology is the same however fast its task runs beside others, so that
+engines can be compared record for record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from headwater.config import StreamsConfig
+from headwater.dsl.loading import build_topology
+from headwater.spark.translate.choose import choose
+from tests.oracle.expressions import Types, known_names, result_type
+from tests.oracle.generate import Generator
+from tests.oracle.translate import Drawing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater import StreamsBuilder, Topology
+    from tests.oracle.generate import Handle
+
+STEPS_MAX = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """What was drawn.
+
+    Attributes:
+        request: for the Java oracle (``tests/oracle/FORMAT.md``); topics have no prefix.
+        types: by step, of what comes out of it.
+    """
+
+    request: dict[str, Any]
+    types: dict[str, Types]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The topics that are read."""
+        named = (s.get("topics") or [s["topic"]] for s in self._steps("stream", "table"))
+        return tuple(sorted({topic for topics in named for topic in topics}))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The topics that are written."""
+        return tuple(step["topic"] for step in self._steps("to"))
+
+    def _steps(self, *operations: str) -> list[dict[str, Any]]:
+        return [step for step in self.request["steps"] if step["op"] in operations]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What it is configured with wherever it runs."""
+        return {
+            "statestore.cache.max.bytes": 0,
+            "default.key.serde": self.request["key"],
+            "default.value.serde": self.request["value"],
+        }
+
+    def for_dataframes(self) -> set[int]:
+        """Return the sub-topologies that the compiler finds to be DataFrames."""
+        config = StreamsConfig.parse({"application.id": "app", **self.config})
+        units = choose(build_topology(self.build()), config).units
+        return {number for unit in units for number in unit.subtopologies}
+
+    def build(self, inputs: str = "", outputs: str = "") -> Callable[[StreamsBuilder], None]:
+        """Return what draws it on topics with these prefixes; it can go to other processes."""
+        steps = []
+        for step in self.request["steps"]:
+            changed = dict(step)
+            prefix = outputs if step["op"] == "to" else inputs
+            if "topic" in step:
+                changed["topic"] = prefix + step["topic"]
+            if "topics" in step:
+                changed["topics"] = [prefix + topic for topic in step["topics"]]
+            steps.append(changed)
+        return partial(_draw, {**self.request, "steps": steps, "inputs": []}, self.types)
+
+    def pickled(self, inputs: str, outputs: str) -> bytes:
+        """The same in bytes."""
+        data: bytes = cloudpickle.dumps(self.build(inputs, outputs))
+        return data
+
+
+def _draw(request: dict[str, Any], known: dict[str, Types], builder: StreamsBuilder) -> None:
+    Drawing(request, known=known, builder=builder).draw()
+
+
+def draw(seed: str, *, topologies: int, records: int) -> Application:
+    """Draw an application; every other topology is of what can be DataFrames."""
+    drawer = _Drawer(Random(seed))
+    drawer.key_default = drawer.value_default = "string"
+    while drawer.drawn < topologies:
+        drawer.draw_one(known_only=drawer.drawn % 2 == 1)
+    request = {
+        "app_id": "app",
+        "config": {"statestore.cache.max.bytes": "0"},
+        "key": drawer.key_default,
+        "value": drawer.value_default,
+        "steps": drawer.steps,
+        "inputs": drawer._inputs(records * len(drawer.topics)),
+    }
+    return Application(request=request, types=drawer.types)
+
+
+class _Drawer(Generator):
+    """Draws topologies beside each other."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__(random)
+        self.types: dict[str, Types] = {}
+        self.drawn = 0
+        self._known_only = False
+
+    def draw_one(self, *, known_only: bool) -> None:
+        """Draw one more topology, or nothing if a sub-topology would read several topics."""
+        steps, topics, types = len(self.steps), dict(self.topics), dict(self.types)
+        self._known_only = known_only
+        self.handles = []
+        self._source()
+        for _ in range(self.random.randint(2, STEPS_MAX)):
+            self._grow()
+        self._finish()
+        if _reads_one_topic_each(self._topology()):
+            self.drawn += 1
+        else:
+            del self.steps[steps:]
+            self.topics, self.types = topics, types
+
+    def _topology(self) -> Topology:
+        return Drawing({"steps": self.steps}, known=self.types).topology()
+
+    def _grow(self) -> None:
+        handle = self.random.choice(self.handles[-6:])
+        operations: dict[str, tuple[Any, ...]] = {
+            "stream": (
+                self._filter, self._map_values, self._select_key, self._merge, self._repartition,
+                self._group_by_key, self._group_by, self._to_table, self._to,
+            ),
+            "table": (self._to_stream,),
+            "grouped stream": (self._aggregate_stream,),
+            "grouped table": (self._aggregate_table,),
+        }  # fmt: skip
+        if not self._known_only:
+            operations["stream"] += (
+                self._map, self._flat_map, self._flat_map_values, self._peek, self._split,
+                self._end, self._group_by_key, self._group_by,
+            )  # fmt: skip
+            operations["table"] += (
+                self._filter, self._map_values, self._group_table, self._group_table,
+            )  # fmt: skip
+        self.random.choice(operations[handle.kind])(handle)
+
+    def _read_stream(self, name: str, *, again: bool) -> None:
+        super()._read_stream(name, again=True)
+
+    def _aggregate_stream(self, group: Handle) -> None:
+        if self._known_only:
+            self.random.choice((self._count, self._reduce))(group)
+        else:
+            super()._aggregate_stream(group)
+
+    def _add(
+        self, handle: Handle, step: str, key_serde: str | None, value_serde: str | None
+    ) -> Handle:
+        self.types[step] = Types(handle.key, handle.value)
+        return super()._add(handle, step, key_serde, value_serde)
+
+    def _step(self, op: str, **fields: Any) -> str:
+        match op:
+            case "to":
+                fields.pop("extractor", None)
+                fields["topic"] = f"out-{len(self.steps)}"
+            case "print":
+                fields.pop("label", None)
+                op = "for_each"
+            case "repartition":
+                fields.get("repartitioned", {}).pop("partitions", None)
+            case _:
+                fields.get("materialized", {}).pop("logging", None)
+        if self._known_only and "fn" in fields:
+            fields["fn"] = self._known(op, fields["fn"], self.types[fields["on"]])
+        return super()._step(op, **fields)
+
+    def _known(self, op: str, name: str, types: Types) -> str:
+        """Take another function of the same type, one that is known, if there is any."""
+        wanted = result_type(name, types)
+        found = [one for one, result in known_names(op, types).items() if result == wanted]
+        return self.random.choice(found) if found else name
+
+
+def _reads_one_topic_each(topology: Topology) -> bool:
+    return all(len(group.source_topics) == 1 for group in topology.subtopologies)

@@ -1,0 +1,54 @@
+"""A query is begun anew when its executors are not those that it began with."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.spark.crew import Crew
+
+
+class Seen:
+    """Executors that come and go, and a clock turned by hand."""
+
+    def __init__(self) -> None:
+        self.there = frozenset({"driver", "a", "b"})
+        self.now_s = 100.0
+        self.looks = 0
+
+    def look(self) -> frozenset[str]:
+        self.looks += 1
+        return self.there
+
+    def crew(self) -> Crew:
+        return Crew(self.look, lambda: self.now_s)
+
+
+@pytest.mark.parametrize(
+    ("there", "lost", "grown"),
+    [
+        ({"driver", "a", "b"}, False, False),
+        ({"driver", "a"}, True, False),
+        ({"driver", "a", "b", "c"}, False, True),
+        ({"driver", "a", "c"}, True, True),
+    ],
+)
+def test_who_has_gone_and_who_has_come_is_told_apart(
+    there: set[str], lost: bool, grown: bool
+) -> None:
+    seen = Seen()
+    crew = seen.crew()
+    seen.there = frozenset(there)
+    seen.now_s += 2
+
+    assert crew.is_another() is (lost or grown)
+    assert (crew.has_lost, crew.has_grown) == (lost, grown)
+
+
+def test_spark_is_asked_once_a_second() -> None:
+    seen = Seen()
+    crew = seen.crew()
+    for _ in range(50):
+        seen.now_s += 0.1
+        assert not crew.is_another()
+
+    assert 4 <= seen.looks <= 7

@@ -1,0 +1,292 @@
+"""The parts of a backfill that need neither Kafka nor Spark."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.cli import streamapps
+from headwater.cli.backfill import Printer
+from headwater.cli.main import main
+from headwater.errors import TopologyError
+from headwater.local.java import find_java
+from headwater.model.streamapp import TopologySource
+from headwater.model.topics import RepartitionTopic, SubtopologyReport, TopologyReport
+from headwater.spark.cluster import with_retries
+from headwater.spark.java import java_home, without_module
+from headwater.spark.outputs import ChosenOutputs, Outputs
+from headwater.spark.progress import Computing, Progress
+from headwater.spark.stages import stages
+from headwater.testing.collector import MemoryCollector
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headwater.errors import ProductionError
+    from headwater.ports import Headers, RecordCollector
+    from headwater.spark.progress import Shown
+
+
+def topology(*subtopologies: tuple[str, str]) -> TopologyReport:
+    """Sub-topologies: what they read, what they write; small letters are repartition topics."""
+    return TopologyReport(
+        hash="",
+        subtopologies=tuple(
+            SubtopologyReport(
+                id=number,
+                source_topics=tuple(topic for topic in read if topic.isupper()),
+                repartition_sources=tuple(
+                    RepartitionTopic(name=topic) for topic in read if topic.islower()
+                ),
+                sink_topics=tuple(written),
+            )
+            for number, (read, written) in enumerate(subtopologies)
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (topology(("A", "B")), [{0}]),
+        (topology(("A", "x"), ("x", "B")), [{0}, {1}]),
+        (topology(("y", "B"), ("A", "x"), ("x", "y")), [{1}, {2}, {0}]),
+        (topology(("A", "x"), ("B", "y"), ("xyC", "D")), [{0, 1}, {2}]),
+        # An external topic between two of them is read as it is.
+        (topology(("A", "B"), ("B", "C")), [{0, 1}]),
+    ],
+    ids=["one", "one after the other", "in another order", "joined", "by an external topic"],
+)
+def test_a_subtopology_is_computed_after_those_that_feed_it(
+    given: TopologyReport, expected: list[set[int]]
+) -> None:
+    assert list(stages(given)) == expected
+
+
+def test_subtopologies_that_feed_each_other_are_refused() -> None:
+    with pytest.raises(TopologyError, match="0, 1 feed each other"):
+        stages(topology(("Ay", "x"), ("x", "y")))
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [
+        ("local", "local[1,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_a_local_master_runs_failed_tasks_again(master: str, expected: str) -> None:
+    assert with_retries(master) == expected
+
+
+class Refuses:
+    """What a sink gives with each output."""
+
+    def __call__(
+        self,
+        error: ProductionError,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+        partition: int | None,
+    ) -> None:
+        raise error
+
+
+@pytest.mark.parametrize(
+    ("outputs", "written"),
+    [
+        (Outputs.NONE, ["app-x-changelog", "app-y-repartition", "dead"]),
+        (Outputs.ALL, ["app-x-changelog", "app-y-repartition", "out", "dead"]),
+    ],
+)
+def test_state_and_dead_letters_are_always_written(outputs: Outputs, written: list[str]) -> None:
+    target = MemoryCollector()
+    chosen: RecordCollector = ChosenOutputs(
+        target, internal={"app-x-changelog", "app-y-repartition"}, outputs=outputs
+    )
+
+    chosen.sender("app-x-changelog")(b"k", b"v", 1, None, 0)
+    chosen.sender("app-y-repartition", Refuses())(b"k", b"v", 1, None, None)
+    chosen.sender("out", Refuses())(b"k", b"v", 1, None, None)
+    chosen.sender("dead")(b"k", b"v", 1, None, None)
+
+    assert [record.topic for record in target.records] == written
+    assert isinstance(chosen, ChosenOutputs)
+    assert chosen.dead_letters == 1
+
+
+@pytest.mark.parametrize(
+    ("progress", "text"),
+    [
+        (Progress(done=0, total=9, new=0, elapsed_s=1), "  0%  0 of 9 records, 0/s"),
+        (
+            Progress(done=2500, total=10_000, new=1500, elapsed_s=10),
+            " 25%  2,500 of 10,000 records, 150/s, 50 s left",
+        ),
+        (
+            Progress(done=1, total=7322, new=1, elapsed_s=1),
+            "  0%  1 of 7,322 records, 1/s, 2:02:01 left",
+        ),
+        (Progress(done=0, total=0, new=0, elapsed_s=0), "100%  0 of 0 records, 0/s"),
+        (
+            Computing(stages=2, done=3, total=40),
+            "2 stages of Spark done; 3 of 40 tasks of the next",
+        ),
+    ],
+)
+def test_progress_has_rate_and_time_left(progress: Shown, text: str) -> None:
+    assert str(progress) == text
+
+
+def test_the_printer_says_steps_and_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = Printer()
+    printer.step("computing")
+    printer.progress(Progress(done=1, total=2, new=1, elapsed_s=1))
+    printer.progress(Progress(done=2, total=2, new=2, elapsed_s=1))
+
+    assert capsys.readouterr().err.splitlines() == [
+        "computing",
+        "  100%  2 of 2 records, 2/s, 0 s left",
+    ]
+
+
+def test_a_java_without_the_vector_module_is_not_asked_for_it(tmp_path: Path) -> None:
+    java = tmp_path / "trimmed java"
+    java.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    java.chmod(0o755)
+
+    home = without_module(java, tmp_path / "home")
+
+    arguments = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "-Dx=$y", "Main"]
+    said = subprocess.run(
+        [home / "bin" / "java", *arguments], capture_output=True, text=True, check=True
+    ).stdout
+    assert said.splitlines() == ["-cp", "a b", "-Dx=$y", "Main"]
+    assert without_module(java, tmp_path / "home") == home
+
+
+def test_a_child_takes_the_java_that_was_made_for_its_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"21.0.4\"' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path / "cache"))
+    home = without_module(java, tmp_path / "cache" / "spark-java")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+
+    find_java.cache_clear()
+    try:
+        assert java_home() == home
+    finally:
+        find_java.cache_clear()
+
+    made = (home / "bin" / "java").read_text()
+    assert str(java) in made
+    assert str(home) not in made, "it would run itself for ever"
+
+
+APP = """
+apiVersion: headwater.dev/v1alpha1
+kind: StreamApp
+metadata: {name: NAME}
+spec:
+  topology: {module: "examples.word_count.app:build"}
+  replicas: 1
+"""
+IN_A_MAP = APP.replace(
+    'module: "examples.word_count.app:build"', "configMapRef: {name: code, key: app.py}"
+)
+
+
+@pytest.mark.parametrize(
+    ("documents", "arguments", "words"),
+    [
+        ("", [], ["there is no StreamApp in it"]),
+        (IN_A_MAP, [], ["there is no ConfigMap 'code'", "inline or module"]),
+        (APP + "---" + APP.replace("NAME", "other"), [], ["holds name, other", "--app"]),
+        (APP, ["--app", "others"], ["holds name", "--app"]),
+        (APP, ["--from", "yesterday"], ["--from yesterday", "earliest"]),
+        (APP, ["--to", "earliest"], ["--to earliest", "2026-01-31T08:00:00Z"]),
+        (APP, ["--spark-config", "memory"], ["--spark-config memory", "NAME=VALUE"]),
+        (APP + "  surprise: 1", [], ["surprise"]),
+    ],
+    ids=["empty", "no map", "several", "not there", "from", "to", "spark option", "bad field"],
+)
+def test_a_wrong_command_says_what_to_write(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    documents: str,
+    arguments: list[str],
+    words: list[str],
+) -> None:
+    file = tmp_path / "app.yaml"
+    file.write_text(documents.replace("NAME", "name"))
+
+    code = main(["backfill", "-f", str(file), "--home", str(tmp_path), *arguments])
+
+    said = capsys.readouterr().err
+    assert code == 2, said
+    assert [word for word in words if word not in said] == []
+
+
+def test_a_driver_of_a_control_loop_starts_no_kafka_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "app.yaml"
+    file.write_text(APP.replace("NAME", "name"))
+    where = ["--state-dir", str(tmp_path / "state"), "--home", str(tmp_path / "home")]
+
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        code = main(["spark", "-f", str(file), "--generation", "1", *where])
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+    said = capsys.readouterr().err
+    assert code == 2, said
+    assert "bootstrap.servers is missing: set spec.kafka.bootstrapServers" in said
+    assert not (tmp_path / "home").exists()
+
+
+def test_what_headwater_up_runs_here_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from headwater_operator.local.layout import ClusterDir
+    from headwater_operator.local.rootlock import RootLock
+
+    file = tmp_path / "app.yaml"
+    file.write_text(APP.replace("NAME", "name"))
+    cluster = ClusterDir(tmp_path)
+    cluster.app("name").path.mkdir(parents=True)
+    cluster.app("name").app.write_text("{}")
+    lock = RootLock(cluster.lock)
+    assert lock.acquire()
+    try:
+        code = main(["backfill", "-f", str(file), "--home", str(tmp_path)])
+    finally:
+        lock.release()
+
+    assert code == 3
+    assert "`headwater up` runs name" in capsys.readouterr().err
+
+
+def test_a_topology_in_a_config_map_of_the_file_is_put_in(tmp_path: Path) -> None:
+    file = tmp_path / "app.yaml"
+    code = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: code}\ndata: {app.py: 'x = 1'}\n"
+    app = IN_A_MAP.replace("NAME", "name")
+    file.write_text(app + code)
+    assert streamapps.read(file, None, None).spec.topology == TopologySource(inline="x = 1")
+
+    file.write_text(app)
+    named = streamapps.read(file, "name", "module:build")
+    assert named.spec.topology == TopologySource(module="module:build")

@@ -1,0 +1,48 @@
+"""Conditions: unknown at first, each with one meaning of True."""
+
+from __future__ import annotations
+
+from headwater.model.appstatus import AppStatus, ConditionStatus, ConditionType, TaskCounts
+from headwater.model.lifecycle import ClientState
+from headwater_operator.status import Facts, Problem, conditions, first_conditions
+
+NOW, LATER = "2030-01-01T00:00:00Z", "2030-01-01T00:01:00Z"
+RUNNING = AppStatus(
+    state=ClientState.RUNNING,
+    reason="all 8 tasks run",
+    tasks=TaskCounts(total=8, running=8, standby=8, caught_up=8),
+)
+
+
+def test_all_conditions_are_unknown_at_first_and_have_reason_and_message() -> None:
+    first = first_conditions(3, NOW)
+
+    assert [each.type for each in first] == list(ConditionType)
+    assert {each.status for each in first} == {ConditionStatus.UNKNOWN}
+    assert all(each.reason and each.message and each.observed_generation == 3 for each in first)
+
+
+def test_what_a_condition_says_when_all_is_well_is_what_the_reference_says() -> None:
+    well = conditions(
+        Facts(generation=3, decided=RUNNING, wanted=2), first_conditions(3, NOW), LATER
+    )
+
+    assert {each.type: each.status for each in well} == {
+        kind: kind.when_well for kind in ConditionType
+    }
+    assert {each.last_transition_time for each in well} == {LATER}
+
+
+def test_what_is_not_well_says_the_opposite() -> None:
+    facts = Facts(
+        generation=3,
+        decided=AppStatus(tasks=TaskCounts(total=1, unassigned=1, restoring=1, standby=1)),
+        wanted=2,
+        is_suspended=True,
+        is_paused=True,
+        spec_problem=Problem(reason="InvalidSpec", message="no image; name one"),
+    )
+
+    assert [
+        each.type for each in conditions(facts, (), NOW) if each.status is each.type.when_well
+    ] == []

@@ -1,0 +1,192 @@
+"""``headwater backfill -f streamapp.yaml``: rebuild all state of an application on Spark."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.cli import streamapps
+from headwater.cli.formerly import worker_ids
+from headwater.cli.options import add_stream_app, pairs, told_of_spark
+from headwater.errors import ConfigError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from headwater.model.streamapp import StreamApp
+    from headwater.spark.application import BackfillSettings
+    from headwater.spark.progress import Shown
+
+_LINE_EVERY_S: Final = 10.0
+_OUTPUTS: Final = ("none", "latest", "all")
+_TARGETS: Final = ("auto", "t1", "t2")
+_WORDS: Final = ("beginning", "earliest")
+
+
+def register(subparsers: Any) -> None:
+    """Add the sub-command."""
+    parser = subparsers.add_parser(
+        "backfill",
+        help="rebuild all state of an application on Spark",
+        description="Read the source topics of an application from the beginning up to now, and "
+        "build all its state anew on Spark. Its workers then go on where that has ended. The "
+        "application must not run meanwhile. A backfill that was interrupted goes on when the "
+        "command is run again, with what --from and --to it was begun with.",
+    )
+    add_stream_app(parser)
+    parser.add_argument(
+        "--from",
+        dest="since",
+        metavar="WHERE",
+        help="beginning (default); earliest: what retention has left; or a time such as "
+        "2026-01-31T08:00:00Z",
+    )
+    parser.add_argument("--to", dest="until", metavar="TIME", help="a time; default: all there is")
+    parser.add_argument(
+        "--outputs",
+        choices=_OUTPUTS,
+        default="none",
+        help="what is written to topics that are not the application's own: nothing (default), of "
+        "each task the last record of a key and topic, or every record",
+    )
+    parser.add_argument(
+        "--target",
+        choices=_TARGETS,
+        default="auto",
+        help="auto (default): DataFrames wherever the result is provably the same, else the "
+        "application's own tasks (see `headwater explain`); t1: its tasks for all; t2: refuse what "
+        "DataFrames cannot do",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check and say what would be done; change nothing"
+    )
+    parser.add_argument(
+        "--abort",
+        action="store_true",
+        help="throw away what an unfinished backfill has loaded; the application begins as after a "
+        "reset",
+    )
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        help="of Spark, instead of the StreamApp's (default: spec.spark.master, else local[*])",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Backfill and return the exit code."""
+    from headwater.spark.backfill import Backfill  # noqa: PLC0415 - keeps `--help` fast
+    from headwater.spark.cluster import SparkCluster  # noqa: PLC0415
+
+    app = streamapps.read(arguments.file, arguments.app, arguments.topology)
+    root = streamapps.home_of(arguments.home)
+    streamapps.check_not_up(root, app.name, again="run the backfill again")
+    cluster = SparkCluster(*spark_of(arguments, app))
+    if not arguments.abort:
+        cluster.check()
+    with ExitStack() as stack:
+        is_private = not streamapps.names_broker(app, arguments.bootstrap, arguments.config)
+        local = streamapps.without_credentials(app) if is_private else app
+        settings = _settings(arguments, local)
+        if is_private:
+            address = stack.enter_context(streamapps.private_kafka(root))
+            settings = replace(settings, config={**settings.config, "bootstrap.servers": address})
+        backfill = Backfill(settings, cluster, Printer())
+        stack.callback(cluster.close)
+        if arguments.dry_run:
+            lines = backfill.plan().lines()
+        elif arguments.abort:
+            lines = [_aborted(app.name, had_one=backfill.abort())]
+        else:
+            lines = backfill.run().lines()
+    print("\n".join(lines))
+    return 0
+
+
+def spark_of(arguments: argparse.Namespace, app: StreamApp) -> tuple[str, dict[str, str]]:
+    """Return master and settings of Spark; this machine, if nobody names a master.
+
+    Raises:
+        ConfigError: ``--spark-config`` has another form.
+    """
+    master, chosen = told_of_spark(arguments, app)
+    return master or "local[*]", chosen
+
+
+def _aborted(name: str, *, had_one: bool) -> str:
+    if had_one:
+        return f"{name}: the backfill is given up; the application begins as after a reset"
+    return f"{name}: no backfill is under way"
+
+
+class Printer:
+    """Says on standard error how a backfill comes on: in place on a terminal, else now and then."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._due = 0.0
+        self._is_open = False
+
+    def step(self, text: str) -> None:
+        """Begin a line of its own."""
+        self._end_line()
+        sys.stderr.write(f"{text}\n")
+        self._due = time.monotonic() + _LINE_EVERY_S
+
+    def progress(self, progress: Shown) -> None:
+        """Show how far the step is."""
+        if self._is_terminal:
+            sys.stderr.write(f"\r  {progress}\033[K")
+            sys.stderr.flush()
+            self._is_open = True
+        elif time.monotonic() >= self._due or progress.is_complete:
+            self._due = time.monotonic() + _LINE_EVERY_S
+            sys.stderr.write(f"  {progress}\n")
+
+    def _end_line(self) -> None:
+        if self._is_open:
+            sys.stderr.write("\n")
+            self._is_open = False
+
+
+def _settings(arguments: argparse.Namespace, app: StreamApp) -> BackfillSettings:
+    from headwater.service.settings import config_of, topology_source  # noqa: PLC0415
+    from headwater.spark.application import BackfillSettings  # noqa: PLC0415
+    from headwater.spark.outputs import Outputs  # noqa: PLC0415
+
+    overrides: dict[str, str | int] = dict(
+        pairs("--config", arguments.config, "statestore.cache.max.bytes=0")
+    )
+    if arguments.bootstrap:
+        overrides["bootstrap.servers"] = arguments.bootstrap
+    since = arguments.since
+    return BackfillSettings(
+        config=config_of(app, overrides, arguments.kafka_dir),
+        topology=topology_source(app.spec.topology),
+        # Spark's Python workers have a working directory of their own.
+        import_path=(*arguments.import_path, str(Path.cwd())),
+        outputs=Outputs(arguments.outputs),
+        since=since if since is None or since in _WORDS else _time_ms("--from", since),
+        until=None if arguments.until is None else _time_ms("--to", arguments.until),
+        target=arguments.target,
+        worker_ids=worker_ids(arguments.home, app),
+    )
+
+
+def _time_ms(flag: str, text: str) -> int:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        words = "beginning, earliest or " if flag == "--from" else ""
+        raise ConfigError(
+            f"{flag} {text}: expected {words}a time such as 2026-01-31T08:00:00Z"
+        ) from error
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    return int(at.timestamp() * 1000)

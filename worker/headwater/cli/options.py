@@ -1,0 +1,90 @@
+"""How options are written on the command line, for commands that share them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwater.errors import ConfigError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from headwater.model.streamapp import StreamApp
+
+
+def add_stream_app(parser: argparse.ArgumentParser) -> None:
+    """Add which StreamApp a command is for that runs it on Spark, and all that wins over it."""
+    parser.add_argument("-f", "--file", type=Path, required=True, help="YAML file with StreamApps")
+    parser.add_argument("--app", metavar="NAME", help="which StreamApp, if the file has several")
+    parser.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        help="instead of the StreamApp's; without either it is the private Kafka of `headwater up`",
+    )
+    parser.add_argument("--topology", metavar="MODULE:FUNCTION", help="instead of the StreamApp's")
+    parser.add_argument(
+        "--kafka-dir",
+        type=Path,
+        metavar="DIR",
+        help="where the credentials lie that spec.kafka asks for: username, password, ca.crt ...",
+    )
+    add_import_path_and_config(parser)
+    parser.add_argument(
+        "--spark-config",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option of Spark, such as spark.driver.memory=2g; may be repeated",
+    )
+    parser.add_argument(
+        "--home", type=Path, metavar="DIR", help="of `headwater up` (default: ./.headwater)"
+    )
+
+
+def add_import_path_and_config(parser: argparse.ArgumentParser) -> None:
+    """Add the options that win over the StreamApp and may be repeated."""
+    parser.add_argument(
+        "--import-path",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="where the topology's module lies; may be repeated",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option of Kafka Streams, instead of the StreamApp's; may be repeated",
+    )
+
+
+def told_of_spark(
+    arguments: argparse.Namespace, app: StreamApp
+) -> tuple[str | None, dict[str, str]]:
+    """Return master and settings of Spark: the StreamApp's, and what the command line says wins.
+
+    Raises:
+        ConfigError: ``--spark-config`` has another form.
+    """
+    told = app.spec.spark
+    given = dict(pairs("--spark-config", arguments.spark_config, "spark.driver.memory=2g"))
+    chosen = {name: str(value) for name, value in told.config.items()} | given
+    return arguments.master or told.master, chosen
+
+
+def pairs(flag: str, given: Sequence[str], example: str) -> list[tuple[str, str]]:
+    """Return what ``NAME=VALUE`` options say.
+
+    Raises:
+        ConfigError: one has another form.
+    """
+    found = []
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"{flag} {text}: expected NAME=VALUE, such as {example}")
+        found.append((name, value))
+    return found

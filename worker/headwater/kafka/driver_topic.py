@@ -1,0 +1,151 @@
+"""The small topic in which drivers say what they do: manifests of backfills, engine records."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from headwater.errors import KafkaUnavailableError
+from headwater.ids import TopicPartition
+from headwater.kafka.consumer import PartitionConsumer
+from headwater.kafka.producer import StreamsProducer
+from headwater.kafka.settings import consumer_settings, producer_settings
+from headwater.kafka.small_topic import SmallTopic
+from headwater.model.backfill import manifest_topic
+from headwater.model.engine import driver_transactional_id
+from headwater.model.topics import InternalTopic
+
+if TYPE_CHECKING:
+    from headwater.config import StreamsConfig
+    from headwater.kafka.admin import Admin
+    from headwater.kafka.errors import Connection
+
+_READ_S: Final = 30.0
+_POLL_S: Final = 0.05
+_TOPIC_CONFIG: Final = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
+ENGINE_KEY: Final = b"engine"
+MANIFEST_KEY: Final = b"manifest"
+
+
+class DriverTopic:
+    """The small topic of manifests and engine records.
+
+    Args:
+        config: the application's.
+        connection: of the clients.
+        admin: asked whether there is such a topic, and where it ends.
+        client_id: shown in the broker's logs.
+    """
+
+    def __init__(
+        self, config: StreamsConfig, connection: Connection, admin: Admin, *, client_id: str
+    ) -> None:
+        self._config = config
+        self._connection = connection
+        self._admin = admin
+        self._client_id = client_id
+        self.partition = TopicPartition(manifest_topic(config.application_id), 0)
+        """Its only one."""
+
+    def read(self) -> dict[bytes, bytes]:
+        """Return the newest value of each key, read to the topic's end; empty without the topic.
+
+        What stands in an open transaction is not said yet.
+
+        Raises:
+            KafkaUnavailableError: it cannot be read.
+        """
+        topic = self.partition.topic
+        if topic not in self._admin.describe_topics([topic]):
+            return {}
+        settings = consumer_settings(
+            self._config, self._connection, client_id=f"{self._client_id}-manifest", role="global"
+        )
+        small = SmallTopic(
+            self.partition, self._admin, PartitionConsumer(settings, self._connection)
+        )
+        try:
+            records = small.read_on(_READ_S, committed_only=True)
+        finally:
+            small.close()
+        newest = {key: value for _, _, key, value, _ in records if key is not None}
+        return {key: value for key, value in newest.items() if value is not None}
+
+
+class DriverVoice:
+    """Writes to the small topic, each record in a transaction, unless another driver has come.
+
+    Making one fences the driver before; what is read afterwards is what that one has written.
+
+    Args:
+        config: the application's.
+        connection: of the clients.
+        admin: creates the topic.
+        client_id: shown in the broker's logs.
+
+    Raises:
+        KafkaUnavailableError: nobody answered.
+    """
+
+    def __init__(
+        self, config: StreamsConfig, connection: Connection, admin: Admin, *, client_id: str
+    ) -> None:
+        self._timeout_s = config.request_timeout_ms / 1000
+        self._admin = admin
+        self._partition = TopicPartition(manifest_topic(config.application_id), 0)
+        topic = self._partition.topic
+        _create(topic, admin, self._timeout_s)
+        self._producer = StreamsProducer(
+            producer_settings(
+                config,
+                connection,
+                client_id=f"{client_id}-manifest-producer",
+                transactional_id=driver_transactional_id(config.application_id),
+            ),
+            connection,
+        )
+        self._send = self._producer.sender(topic)
+        self._producer.init_transactions(self._timeout_s)
+
+    def write(self, key: bytes, value: bytes) -> None:
+        """Write a record; it counts when this returns.
+
+        Raises:
+            FencedError: another driver has taken over; nothing was written.
+            KafkaUnavailableError: nobody answered; whether it was written is unknown.
+        """
+        self._producer.begin()
+        self._send(key, value, time.time_ns() // 1_000_000, None, 0)
+        self._producer.flush(self._timeout_s)
+        self._producer.commit_transaction(self._timeout_s)
+        self._wait_until_seen()
+
+    def _wait_until_seen(self) -> None:
+        """A transaction counts as committed before its marker is there: only then it is read."""
+        deadline = time.monotonic() + self._timeout_s
+        wanted = [self._partition]
+        while self._admin.end_offsets(wanted, committed_only=True) != self._admin.end_offsets(
+            wanted
+        ):
+            if time.monotonic() > deadline:
+                raise KafkaUnavailableError(
+                    f"what was written to {self._partition.topic} cannot be read; see the broker's "
+                    "log, then try again"
+                )
+            time.sleep(_POLL_S)
+
+    def close(self) -> None:
+        """Release the client."""
+        self._producer.discard()
+
+
+def _create(topic: str, admin: Admin, timeout_s: float) -> None:
+    admin.create_topics([InternalTopic(name=topic, partitions=1, configs=_TOPIC_CONFIG)])
+    deadline = time.monotonic() + timeout_s
+    # A broker that has just accepted a topic may not have heard of it from its controller yet.
+    while topic not in admin.describe_topics([topic]):
+        if time.monotonic() > deadline:
+            raise KafkaUnavailableError(
+                f"the broker does not show {topic} although it created it; see its log"
+            )
+        time.sleep(_POLL_S)

@@ -1,0 +1,100 @@
+"""Changelog records as the client hands them out: of most only the key is ever looked at.
+
+A store wants the last value of each key. A record that another one of the same key follows before
+the store is written need not be taken apart: on a busy changelog that is nearly every one.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from confluent_kafka import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Columns: TypeAlias = "tuple[list[Any], list[Any], list[Any], list[Any]]"
+"""Offsets, timestamps, keys and values of records, all of one length."""
+
+_offset: Any = Message.offset
+_timestamp: Any = Message.timestamp
+_key: Any = Message.key
+_value: Any = Message.value
+_second: Final = itemgetter(1)
+
+_SAMPLE: Final = 16
+_OVERHEAD_BYTES: Final = 420
+"""What Python takes for a record that is held, beside its value; measured with short keys."""
+
+
+class Run:
+    """Records of one partition in offset order, at least one of them.
+
+    Args:
+        messages: as the client gave them.
+    """
+
+    __slots__ = ("messages",)
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.messages = messages
+        """Only for this package."""
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last record."""
+        return (_offset(self.messages[-1]) or 0) + 1
+
+    def columns(self) -> Columns:
+        """Take all of them apart: offsets, timestamps, keys, values."""
+        messages = self.messages
+        return (
+            list(map(_offset, messages)),
+            list(map(_second, map(_timestamp, messages))),
+            list(map(_key, messages)),
+            list(map(_value, messages)),
+        )
+
+    def before(self, offset: int) -> Run:
+        """Return the records below ``offset``; here there may be none."""
+        return Run([message for message in self.messages if (_offset(message) or 0) < offset])
+
+
+class Newest:
+    """The newest record of each key among runs of one partition."""
+
+    __slots__ = ("_held", "_sampled", "_samples")
+
+    def __init__(self) -> None:
+        self._held: dict[Any, Any] = {}
+        self._sampled = self._samples = 0
+
+    def add(self, run: Run) -> None:
+        """Take in what comes next."""
+        messages = run.messages
+        self._held.update(zip(map(_key, messages), messages, strict=False))
+        sample = messages[::_SAMPLE]
+        self._samples += len(sample)
+        self._sampled += sum(map(len, sample))
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the records take: the size of values is that of a sample."""
+        if not self._samples:
+            return 0
+        return len(self._held) * (_OVERHEAD_BYTES + self._sampled // self._samples)
+
+    def rows(self) -> Iterator[tuple[bytes, int, bytes | None]]:
+        """Return key, timestamp and value of each; records with a null key are left out."""
+        self._held.pop(None, None)
+        messages = self._held.values()
+        return zip(
+            self._held, map(_second, map(_timestamp, messages)), map(_value, messages), strict=True
+        )

@@ -1,0 +1,49 @@
+"""Gives up an unfinished backfill. Each step may be repeated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from headwater.model.backfill import BackfillState
+from headwater.spark import gate
+from headwater.spark.manifests import ManifestWriter
+from headwater.spark.work import progress_group, transactional_id
+
+if TYPE_CHECKING:
+    from headwater.kafka.manifest import ManifestGate
+    from headwater.spark.application import Application
+
+
+def give_up(application: Application, manifests: ManifestGate) -> bool:
+    """Throw away what an unfinished backfill has loaded: the application begins as after a reset.
+
+    Args:
+        application: which.
+        manifests: asked what was left.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        GroupInUseError: the application runs.
+    """
+    application.admin.check_reachable(application.timeout_s)
+    found = manifests.read()
+    if found is None or not found.is_unfinished:
+        return False
+    gate.check_nobody_runs(application)
+    writer = ManifestWriter(application.config, application.duties, client_id=application.client_id)
+    found = manifests.read()
+    if found is None or not found.is_unfinished:
+        return False
+    manifest = writer.write(replace(found, attempt=found.attempt + 1))
+    # The topology may be another one by now.
+    tasks = sorted({*map(str, application.plan.tasks), *manifest.tasks})
+    application.duties.fence([transactional_id(application.id, task) for task in tasks])
+    application.admin.delete_group(application.id)
+    made = {*application.internal_topics, *manifest.topic_ids}
+    application.admin.delete_topics(made)
+    writer.write(replace(manifest, state=BackfillState.ABORTED))
+    application.admin.delete_group(progress_group(application.id, manifest.generation))
+    return True

@@ -1,0 +1,210 @@
+"""The application that is backfilled: its topology, its topics and tasks, its clients."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from headwater.config import StreamsConfig
+from headwater.errors import ConfigError, KafkaUnavailableError
+from headwater.ids import TopicPartition
+from headwater.kafka.consumer import PartitionConsumer
+from headwater.kafka.errors import Connection
+from headwater.kafka.settings import consumer_settings
+from headwater.model import partitions
+from headwater.model.reporting import configured
+from headwater.native.loading import topology_of
+from headwater.service.duties import Duties
+from headwater.spark.latest import outputs_topic, waiting_topic
+from headwater.spark.outputs import Outputs
+from headwater.spark.stages import repartition_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from headwater.dsl.loading import SourceText
+    from headwater.ids import TaskId
+    from headwater.model.partitions import PartitionPlan
+    from headwater.model.topics import InternalTopic, TopologyReport
+    from headwater.ports import PartitionOffsets
+
+_POLL_S: Final = 0.1
+BEGINNING: Final = "beginning"
+EARLIEST: Final = "earliest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillSettings:
+    """What a backfill is told.
+
+    Attributes:
+        config: the StreamsConfig as given (dotted names); there may be a password in it.
+        topology: ``"module:function"``, a module's text or a cloudpickled function.
+        import_path: directories put in front of ``sys.path``.
+        outputs: what is written to topics that are not the application's own.
+        since: ``"beginning"``, ``"earliest"`` (what retention has left), or a time in milliseconds;
+            ``None`` begins at the beginning, or goes on with what was begun.
+        until: a time in milliseconds; ``None`` for what there is now, or what was begun.
+        target: ``"auto"``, which computes as DataFrames what can be; ``"t1"``, which leaves all to
+            StreamTasks; ``"t2"``, which refuses a topology of which something has to be left.
+        worker_ids: transactional ids of workers that there were; whoever of them is left is fenced.
+    """
+
+    config: Mapping[str, str | int | float | bool] = field(repr=False)
+    topology: str | SourceText | bytes
+    import_path: tuple[str, ...] = ()
+    outputs: Outputs = Outputs.NONE
+    since: str | int | None = None
+    until: int | None = None
+    target: str = "t1"
+    worker_ids: tuple[str, ...] = ()
+
+
+class Application:
+    """One application with the clients of a backfill's driver.
+
+    Args:
+        settings: what the backfill was told.
+
+    Raises:
+        ConfigError: an option is wrong or missing.
+        ImportPathError: the topology cannot be had.
+        TopologyError: the topology breaks a rule.
+    """
+
+    def __init__(self, settings: BackfillSettings) -> None:
+        config = self.config = StreamsConfig.parse(settings.config)
+        if not config.bootstrap_servers:
+            raise ConfigError(
+                "bootstrap.servers is missing: set spec.kafka.bootstrapServers of the StreamApp, "
+                "or give --bootstrap host:port"
+            )
+        topology = self.topology = topology_of(settings.topology, settings.import_path)
+        self.id = config.application_id
+        self.report: TopologyReport = configured(topology.report(self.id), config)
+        self.client_id = f"{config.client_id or self.id}-backfill"
+        self.connection = Connection(config.bootstrap_servers)
+        self.timeout_s = config.request_timeout_ms / 1000
+        self.duties = Duties(config, client_id=self.client_id, timeout_s=self.timeout_s)
+        self.admin = self.duties.admin
+        self.repartition_topics = repartition_topics(self.report)
+        self._is_latest = settings.outputs is Outputs.LATEST
+
+    @property
+    def internal_topics(self) -> tuple[str, ...]:
+        """Repartition topics and changelogs, and where outputs wait, by the broker's names."""
+        names = partitions.internal_topic_names(self.report)
+        return (*names, outputs_topic(self.id)) if self._is_latest else names
+
+    @cached_property
+    def topics_to_make(self) -> tuple[InternalTopic, ...]:
+        """The internal topics as they are to be created."""
+        topics = tuple(self.plan.internal_topics)
+        if not self._is_latest:
+            return topics
+        factor = self.report.replication_factor
+        return (*topics, waiting_topic(self.id, len(self.plan.tasks), factor))
+
+    @cached_property
+    def waiting(self) -> dict[TaskId, TopicPartition]:
+        """Where the outputs of each task wait for the cut, if only the last are written."""
+        if not self._is_latest:
+            return {}
+        topic = outputs_topic(self.id)
+        tasks = sorted(self.plan.tasks)
+        return {task: TopicPartition(topic, number) for number, task in enumerate(tasks)}
+
+    @cached_property
+    def plan(self) -> PartitionPlan:
+        """Tasks and internal topics, from the source topics as they are now.
+
+        Raises:
+            MissingTopicError: a source topic does not exist.
+            PartitionMismatchError: topics that must be co-partitioned are not.
+        """
+        sources = {topic for found in self.report.subtopologies for topic in found.source_topics}
+        return partitions.plan(self.report, self.duties.partitions(sources))
+
+    @cached_property
+    def inputs(self) -> tuple[TopicPartition, ...]:
+        """Every partition that a task reads."""
+        return tuple(sorted({p for found in self.plan.inputs.values() for p in found}))
+
+    @cached_property
+    def sources(self) -> tuple[TopicPartition, ...]:
+        """Those of ``inputs`` that are not the application's own."""
+        return tuple(p for p in self.inputs if p.topic not in self.repartition_topics)
+
+    @cached_property
+    def changelogs(self) -> tuple[TopicPartition, ...]:
+        """Every changelog partition."""
+        return tuple(sorted({p for found in self.plan.changelogs.values() for p in found}))
+
+    def settled_ends(self, wanted: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where partitions end to which nobody writes any more.
+
+        A transaction counts as committed before its markers are in all its partitions, so an end is
+        only believed when no transaction is open before it.
+
+        Raises:
+            KafkaUnavailableError: one stays open.
+        """
+        deadline = time.monotonic() + self.timeout_s
+        while True:
+            committed = self.admin.end_offsets(wanted, committed_only=True)
+            ends = self.admin.end_offsets(wanted)
+            unsettled = [p for p in wanted if committed[p] != ends[p]]
+            if not unsettled:
+                return ends
+            if time.monotonic() > deadline:
+                raise KafkaUnavailableError(
+                    f"{unsettled[0]}: a transaction is open although every task of the backfill "
+                    "has ended; does somebody else write there? Then run the backfill again"
+                )
+            time.sleep(_POLL_S)
+
+    def delete_topics(self, names: Collection[str]) -> None:
+        """Delete topics, and wait until the broker shows none of them.
+
+        Raises:
+            KafkaUnavailableError: one stays.
+        """
+        self.admin.delete_topics(names)
+        deadline = time.monotonic() + self.timeout_s
+        while left := self.admin.describe_topics(names):
+            if time.monotonic() > deadline:
+                raise KafkaUnavailableError(
+                    f"the broker still shows {', '.join(sorted(left))} although it deleted them; "
+                    "run the backfill again"
+                )
+            time.sleep(_POLL_S)
+
+    def commit(self, group: str, offsets: Collection[PartitionOffsets]) -> None:
+        """Commit offsets with their metadata in one request.
+
+        Raises:
+            GroupInUseError: the group has a live member.
+            KafkaUnavailableError: nothing is known about the offsets; commit them again.
+        """
+        settings = consumer_settings(
+            self.config, self.connection, client_id=f"{self.client_id}-commit", group=group
+        )
+        consumer = PartitionConsumer(settings, self.connection)
+        try:
+            deadline = time.monotonic() + self.timeout_s
+            while True:
+                committing = consumer.commit_later(offsets)
+                while not committing.done() and time.monotonic() < deadline:
+                    consumer.poll(_POLL_S)
+                if not committing.done():
+                    raise self.connection.problem(f"committing offsets of {group}")
+                error = committing.exception()
+                if error is None:
+                    return
+                if not isinstance(error, KafkaUnavailableError) or time.monotonic() > deadline:
+                    raise error
+                time.sleep(_POLL_S)
+        finally:
+            consumer.close()

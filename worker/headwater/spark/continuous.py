@@ -1,0 +1,298 @@
+"""The driver of an application that Spark runs continuously.
+
+    gate ─► take-over: record, fences, gate again, record confirmed ─► internal topics ─► query ─► …
+        ─► stop between turns
+
+What is to be known after a crash is in Kafka: offsets, changelogs, and the record of who may write.
+See ``docs/adr/0040-what-spark-runs-continuously.md``.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import uuid
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from headwater import failpoints
+from headwater.errors import ConfigError, HeadwaterError
+from headwater.kafka.engine import EngineWriter
+from headwater.kafka.manifest import ManifestGate
+from headwater.model import partitions
+from headwater.model.engine import spark_transactional_id
+from headwater.model.streamapp import Engine
+from headwater.service.takeover import TakeOver
+from headwater.spark import gate
+from headwater.spark.application import Application, BackfillSettings
+from headwater.spark.causes import without_secrets
+from headwater.spark.crew import crew_of
+from headwater.spark.planner import PlannerSettings
+from headwater.spark.query import Query, TurnsFailedError, routes, session_of
+from headwater.spark.slots import slots_of
+from headwater.spark.status import DriverStatus, State
+from headwater.spark.troubles import end
+from headwater.spark.turns import HostSettings, TurnNumber
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from headwater.dsl.loading import SourceText
+    from headwater.model.engine import EngineRecord
+    from headwater.model.partitions import PartitionPlan
+
+log = logging.getLogger(__name__)
+
+IDLE_MS: Final = 1_000
+"""How often a turn is taken without records: for punctuation by the wall clock."""
+_POLL_S: Final = 0.1
+_QUERIES: Final = 3
+"""So many queries in a row that do nothing end the driver."""
+_BATCH_S: Final = 120.0
+"""How long a stop waits for the micro-batch that runs."""
+_IDENTITY: Final = "application"
+_CHECKPOINTS: Final = "checkpoint"
+_TASKS: Final = "tasks"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinuousSettings:
+    """What the driver is told.
+
+    Attributes:
+        config: the StreamsConfig as given (dotted names); there may be a password in it.
+        topology: ``"module:function"``, a module's text or a cloudpickled function.
+        import_path: directories put in front of ``sys.path``.
+        master: of Spark.
+        spark: options of Spark.
+        trigger_ms: how long from one micro-batch to the next at the least.
+        limit: how many offsets a micro-batch takes at most.
+        state_dir: holds the stores of tasks and Spark's checkpoint.
+        generation: written by a control loop for this driver; ``None``: take over.
+        worker_ids: transactional ids of workers that there were; fenced by a take-over, with those
+            that the engine record names.
+    """
+
+    config: Mapping[str, str | int | float | bool] = field(repr=False)
+    topology: str | SourceText | bytes
+    import_path: tuple[str, ...] = ()
+    master: str = "local[*]"
+    spark: Mapping[str, str] = field(default_factory=dict)
+    trigger_ms: int = 500
+    limit: int = 100_000
+    state_dir: Path
+    generation: int | None = None
+    worker_ids: tuple[str, ...] = ()
+
+
+class Continuous:
+    """One run of the driver.
+
+    Args:
+        settings: what it is told.
+        status: told how it comes on.
+
+    Raises:
+        ConfigError: an option is wrong or missing, or the directory is another application's.
+        ImportPathError: the topology cannot be had.
+        TopologyError: the topology breaks a rule.
+    """
+
+    def __init__(self, settings: ContinuousSettings, status: DriverStatus) -> None:
+        self._settings = settings
+        self._status = status
+        self._application = Application(
+            BackfillSettings(
+                config=settings.config,
+                topology=settings.topology,
+                import_path=settings.import_path,
+            )
+        )
+        self._stopping = threading.Event()
+        _claim(settings.state_dir, self._application.id)
+
+    def stop(self) -> None:
+        """End after the micro-batch that runs; may be called by a signal handler."""
+        self._stopping.set()
+
+    def run(
+        self,
+        on_begin: Callable[[], None] = lambda: None,
+        on_session: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Run until ``stop``.
+
+        Args:
+            on_begin: called when the generation is known.
+            on_session: called when Spark has started, which installs signal handlers of its own.
+
+        Raises:
+            GroupInUseError: somebody runs the application.
+            InstanceRunningError: a program runs the application.
+            BackfillUnfinishedError: its state is loaded only in part.
+            FencedError, EngineError: another driver has taken over.
+            HeadwaterError: why the query cannot go on.
+        """
+        try:
+            self._take_over_and_run(on_begin, on_session)
+        except HeadwaterError as error:
+            clean = without_secrets(str(error), self._settings.config, self._settings.spark)
+            if clean == str(error):
+                raise
+            raise type(error)(clean) from None
+
+    def _take_over_and_run(
+        self, on_begin: Callable[[], None], on_session: Callable[[], None]
+    ) -> None:
+        application = self._application
+        application.admin.check_reachable(application.timeout_s)
+        ManifestGate(
+            application.config,
+            application.connection,
+            application.admin,
+            client_id=application.client_id,
+        ).check_backfill()
+        self._check_nobody_runs()
+        plan = self._plan()
+        record = self._take_over(plan)
+        self._status.begin(record.generation)
+        on_begin()
+        application.duties.create_topics(plan.internal_topics)
+        failpoints.hit("spark.taken_over")
+        self._run(plan, record, on_session)
+
+    def _plan(self) -> PartitionPlan:
+        report = self._application.report
+        topics = partitions.topics_to_describe(report)
+        return partitions.plan(report, self._application.duties.partitions(topics))
+
+    def _check_nobody_runs(self) -> None:
+        gate.check_nobody_runs(self._application, "start it again")
+
+    def _take_over(self, plan: PartitionPlan) -> EngineRecord:
+        """From here on nobody else begins to write; then make sure of who has begun."""
+        application, generation = self._application, self._settings.generation
+        given = (application.config, application.connection, application.admin)
+        if generation is None:
+            # Whoever came to the group, or to the owner topic, before the record was there is seen
+            # by the second look; whoever comes later reads the record.
+            fence, look = application.duties.fence, self._check_nobody_runs
+            return TakeOver(*given, fence, client_id=application.client_id, look=look).carry_out(
+                Engine.SPARK,
+                worker_ids=self._settings.worker_ids,
+                tasks=[str(task) for task in plan.tasks],
+                replaces=None,
+            )
+        writer = EngineWriter(*given, client_id=application.client_id)
+        try:
+            record = writer.begin_attempt(generation, plan.tasks)
+        finally:
+            writer.close()
+        failpoints.hit("spark.recorded")
+        application.duties.fence(
+            [spark_transactional_id(application.id, task) for task in record.tasks]
+        )
+        return record
+
+    def _run(
+        self, plan: PartitionPlan, record: EngineRecord, on_session: Callable[[], None]
+    ) -> None:
+        settings = self._settings
+        session = session_of(settings.master, settings.spark, len(plan.tasks))
+        on_session()
+        try:
+            told = HostSettings(
+                config=settings.config,
+                topology=settings.topology,
+                import_path=settings.import_path,
+                record=record,
+                state_dir=str((settings.state_dir / _TASKS).absolute()),
+            )
+            planner = PlannerSettings(
+                config=settings.config,
+                inputs=plan.inputs,
+                routes=dict(zip(plan.tasks, routes(session, len(plan.tasks)), strict=True)),
+                slots=slots_of(str(session.sparkContext.master), session.conf),
+                limit=settings.limit,
+                idle_s=max(IDLE_MS, settings.trigger_ms) / 1000,
+                before=TurnNumber(record.generation, record.attempt, 0, 0),
+            )
+            self._query(session, planner, told)
+        finally:
+            end(session)
+
+    def _query(self, session: SparkSession, planner: PlannerSettings, told: HostSettings) -> None:
+        """Run the query until ``stop``; begin it anew when Spark has given it up.
+
+        Raises:
+            TurnsFailedError: Spark gives it up again and again.
+            KafkaUnavailableError: that is because no broker answers.
+            HeadwaterError: what another attempt would meet as well.
+        """
+        failures = 0
+        for number in count(1):
+            if self._stopping.is_set():
+                return
+            before, query = self._status.batches, None
+            try:
+                query = Query(
+                    session,
+                    planner=replace(planner, before=replace(planner.before, query=number)),
+                    told=told,
+                    checkpoint=_new_checkpoint(self._settings.state_dir),
+                    trigger_ms=self._settings.trigger_ms,
+                    on_begun=self._status.begun,
+                    on_turns=self._status.took,
+                )
+                self._status.move(State.RUNNING)
+                crew = crew_of(session)
+                while not self._stopping.is_set() and not query.await_end(_POLL_S):
+                    if crew is not None and crew.is_another():
+                        log.warning("executors have come or gone: beginning the query anew")
+                        break
+                if crew is not None and crew.has_lost and not self._stopping.is_set():
+                    continue  # The micro-batch that runs waits for them.
+                if self._stopping.is_set():
+                    self._status.move(State.STOPPING)
+                query.drain(_BATCH_S)
+            except TurnsFailedError as error:
+                failures = 1 if self._status.batches > before else failures + 1
+                if failures == _QUERIES:
+                    # What Spark makes of an outage of Kafka does not name it.
+                    self._application.admin.check_reachable(self._application.timeout_s)
+                    raise
+                log.warning("beginning the query anew: %s", error)
+                self._status.stumbled(str(error))
+            finally:
+                if query is not None:
+                    query.stop()
+
+
+def _claim(state_dir: Path, application_id: str) -> None:
+    """Make the directory this application's.
+
+    Raises:
+        ConfigError: it is another one's.
+    """
+    state_dir.mkdir(parents=True, exist_ok=True)
+    identity = state_dir / _IDENTITY
+    if not identity.exists():
+        identity.write_text(f"{application_id}\n", encoding="utf-8")
+    found = identity.read_text(encoding="utf-8").strip()
+    if found != application_id:
+        raise ConfigError(
+            f"{state_dir} holds checkpoint and stores of {found}, not of {application_id}; give "
+            "each application a --state-dir of its own"
+        )
+
+
+def _new_checkpoint(state_dir: Path) -> Path:
+    """Return a new directory: where to go on is in Kafka, so what an earlier driver left goes."""
+    root = state_dir.absolute() / _CHECKPOINTS
+    shutil.rmtree(root, ignore_errors=True)
+    return root / uuid.uuid4().hex

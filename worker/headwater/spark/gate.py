@@ -1,0 +1,237 @@
+"""What must be true before a backfill begins: nobody runs, and all that is to be read is there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from headwater.errors import (
+    BackfillError,
+    ConfigError,
+    EngineError,
+    GroupInUseError,
+    InstanceRunningError,
+)
+from headwater.kafka.engine import EngineRecords
+from headwater.kafka.manifest import runs_elsewhere
+from headwater.model.lifecycle import Engine
+from headwater.service.owner import OwnerRecord, owner_topic, where
+from headwater.spark.application import BEGINNING, EARLIEST
+from headwater.spark.outputs import Outputs
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from headwater.ids import TopicPartition
+    from headwater.model.backfill import Manifest
+    from headwater.model.engine import EngineRecord
+    from headwater.spark.application import Application, BackfillSettings
+
+
+def check_nobody_runs(
+    application: Application, again: str = "run the backfill again", *, fences: bool = True
+) -> None:
+    """Make sure that neither a member of the group nor an embedded instance is there.
+
+    Args:
+        application: which.
+        again: what to do when nobody runs it any more.
+        fences: what an embedded instance that has ended may have left behind is fenced.
+
+    Raises:
+        GroupInUseError: the group has members.
+        InstanceRunningError: a program runs the application.
+    """
+    members = application.admin.group_members(application.id)
+    if members:
+        raise GroupInUseError(
+            f"the consumer group {application.id} has members: {', '.join(map(str, members))}; "
+            "stop that application (Java stays a member for up to 45 s after its end), then "
+            f"{again}"
+        )
+    topic = owner_topic(application.id)
+    if topic not in application.admin.describe_topics([topic]):
+        return
+    record = OwnerRecord(application.config, client_id=application.client_id, transactional_ids=())
+    try:
+        owner = record.read()
+        if owner is None:
+            return
+        if not record.has_ended(owner):
+            raise InstanceRunningError(
+                f"a program runs {application.id} ({where(owner)}); close it, then {again}"
+            )
+        if fences:
+            application.duties.fence(owner.transactional_ids)
+    finally:
+        record.close()
+
+
+def check_workers_have_it(application: Application) -> EngineRecord:
+    """Make sure that the application is the workers', who are to go on after the backfill.
+
+    Returns:
+        What Kafka says about it; there are workers' ids in it that are to be fenced.
+
+    Raises:
+        EngineError: it runs on Spark, or is being taken over, as far as Kafka knows.
+    """
+    record = EngineRecords(
+        application.config,
+        application.connection,
+        application.admin,
+        client_id=application.client_id,
+    ).read()
+    if record.holder is not Engine.NATIVE:
+        raise EngineError(runs_elsewhere(record, application.id))
+    return record
+
+
+def check_outputs(application: Application, outputs: Outputs) -> None:
+    """Refuse to write what the application would then read.
+
+    Raises:
+        ConfigError: a topic that it writes to is one of its sources.
+    """
+    if outputs is Outputs.NONE:
+        return
+    read = {partition.topic for partition in application.sources}
+    both = sorted(
+        read & {topic for found in application.report.subtopologies for topic in found.sink_topics}
+    )
+    if both:
+        raise ConfigError(
+            f"--outputs {outputs.value}: {application.id} reads {', '.join(both)}, which it writes "
+            "to as well, so what the backfill writes there would be counted again; use "
+            "--outputs none"
+        )
+
+
+def check_partitions(application: Application, manifest: Manifest) -> None:
+    """Make sure that no partition has come that the backfill does not read.
+
+    Raises:
+        BackfillError: one has; workers would read it without the state that belongs to it.
+    """
+    topics = {partition.topic for partition in manifest.cut}
+    for topic, count in application.duties.partitions(topics).items():
+        known = sum(partition.topic == topic for partition in manifest.cut)
+        if count != known:
+            raise BackfillError(
+                f"topic {topic} has {count} partitions, and had {known} when backfill "
+                f"{manifest.generation} of {application.id} began; keys may be in other partitions "
+                "now. Give it up with --abort and begin another one"
+            )
+
+
+def first_offsets(
+    application: Application, settings: BackfillSettings
+) -> dict[TopicPartition, int]:
+    """Return where each source partition is read from.
+
+    Raises:
+        BackfillError: it is to be read from the beginning, and the beginning is gone.
+    """
+    sources = application.sources
+    earliest = application.admin.earliest_offsets(sources)
+    if settings.since == EARLIEST:
+        return earliest
+    if settings.since is None or settings.since == BEGINNING:
+        gone = [f"{p} begins at {earliest[p]}" for p in sources if earliest[p] > 0]
+        if gone:
+            raise BackfillError(
+                f"retention has deleted the first records: {', '.join(gone)}; the state would lack "
+                "them. Give --from earliest to build it from what is left"
+            )
+        return earliest
+    found = application.admin.offsets_at(sources, int(settings.since))
+    ends = application.admin.end_offsets(sources)
+    return {p: ends[p] if (offset := found[p]) is None else offset for p in sources}
+
+
+def cut_offsets(
+    application: Application, settings: BackfillSettings, start: dict[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Return up to where each source partition is read: what is committed now, or what is older."""
+    ends = application.admin.end_offsets(application.sources, committed_only=True)
+    if settings.until is not None:
+        found = application.admin.offsets_at(application.sources, settings.until)
+        ends = {p: min(end, end if (at := found[p]) is None else at) for p, end in ends.items()}
+    return {partition: max(end, start[partition]) for partition, end in ends.items()}
+
+
+def check_fits(
+    application: Application,
+    settings: BackfillSettings,
+    found: Manifest,
+    frames: Collection[int],
+) -> None:
+    """Make sure that what an earlier driver has left can be gone on with.
+
+    Args:
+        application: as it is now.
+        settings: what is wanted now.
+        found: what was left.
+        frames: sub-topologies that can be computed as DataFrames now.
+
+    Raises:
+        BackfillError: the topology, the topics or what is wanted have changed.
+    """
+    changed = ""
+    if found.topology != application.report.hash:
+        changed = "the topology is another one"
+    elif found.cut.keys() != set(application.sources):
+        changed = "a source topic has other partitions"
+    elif found.outputs != settings.outputs:
+        changed = f"it was begun with --outputs {found.outputs}"
+    elif not set(found.frames) <= set(frames):
+        numbers = ", ".join(map(str, found.frames))
+        changed = (
+            f"sub-topologies {numbers} were begun as DataFrames, which --target or the "
+            "topology now rules out"
+        )
+    else:
+        changed = _other_range(settings, found)
+    if changed:
+        raise BackfillError(
+            f"backfill {found.generation} of {application.id} has not finished, and cannot be "
+            f"gone on with: {changed}. Go back to what it was begun with, or give it up with "
+            "--abort and begin another one"
+        )
+
+
+def _other_range(settings: BackfillSettings, found: Manifest) -> str:
+    """Say what is asked for that is not what was begun; what is not given is as it was begun."""
+    if found.since is None:
+        # Begun by a version that did not write it down.
+        return ""
+    if settings.since not in {None, found.since}:
+        return (
+            f"it was begun with --from {_where(found.since)}, and is now asked for "
+            f"--from {_where(settings.since)}"
+        )
+    if settings.until not in {None, found.until}:
+        begun = "without --to" if found.until is None else f"with --to {_where(found.until)}"
+        return f"it was begun {begun}, and is now asked for --to {_where(settings.until)}"
+    return ""
+
+
+def _where(given: str | int | None) -> str:
+    if not isinstance(given, int):
+        return str(given)
+    return datetime.fromtimestamp(given / 1000, UTC).isoformat().replace("+00:00", "Z")
+
+
+def check_topics(application: Application, manifest: Manifest) -> None:
+    """Make sure that the internal topics are those that were made for this backfill.
+
+    Raises:
+        BackfillError: one is gone, or another one.
+    """
+    found = application.admin.describe_topics(manifest.topic_ids)
+    for name, topic_id in manifest.topic_ids.items():
+        if name not in found or found[name].topic_id != topic_id:
+            raise BackfillError(
+                f"topic {name} is not the one that backfill {manifest.generation} has made: "
+                "somebody has deleted it. Give the backfill up with --abort and begin another one"
+            )

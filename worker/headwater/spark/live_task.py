@@ -1,0 +1,281 @@
+"""One StreamTask of a continuous query: it lives from turn to turn, and commits at each one's end.
+
+    first turn    initialise the transactional id ──► does the record still name our driver?
+                  ──► restore ──► read from the committed offsets
+    every turn    process everything before the turn's ends, and nothing beyond ──► commit
+
+Each commit is one transaction of outputs, changelog entries and the group's offsets. Where a turn
+begins is not asked: the task goes on from what is committed, so a turn that is run again, after
+whatever failure, finds done what was done.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import ExitStack
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater import failpoints
+from headwater.config import StreamsConfig
+from headwater.kafka.engine import EngineRecords
+from headwater.kafka.manifest import ManifestGate
+from headwater.kafka.settings import offset_reset
+from headwater.native.thread import SystemClock
+from headwater.spark.counting import CountingLoop
+from headwater.spark.reader import TurnReader
+from headwater.spark.single import Code, SingleTask, for_a_task
+from headwater.spark.turns import LateTurnError, TurnDone
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.ids import TaskId, TopicPartition
+    from headwater.kafka.errors import TransactionAbortedError
+    from headwater.model.engine import EngineRecord
+    from headwater.native.clients import TaskClients
+    from headwater.native.opening import RunningTask
+    from headwater.spark.turns import HostSettings, Turn
+    from headwater.state import BlockCache
+
+_POLL_MS: Final = 10
+"""A turn with nothing to read is over soon."""
+
+
+class LiveTask:
+    """One task with its clients and stores.
+
+    Args:
+        told: what the driver has said.
+        task: which.
+        turn: for which it is opened; one that is over opens nothing.
+        blocks: of RocksDB, shared by all tasks of the host; its own if not given.
+
+    Raises:
+        FencedError: another driver has taken over.
+        LateTurnError: what is committed lies beyond the turn.
+        HeadwaterError: as a StreamThread would end with. In any case nothing stays open.
+    """
+
+    def __init__(
+        self,
+        told: HostSettings,
+        task: TaskId,
+        turn: Turn | None = None,
+        *,
+        blocks: BlockCache | None = None,
+    ) -> None:
+        self.task = task
+        self._is_new = True
+        self._config = StreamsConfig.parse(given := _given(told))
+        with ExitStack() as opened:
+            directory = TaskDirectory(Path(told.state_dir), task)
+            opened.callback(directory.release)
+            self._single = SingleTask(
+                task,
+                given=given,
+                code=Code(topology=told.topology, import_path=told.import_path),
+                state_dir=str(directory.path),
+                reader=TurnReader,
+                loop=TurnLoop,
+                clock=SystemClock(),
+                default_reset=offset_reset(self._config),
+                check=partial(self._check, told.record, self._config),
+                blocks=blocks,
+            )
+            opened.callback(self._single.close)
+            self._running = self._open(turn)
+            self._opened = opened.pop_all()
+
+    def _open(self, turn: Turn | None) -> RunningTask:
+        single = self._single
+        single.clients.admin.check_reachable(self._config.request_timeout_ms / 1000)
+        if turn is not None:
+            self._check_not_over(turn)
+        failpoints.hit("spark.before_init")
+        return single.open(lambda: failpoints.hit("spark.task_initialized"))
+
+    def _check_not_over(self, turn: Turn) -> None:
+        """A turn commits nothing beyond its ends: what is committed there is a later one's.
+
+        Whoever took that one has the task, and is not to be fenced by a turn that nobody waits for.
+        """
+        for partition, found in self._single.opener.committed(list(turn.ends)).items():
+            if found.offset > turn.ends[partition]:
+                raise LateTurnError(
+                    f"task {self.task}: turn {turn.number} comes too late: it ends at "
+                    f"{turn.ends[partition]} of {partition}, and {found.offset} is committed; "
+                    "nothing was done"
+                )
+
+    @staticmethod
+    def _check(
+        record: EngineRecord, config: StreamsConfig, clients: TaskClients[TurnReader]
+    ) -> None:
+        """After the id was initialised: does the record still name our driver?"""
+        given = (config, clients.connection, clients.admin)
+        EngineRecords(*given, client_id=clients.client_id).check(record)
+        ManifestGate(*given, client_id=clients.client_id).check_backfill()
+
+    def has_passed(self, turn: Turn) -> bool:
+        """Whether more was read than the turn allows, so that the task is to be opened anew."""
+        reader: TurnReader = self._single.clients.consumer
+        return reader.has_passed(turn.ends)
+
+    def share_cache(self, tasks: int) -> None:
+        """Keep to a fair share of the host's record cache, from the next turn on."""
+        self._single.share_cache(tasks)
+
+    def take(self, turn: Turn) -> TurnDone:
+        """Process up to the turn's ends, call what is due by the clock, and commit.
+
+        Raises:
+            FencedError: another driver, or another host, has the task; nothing was committed.
+            HeadwaterError: as a StreamThread would end with; close the task.
+        """
+        loop, opened = self._single.loop, self._is_new
+        before = loop.committed
+        loop.begin_turn(turn)
+        while True:
+            loop.run_once()
+            if loop.is_over and loop.end_turn():
+                break
+        failpoints.hit("spark.turn_committed")
+        self._is_new = False
+        return TurnDone(
+            number=turn.number,
+            task=self.task,
+            processed=loop.committed.processed - before.processed,
+            dropped=loop.committed.dropped - before.dropped,
+            offsets=dict(self._running.committed),
+            opened=opened,
+        )
+
+    def close(self) -> None:
+        """Release everything, even if some of it fails; what is not committed is given up."""
+        self._opened.close()
+
+
+class TurnLoop(CountingLoop):
+    """The loop of a StreamThread with one task, which commits at the end of a turn, seldom within.
+
+    Args:
+        consumer: reads no further than the turn goes.
+        told: as for every loop.
+    """
+
+    def __init__(self, *, consumer: TurnReader, **told: Any) -> None:
+        super().__init__(consumer=consumer, **told)
+        self._reader = consumer
+        self._ends: Mapping[TopicPartition, int] = {}
+        self._more: frozenset[TopicPartition] = frozenset()
+        self._was_aborted = False
+
+    def begin_turn(self, turn: Turn) -> None:
+        """Read up to the turn's ends; count the commit interval from now."""
+        self._ends, self._more = turn.ends, turn.more
+        self._reader.read_up_to(turn.ends)
+        self._commit_due = time.monotonic() + self._commit_interval_s
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing more to do in this turn but to commit."""
+        return not self.is_committing and (self._has_reached() or self._has_to_wait())
+
+    def end_turn(self) -> bool:
+        """Commit what the turn has done; return whether that was possible.
+
+        If it was not, the task is back at its last commit, and the turn goes on from there.
+
+        Raises:
+            HeadwaterError: as ``commit_now``.
+        """
+        self._was_aborted = False
+        # A partition without committed offset gets one, or no turn would ever read it.
+        self.commit_now(every_offset=any(p not in self._ends for p in self._owners))
+        if self._was_aborted:
+            return False
+        self._purge_if_due(time.monotonic())
+        return True
+
+    def _has_reached(self) -> bool:
+        """Whether everything before the turn's ends is processed, or was passed over."""
+        return all(self._is_read(p) and not self._owners[p].task.buffered(p) for p in self._ends)
+
+    def _is_read(self, partition: TopicPartition) -> bool:
+        """Whether everything before the end was returned by the reader; nothing is, too."""
+        if self._reader.end_of(partition) is not None:
+            return True
+        owner = self._owners[partition]
+        return any(
+            found.partition == partition and found.offset >= self._ends[partition]
+            for found in owner.task.offsets()
+        )
+
+    def _has_to_wait(self) -> bool:
+        """Whether the task waits for a record that only the next turn may read.
+
+        Of several partitions the lowest timestamp is next. One that ends here, but has more, may
+        have it.
+        """
+        if not self._several:
+            return False
+        empty = [p for p, owner in self._owners.items() if not owner.task.buffered(p)]
+        return (
+            any(p in self._more or p not in self._ends for p in empty)
+            and all(p not in self._ends or self._is_read(p) for p in empty)
+            and not any(o.task.is_ready(self._clock.now_ms()) for o in self._several)
+        )
+
+    def _update_lags(self, running: RunningTask) -> None:
+        """Say which empty partitions have nothing more, as of when the turn was planned."""
+        running.task.update_lags(
+            {
+                p: 0 if p in self._ends and p not in self._more and self._is_read(p) else 1
+                for p in running.start
+            }
+        )
+
+    def _abort(self, error: TransactionAbortedError) -> None:
+        super()._abort(error)
+        self._was_aborted = True
+
+
+class TaskDirectory:
+    """A directory of this process alone for the stores of one task.
+
+    Who still has the one before may be frozen, and is not waited for: then it is another one, and
+    what it lacks is restored.
+
+    Args:
+        root: of all tasks on this machine.
+        task: whose.
+    """
+
+    def __init__(self, root: Path, task: TaskId) -> None:
+        for number in count():
+            self.path = root / str(task) / str(number)
+            """The directory."""
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(self._lock)
+            except BaseException:
+                os.close(self._lock)
+                raise
+            else:
+                return
+
+    def release(self) -> None:
+        """Let the next one in."""
+        os.close(self._lock)
+
+
+def _given(told: HostSettings) -> dict[str, str | int | float | bool]:
+    return for_a_task(told.config, {"poll.ms": _POLL_MS})

@@ -1,0 +1,1 @@
+"""Topics and stores as DataFrames, to look into them (``docs/dataframes.md``)."""

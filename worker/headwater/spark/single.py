@@ -1,0 +1,209 @@
+"""One StreamTask in a process of Spark's: what a StreamThread is to its tasks, without commands.
+
+A backfill drives it up to the cut (``work.py``), a continuous query turn by turn
+(``live_task.py``).
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from headwater.config import StreamsConfig
+from headwater.kafka.consumer import PartitionConsumer
+from headwater.model.engine import spark_transactional_id
+from headwater.native.clients import TaskClients
+from headwater.native.commit import Committer
+from headwater.native.loading import topology_of
+from headwater.native.loop import ProcessingLoop
+from headwater.native.messages import ChildSettings
+from headwater.native.opening import TaskOpener
+from headwater.native.stores import StoreOpener
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from headwater.dsl.loading import SourceText
+    from headwater.ids import TaskId
+    from headwater.kafka.producer import StreamsProducer
+    from headwater.model.topology import Topology
+    from headwater.native.opening import RunningTask
+    from headwater.ports import Clock, RecordCollector
+    from headwater.state import BlockCache
+
+WORKER: Final = "spark"
+_COMMIT_INTERVAL_MS: Final = 2_000
+"""A fifth of the time after which the broker ends a transaction by itself."""
+
+Reader = TypeVar("Reader", bound=PartitionConsumer)
+Loop = TypeVar("Loop", bound=ProcessingLoop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """What a task runs.
+
+    Attributes:
+        topology: ``"module:function"``, a module's text or a cloudpickled function.
+        import_path: directories put in front of ``sys.path``.
+    """
+
+    topology: str | SourceText | bytes
+    import_path: tuple[str, ...] = ()
+
+
+def for_a_task(
+    given: Mapping[str, str | int | float | bool],
+    decided: Mapping[str, str | int | float | bool],
+) -> dict[str, str | int | float | bool]:
+    """Return the application's configuration with what Spark's engine decides itself."""
+    ours: dict[str, str | int | float | bool] = {
+        "processing.guarantee": "exactly_once_v2",
+        "commit.interval.ms": _COMMIT_INTERVAL_MS,
+        "num.stream.threads": 1,
+        **decided,
+    }
+    return {name: value for name, value in given.items() if name.replace("_", ".") not in ours} | (
+        ours
+    )
+
+
+class SingleTask(Generic[Reader, Loop]):
+    """A task with its clients, its stores and the loop that drives it. Close it, come what may.
+
+    Args:
+        task: which.
+        given: the configuration, from ``for_a_task``.
+        code: what it runs.
+        state_dir: holds its stores.
+        reader: makes the consumer.
+        loop: drives the task.
+        clock: the wall clock.
+        default_reset: ``auto.offset.reset`` for sources without their own.
+        check: called once the transactional id is initialised; raises if nothing is to be written.
+        group: where offsets are committed; the application's own if not given.
+        collector: makes what the task sends to; the producer itself if not given.
+        blocks: of RocksDB, shared with other tasks of this process; its own if not given.
+
+    Raises:
+        HeadwaterError: nothing stays open.
+    """
+
+    def __init__(
+        self,
+        task: TaskId,
+        *,
+        given: Mapping[str, str | int | float | bool],
+        code: Code,
+        state_dir: str,
+        reader: Callable[..., Reader],
+        loop: Callable[..., Loop],
+        clock: Clock,
+        default_reset: str,
+        check: Callable[[TaskClients[Reader]], None],
+        group: str | None = None,
+        collector: Callable[[StreamsProducer, Topology], RecordCollector] | None = None,
+        blocks: BlockCache | None = None,
+    ) -> None:
+        self.task = task
+        config = self.config = StreamsConfig.parse(given)
+        topology = topology_of(code.topology, code.import_path)
+        with ExitStack() as opened:
+            clients = self.clients = TaskClients(
+                config,
+                name=f"{WORKER}-{task}",
+                transactional_id=spark_transactional_id(config.application_id, task),
+                group=group,
+                reader=reader,
+            )
+            opened.callback(clients.close)
+            producer = clients.producer
+            shared: dict[str, Any] = {
+                "config": config,
+                "admin": clients.admin,
+                "clock": clock,
+            }
+            collecting: dict[str, Any] = {
+                **shared,
+                "collector": producer if collector is None else collector(producer, topology),
+            }
+            driving = {**shared, "consumer": clients.consumer, "producer": producer}
+            self._stores = StoreOpener(
+                **collecting,
+                settings=_settings(config, given, code, state_dir),
+                restore_consumer=clients.restore_consumer,
+                heartbeat=_nothing,
+                blocks=blocks,
+            )
+            self.opener = TaskOpener(
+                **collecting,
+                topology=topology,
+                stores=self._stores,
+                default_reset=default_reset,
+                check=lambda: check(clients),
+                group=group,
+            )
+            committer = Committer(**driving)
+            opened.callback(committer.close)
+            self.loop = loop(
+                **driving,
+                committer=committer,
+                connection=clients.connection,
+                opener=self.opener,
+                heartbeat=_nothing,
+                check_lease=_nothing,
+            )
+            self._opened = opened.pop_all()
+
+    def open(self, on_initialized: Callable[[], None]) -> RunningTask:
+        """Initialise the transactional id, then open the task and its stores.
+
+        Args:
+            on_initialized: called in between.
+
+        Raises:
+            FencedError: somebody has taken over.
+            HeadwaterError: as a StreamThread would end with; to be closed.
+        """
+        timeout_s = self.config.request_timeout_ms / 1000
+        self.clients.producer.init_transactions(timeout_s)
+        on_initialized()
+        (running,) = self.opener.open([self.task])
+        self._opened.callback(running.task.close)
+        running.task.initialize()
+        self.loop.add([running])
+        return running
+
+    def share_cache(self, tasks: int) -> None:
+        """Keep to a fair share of the record cache; between commits, when nothing in it is new.
+
+        Args:
+            tasks: how many share it.
+        """
+        self._stores.resize_cache(max(1, self.config.statestore_cache_max_bytes // tasks))
+
+    def close(self) -> None:
+        """Release everything, even if some of it fails; what is not committed is given up."""
+        self._opened.close()
+
+
+def _settings(
+    config: StreamsConfig,
+    given: Mapping[str, str | int | float | bool],
+    code: Code,
+    state_dir: str,
+) -> ChildSettings:
+    return ChildSettings(
+        application_id=config.application_id,
+        worker=WORKER,
+        slot=0,
+        config=given,
+        topology=code.topology,
+        state_dir=state_dir,
+        cache_bytes=config.statestore_cache_max_bytes,
+    )
+
+
+def _nothing() -> None:
+    """Nobody supervises a task but whoever runs it."""

@@ -1,0 +1,237 @@
+"""What the driver says of itself: one value, changed as it comes on, served by HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from enum import StrEnum
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Final
+
+from headwater.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from headwater.spark.turns import TurnDone
+
+_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+_JSON: Final = "application/json"
+_SHUTDOWN_POLL_S: Final = 0.2
+_SMOOTHING: Final = 0.3
+"""Weight of the newest micro-batch in the rates."""
+
+
+class State(StrEnum):
+    """Where the driver is."""
+
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    STOPPING = "STOPPING"
+    FAILED = "FAILED"
+
+
+class DriverStatus:
+    """How the driver comes on. Threads may share it."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        """Under which the driver runs; 0 until it is known."""
+        self._state = State.STARTING
+        self._error: str | None = None
+        self._lock = threading.Lock()
+        self._last: dict[str, object] | None = None
+        self._last_at: float | None = None
+        self._busy_since: float | None = None
+        self._tasks: dict[str, dict[str, object]] = {}
+        self.batches = 0
+        """How many micro-batches are done."""
+        self._processed = self._dropped = self._opened = 0
+        self._input_rate = self._processed_rate = 0.0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether micro-batches are taken."""
+        return self._state is State.RUNNING and self.batches > 0
+
+    def begin(self, generation: int) -> None:
+        """Note under which generation the driver runs."""
+        self.generation = generation
+
+    def move(self, state: State, error: str | None = None) -> None:
+        """Note where the driver is, and why it has failed."""
+        with self._lock:
+            self._state, self._error = state, error or self._error
+
+    def stumbled(self, error: str) -> None:
+        """Note why the query is begun anew; forgotten when it has done something."""
+        with self._lock:
+            self._error, self._busy_since = error, None
+
+    def begun(self) -> None:
+        """Note that a micro-batch begins; if nothing follows, it does not get on."""
+        with self._lock:
+            self._busy_since = time.time()
+
+    def took(self, number: int, done: Sequence[TurnDone], at_s: float, took_s: float) -> None:
+        """Note what a micro-batch has done.
+
+        Args:
+            number: Spark's.
+            done: by its tasks.
+            at_s: when it ended, in seconds of the wall clock.
+            took_s: how long its tasks took, Spark's own work for them included.
+        """
+        count = sum(found.processed for found in done)
+        with self._lock:
+            since_s = at_s - self._last_at if self._last_at is not None else took_s
+            self._input_rate += _SMOOTHING * (count / max(since_s, 0.001) - self._input_rate)
+            if count:
+                rate = count / max(took_s, 0.001)
+                self._processed_rate += _SMOOTHING * (rate - self._processed_rate)
+            self._last_at = at_s
+            self._last = {
+                "id": number,
+                "inputRows": count,
+                "durationMs": round(took_s * 1000),
+                "at": round(at_s * 1000),
+            }
+            self.batches += 1
+            self._busy_since, self._error = None, None
+            self._processed += count
+            for found in done:
+                self._dropped += found.dropped
+                self._opened += found.opened
+                self._tasks[str(found.task)] = {
+                    "offsets": {str(p): offset for p, offset in sorted(found.offsets.items())}
+                }
+
+    def document(self) -> dict[str, object]:
+        """Return ``/status`` as JSON values."""
+        with self._lock:
+            return {
+                "state": self._state.value,
+                "generation": self.generation,
+                "batches": self.batches,
+                "lastBatch": self._last,
+                "busySince": None if self._busy_since is None else round(self._busy_since * 1000),
+                "inputRowsPerSecond": round(self._input_rate, 1),
+                "processedRowsPerSecond": round(self._processed_rate, 1),
+                "tasks": dict(sorted(self._tasks.items())),
+                "error": self._error,
+            }
+
+    def metrics(self) -> str:
+        """Return ``/metrics`` in Prometheus' text format."""
+        with self._lock:
+            duration_ms = 0 if self._last is None else self._last["durationMs"]
+            busy_s = (
+                0 if self._busy_since is None else max(0, round(time.time() - self._busy_since))
+            )
+            values = (
+                ("generation", "gauge", "Generation of the engine record.", self.generation),
+                ("running", "gauge", "1 while micro-batches are taken.", int(self.is_ready)),
+                ("batches_total", "counter", "Micro-batches done.", self.batches),
+                ("records_total", "counter", "Records processed.", self._processed),
+                ("dropped_records_total", "counter", "Records dropped.", self._dropped),
+                ("tasks_opened_total", "counter", "Times that a task was opened.", self._opened),
+                ("tasks", "gauge", "Tasks of the topology.", len(self._tasks)),
+                ("batch_duration_ms", "gauge", "Of the last micro-batch.", duration_ms),
+                ("busy_seconds", "gauge", "Since the micro-batch under way began.", busy_s),
+            )
+        return "".join(
+            f"# HELP headwater_spark_{name} {text}\n# TYPE headwater_spark_{name} {kind}\n"
+            f"headwater_spark_{name} {value}\n"
+            for name, kind, text, value in values
+        )
+
+
+class StatusServer:
+    """Serves the status, and says where in ``driver.json``.
+
+    Args:
+        port: 0 picks a free one.
+        status: what is served.
+        directory: where ``driver.json`` is written.
+        host: the address to listen at.
+
+    Raises:
+        ConfigError: the port cannot be used.
+    """
+
+    def __init__(
+        self, port: int, status: DriverStatus, directory: Path, *, host: str = "127.0.0.1"
+    ) -> None:
+        self._status = status
+        self._file = directory / "driver.json"
+        try:
+            self._server = ThreadingHTTPServer((host, port), _handler(status))
+        except (OSError, OverflowError) as error:
+            raise ConfigError(
+                f"cannot serve HTTP at {host}:{port}: {error}; choose another --http-port "
+                "(0 picks a free one)"
+            ) from error
+        self._server.daemon_threads = True
+        threading.Thread(
+            target=self._server.serve_forever, args=(_SHUTDOWN_POLL_S,), name="http", daemon=True
+        ).start()
+        self.announce()
+
+    @property
+    def endpoint(self) -> str:
+        """``host:port``."""
+        host, port = self._server.server_address[:2]
+        return f"{host!s}:{port}"
+
+    def announce(self) -> None:
+        """Write ``driver.json`` with what is known by now."""
+        said = {
+            "pid": os.getpid(),
+            "http": self.endpoint,
+            "generation": self._status.generation,
+        }
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(json.dumps(said) + "\n", encoding="utf-8")
+        fresh.replace(self._file)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._file.unlink(missing_ok=True)
+
+
+def _handler(status: DriverStatus) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            code, kind, body = _answer(status, self.path.partition("?")[0])
+            self.send_response(code)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
+            """Say nothing."""
+
+    return Handler
+
+
+def _answer(status: DriverStatus, path: str) -> tuple[HTTPStatus, str, bytes]:
+    match path:
+        case "/healthz":
+            return HTTPStatus.OK, _TEXT, b"ok\n"
+        case "/readyz":
+            if status.is_ready:
+                return HTTPStatus.OK, _TEXT, b"ok\n"
+            return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, b"not ready\n"
+        case "/status":
+            return HTTPStatus.OK, _JSON, json.dumps(status.document()).encode() + b"\n"
+        case "/metrics":
+            return HTTPStatus.OK, _TEXT, status.metrics().encode()
+        case _:
+            return HTTPStatus.NOT_FOUND, _TEXT, b"/healthz /readyz /status /metrics\n"
