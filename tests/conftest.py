@@ -24,21 +24,13 @@ from tests.kube.fixtures import (
     kubectl,
     namespace,
 )
-from tests.lanes import LANES, MINUTES
+from tests.parts import MINUTES
 from tests.support import examples
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
 ROOT = Path(__file__).parent.parent
-_WITH_THE_CLUSTER = (
-    "chaos",
-    "oracle",
-    "sim",
-    "test_agreement",
-    "test_continuous",
-    "test_three_ways",
-)
 _TIMED = ("kafka", "kube", "java", "spark")
 __all__ = [
     "control_plane",
@@ -84,9 +76,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FRACTION",
         help="which part of its own number of seeds or examples a test runs (default: all)",
     )
-    parser.addoption(
-        "--lane", choices=LANES, help="the tests of one lane of `make test` (default: all)"
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -97,23 +86,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever talks to the private control plane or another cluster is marked ``kube``."""
     for item in items:
         if not {"control_plane", "kubeconfig"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.kube)
-    chosen: str | None = config.getoption("--lane")
-    if chosen is not None:
-        out = [item for item in items if lane_of(item) != chosen]
-        items[:] = [item for item in items if lane_of(item) == chosen]
-        config.hook.pytest_deselected(items=out)
-
-
-def lane_of(item: pytest.Item) -> str:
-    """Return the lane of `make test` that runs a test: they take about as long as each other."""
-    is_cluster = item.get_closest_marker("kube") is not None
-    named = {item.path.parent.name, item.path.stem}
-    return LANES[0] if is_cluster or not named.isdisjoint(_WITH_THE_CLUSTER) else LANES[1]
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tests.kube.programs import Product
 
 _GO_DIRECTIVE = "1.26.0"
-_NICE = ("nice", "-n", "10")
 _TOOLS = Path(sys.executable).parent
 _OF_GO = re.compile(r"extra == ['\"]go['\"]")
 _LOCK_TIMEOUT_S = 3600.0
@@ -168,7 +167,7 @@ def _build(product: Product, source: Path, missing: Sequence[str]) -> None:
 
 def _compile(name: str, package: str, output: Path, source: Path, stamps: str, total: int) -> None:
     """Build one program, saying now and then how far it is."""
-    command = [*_NICE, "go", "build", "-v", "-ldflags", f"-s -w {stamps}"]
+    command = ["go", "build", "-v", "-ldflags", f"-s -w {stamps}"]
     command += ["-o", str(output), package]
     compiled, said_at, tail = 0, time.monotonic(), []
     with subprocess.Popen(
@@ -188,7 +187,7 @@ def _compile(name: str, package: str, output: Path, source: Path, stamps: str, t
 
 def _go(*arguments: str, within: Path) -> str:
     done = subprocess.run(
-        [*_NICE, "go", *arguments],
+        ["go", *arguments],
         cwd=within,
         env=_environment(),
         capture_output=True,

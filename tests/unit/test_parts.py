@@ -1,0 +1,76 @@
+"""The parts of `make test`: each test file is in one of them, and what a part needs comes first."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.parts import ROOT, Part, Plan, files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_every_file_of_tests_is_in_one_part() -> None:
+    found = Counter(name for names in files().values() for name in names)
+
+    there = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/**/test_*.py")}
+    journey = {name for name in there if name.startswith("tests/e2e/")}
+    assert found == Counter(there - journey)
+    assert all(files().values())
+
+
+def test_a_part_begins_when_what_it_needs_has_passed(tmp_path: Path) -> None:
+    first = _part("first", f"import time; time.sleep(0.3); open(r'{tmp_path / 'a'}', 'w').close()")
+    second = _part("second", f"open(r'{tmp_path / 'a'}')", after=("first",))
+    third = _part("third", "pass")
+    plan = Plan([first, second, third])
+
+    plan.run(at_once=2)
+
+    assert [part.passed for part in plan.parts] == [True, True, True]
+
+
+def test_a_part_whose_need_has_failed_is_not_run_and_has_not_passed() -> None:
+    needed = _part("needed", "print('=== FAILURES ==='); print('it broke'); raise SystemExit(3)")
+    needing = _part("needing", "pass", after=("needed",))
+    other = _part("other", "pass")
+    plan = Plan([needed, needing, other])
+
+    plan.run(at_once=1)
+
+    assert (needed.passed, needing.passed, other.passed) == (False, False, True)
+    assert needing.took_s is None
+    assert "it broke\n" in needed.told
+
+
+def test_parts_run_side_by_side(tmp_path: Path) -> None:
+    def meets(own: str, other: str) -> str:
+        """A program that ends only once the other one runs, too."""
+        mine, theirs = tmp_path / own, tmp_path / other
+        return (
+            f"import os, time\nopen(r'{mine}', 'w').close()\n"
+            f"while not os.path.exists(r'{theirs}'): time.sleep(0.01)"
+        )
+
+    plan = Plan([_part("a", meets("a", "b")), _part("b", meets("b", "a"))])
+
+    plan.run(at_once=2)
+
+    assert all(part.passed for part in plan.parts)
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_nothing_more_begins_once_it_is_ended(at_once: int) -> None:
+    plan = Plan([_part("a", "pass"), _part("b", "pass")])
+    plan.end()
+
+    plan.run(at_once)
+
+    assert [part.took_s for part in plan.parts] == [None, None]
+
+
+def _part(name: str, program: str, after: tuple[str, ...] = ()) -> Part:
+    return Part(name, [sys.executable, "-c", program], after)
