@@ -75,7 +75,9 @@ class Part:
         name: what its lines begin with.
         command: what it runs.
         after: parts that must have passed before.
-        took_s: how long it ran; None until it has ended.
+        waits: whether it mostly waits; it runs beside as many others as there may be.
+        took_s: how long it ran; None as long as it has not ended.
+        ended: whether it has ended, or never runs because what it needs has failed.
         passed: whether it ended with status 0.
         told: its lines from the first failure or summary on.
     """
@@ -83,7 +85,9 @@ class Part:
     name: str
     command: list[str]
     after: tuple[str, ...] = ()
+    waits: bool = False
     took_s: float | None = None
+    ended: bool = False
     passed: bool = False
     told: list[str] = field(default_factory=list)
     process: subprocess.Popen[str] | None = None
@@ -107,6 +111,7 @@ class Part:
                     self.told.append(line)
         self.passed = self.process.returncode == 0
         self.took_s = time.monotonic() - started
+        self.ended = True
 
 
 class Plan:
@@ -119,8 +124,13 @@ class Plan:
         self._is_over = False
 
     def run(self, at_once: int) -> None:
-        """Run all parts; one whose needs have failed is not run, and has not passed."""
-        threads = [threading.Thread(target=self._work) for _ in range(at_once)]
+        """Run all parts; one whose needs have failed is not run, and has not passed.
+
+        Args:
+            at_once: how many, not counting one that mostly waits.
+        """
+        kinds = [*([False] * at_once), True]
+        threads = [threading.Thread(target=self._work, args=(waits,)) for waits in kinds]
         for thread in threads:
             thread.start()
         try:
@@ -141,28 +151,26 @@ class Plan:
             if part.process is not None and part.process.poll() is None:
                 part.process.terminate()
 
-    def _work(self) -> None:
-        while (part := self._next()) is not None:
+    def _work(self, waits: bool) -> None:
+        while (part := self._next(waits)) is not None:
             part.run()
             with self._changed:
                 self._changed.notify_all()
 
-    def _next(self) -> Part | None:
+    def _next(self, waits: bool) -> Part | None:
         """Take the first part that can begin; wait for one if need be; None if none is left."""
-        ended = {part.name: part for part in self.parts}
+        named = {part.name: part for part in self.parts}
         with self._changed:
             while not self._is_over:
-                needs = {part.name: [ended[name] for name in part.after] for part in self._waiting}
-                self._waiting = [
-                    part
-                    for part in self._waiting
-                    if all(need.took_s is None or need.passed for need in needs[part.name])
-                ]
-                for part in self._waiting:
-                    if all(need.passed for need in needs[part.name]):
+                for part in list(self._waiting):
+                    needs = [named[name] for name in part.after]
+                    if any(need.ended and not need.passed for need in needs):
+                        part.ended = True
+                        self._waiting.remove(part)
+                    elif part.waits is waits and all(need.passed for need in needs):
                         self._waiting.remove(part)
                         return part
-                if not self._waiting:
+                if all(part.waits is not waits for part in self._waiting):
                     return None
                 self._changed.wait()
         return None
@@ -171,9 +179,9 @@ class Plan:
 def plan(options: list[str], kube_node: str) -> Plan:
     """Return the parts in the order in which they begin."""
     python = [sys.executable, "-u", "-m"]
-    parts = [Part(BUILD, [*python, "tests.kube.build"])]
+    parts = [Part(BUILD, [*python, "tests.kube.build"]), Part("check", ["make", "check"])]
     if kube_node:
-        parts.append(Part(NODE, [*python, "tests.e2e.node", kube_node], (BUILD,)))
+        parts.append(Part(NODE, [*python, "tests.e2e.node", kube_node], (BUILD,), waits=True))
     for name, paths in files().items():
         command = [*python, "pytest", "-p", "no:cacheprovider", *options, *paths]
         parts.append(Part(name, command, (BUILD,) if name == KUBE else ()))

@@ -36,27 +36,29 @@ def test_a_part_begins_when_what_it_needs_has_passed(tmp_path: Path) -> None:
 def test_a_part_whose_need_has_failed_is_not_run_and_has_not_passed() -> None:
     needed = _part("needed", "print('=== FAILURES ==='); print('it broke'); raise SystemExit(3)")
     needing = _part("needing", "pass", after=("needed",))
+    last = _part("last", "pass", after=("needing",))
     other = _part("other", "pass")
-    plan = Plan([needed, needing, other])
+    plan = Plan([last, needed, needing, other])
 
     plan.run(at_once=1)
 
     assert (needed.passed, needing.passed, other.passed) == (False, False, True)
-    assert needing.took_s is None
+    assert (needing.took_s, last.took_s, last.passed) == (None, None, False)
     assert "it broke\n" in needed.told
 
 
 def test_parts_run_side_by_side(tmp_path: Path) -> None:
-    def meets(own: str, other: str) -> str:
-        """A program that ends only once the other one runs, too."""
-        mine, theirs = tmp_path / own, tmp_path / other
-        return (
-            f"import os\nopen(r'{mine}', 'w').close()\nwhile not os.path.exists(r'{theirs}'): pass"
-        )
-
-    plan = Plan([_part("a", meets("a", "b")), _part("b", meets("b", "a"))])
+    plan = Plan([_meets(tmp_path, "a", "b"), _meets(tmp_path, "b", "a")])
 
     plan.run(at_once=2)
+
+    assert all(part.passed for part in plan.parts)
+
+
+def test_a_part_that_mostly_waits_runs_beside_the_others(tmp_path: Path) -> None:
+    plan = Plan([_meets(tmp_path, "a", "b"), _meets(tmp_path, "b", "a", waits=True)])
+
+    plan.run(at_once=1)
 
     assert all(part.passed for part in plan.parts)
 
@@ -71,5 +73,14 @@ def test_nothing_more_begins_once_it_is_ended(at_once: int) -> None:
     assert [part.took_s for part in plan.parts] == [None, None]
 
 
-def _part(name: str, program: str, after: tuple[str, ...] = ()) -> Part:
-    return Part(name, [sys.executable, "-c", program], after)
+def _part(name: str, program: str, *, after: tuple[str, ...] = (), waits: bool = False) -> Part:
+    return Part(name, [sys.executable, "-c", program], after, waits)
+
+
+def _meets(folder: Path, own: str, other: str, *, waits: bool = False) -> Part:
+    """A part that ends only once the other one runs, too."""
+    program = (
+        f"import os\nopen(r'{folder / own}', 'w').close()\n"
+        f"while not os.path.exists(r'{folder / other}'): pass"
+    )
+    return _part(own, program, waits=waits)
