@@ -3,8 +3,9 @@
 The folder holds a tool that runs one node: ``up.sh`` starts it (again) and prints the path of a
 kubeconfig, ``build-image.sh DOCKERFILE CONTEXT TAG [OPTIONS]`` builds an image onto it, ``down.sh
 --purge`` takes it away, and ``lib.sh`` can ``stop kubelet``. Its settings are variables: the state
-of the node (``HKN_RUN``) is a directory of this run, and programs that `make kube` built are not
-built again (``HKN_PREBUILT``). Kafka is a private broker that listens on the node's address too.
+of the node (``HKN_RUN``) is a directory of this run, and the programs of Kubernetes are those of
+`make kube` and two more (``HKN_PREBUILT``). Kafka is a private broker that listens on the node's
+address too.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import Self
 
 from headwater.local.broker import KafkaBroker
 from tests.e2e.settings import READ_WRITE_ONCE_POD
-from tests.kube import programs
-from tests.kube.programs import PRODUCTS
+from tests.kube import build, programs
+from tests.kube.programs import OF_A_NODE, PRODUCTS
 
 ROOT = Path(__file__).parents[2]
 _BASE = "BASE=python:3.11-slim-bookworm"
@@ -67,7 +68,7 @@ class Node:
                 "runs a node (CONTRIBUTING.md, On a cluster)"
             )
         self._tool = tool.resolve()
-        prebuilt = ":".join(str(product.directory) for product in PRODUCTS)
+        prebuilt = ":".join(str(product.directory) for product in (*PRODUCTS, OF_A_NODE))
         self._settings = {"HKN_RUN": str(state), "HKN_PREBUILT": prebuilt}
         self.kubeconfig = ""
 
@@ -131,6 +132,8 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         print("usage: python -m tests.e2e.node FOLDER")
         return 2
+    if build.main([*PRODUCTS, OF_A_NODE]) != 0:
+        return 1
     # Sockets lie in there, and the path of a socket is short.
     with tempfile.TemporaryDirectory(prefix="hw-node-", dir="/tmp") as directory:
         try:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tests.kube.programs import Product
 
 _GO_DIRECTIVE = "1.26.0"
+# Without inlining and debug information they compile in two thirds of the time.
+_QUICK = ("-gcflags=all=-l -dwarf=false",)
 _TOOLS = Path(sys.executable).parent
 _OF_GO = re.compile(r"extra == ['\"]go['\"]")
 _LOCK_TIMEOUT_S = 3600.0
@@ -38,11 +40,11 @@ class BuildError(Exception):
     """A program could not be built."""
 
 
-def main() -> int:
+def main(products: Sequence[Product] = PRODUCTS) -> int:
     """Make sure that all programs are in the cache; return the exit status."""
     try:
         with _lock():
-            for product in PRODUCTS:
+            for product in products:
                 ensure(product)
     except BuildError as error:
         _say(f"make kube: {error}")
@@ -167,7 +169,7 @@ def _build(product: Product, source: Path, missing: Sequence[str]) -> None:
 
 def _compile(name: str, package: str, output: Path, source: Path, stamps: str, total: int) -> None:
     """Build one program, saying now and then how far it is."""
-    command = ["go", "build", "-v", "-ldflags", f"-s -w {stamps}"]
+    command = ["go", "build", "-v", *_QUICK, "-ldflags", f"-s -w {stamps}"]
     command += ["-o", str(output), package]
     compiled, said_at, tail = 0, time.monotonic(), []
     with subprocess.Popen(
@@ -206,6 +208,7 @@ def _environment() -> Mapping[str, str]:
         "CGO_ENABLED": "0",
         "GOFLAGS": "-mod=mod",
         "GOWORK": "off",
+        "GOGC": "400",
     }
 
 

@@ -76,17 +76,16 @@ class Product:
         return done.returncode == 0 and said is not None and said[1] == self.version
 
 
-def _kubernetes(version: str) -> Product:
-    names = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+def _kubernetes(version: str, name: str, *names: str) -> Product:
     major, minor, _ = version.split(".")
     said = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
     # What a reproducible build says; clients compare nothing but the version.
     said |= {"gitTreeState": "clean", "gitCommit": "0", "buildDate": "2026-01-01T00:00:00Z"}
     return Product(
-        name="kubernetes",
+        name=name,
         version=version,
         module="k8s.io/kubernetes",
-        packages={name: f"k8s.io/kubernetes/cmd/{name}" for name in names},
+        packages={each: f"k8s.io/kubernetes/cmd/{each}" for each in names},
         stamps={
             f"k8s.io/{package}.{variable}": value
             for package in ("component-base/version", "client-go/pkg/version")
@@ -96,7 +95,10 @@ def _kubernetes(version: str) -> Product:
     )
 
 
-KUBERNETES = _kubernetes("1.36.3")
+_CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+KUBERNETES = _kubernetes("1.36.3", "kubernetes", *_CONTROL_PLANE)
+OF_A_NODE = _kubernetes(KUBERNETES.version, "kubernetes-node", "kubelet", "kube-proxy")
+"""What a real node needs beyond (``tests.e2e.node``); not among the programs of the other tests."""
 ETCD = Product(
     name="etcd",
     version="3.6.8",
