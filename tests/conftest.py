@@ -50,6 +50,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("untimed")
 
+# What Spark does in a test is over before Java's second compiler has earned what it costs.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(

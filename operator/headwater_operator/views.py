@@ -108,6 +108,8 @@ class ClaimView:
     Attributes:
         name: its name.
         uid: tells it from another one of the same name.
+        version: resource version it was read at.
+        is_annotated: it has annotations.
         application_id: whose state lies on the volume.
         is_deleting: its deletion was asked for.
         is_bound: there is a volume.
@@ -117,6 +119,8 @@ class ClaimView:
 
     name: str
     uid: str
+    version: str = ""
+    is_annotated: bool = True
     application_id: str = ""
     is_deleting: bool = False
     is_bound: bool = False

@@ -36,6 +36,7 @@ STEPS: Final = (
     "delete_worker",
     "own_claim",
     "remove_finalizer",
+    "take_claim",
     "write_spec",
     "write_status",
 )

@@ -25,9 +25,8 @@ from headwater_operator.kube.errors import (
     ConflictError,
     NotFoundError,
 )
-from headwater_operator.manifests.names import claim_name
 from headwater_operator.manifests.pod import worker_pod
-from headwater_operator.manifests.storage import claim
+from headwater_operator.manifests.storage import claim, claim_taken
 from headwater_operator.manifests.worker import lease, spec_patch, stream_worker
 from headwater_operator.status import Problem
 from headwater_operator.views import Stored
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from headwater_operator.actions import Action
     from headwater_operator.kube.api import KubeApi, Manifest, Resource
     from headwater_operator.manifests.settings import Installation
-    from headwater_operator.views import AppView
+    from headwater_operator.views import AppView, ClaimView
 
 
 class Actor:
@@ -188,6 +187,26 @@ class Actor:
                     "claim, or rename the StreamApp",
                 )
             )
+        self._gate.before("take_claim")
+        operations = claim_taken(found.version, is_annotated=found.is_annotated)
+        try:
+            self._api.patch(CLAIMS, self._namespace, found.name, operations)
+        except (ConflictError, NotFoundError) as error:
+            raise OutdatedDecisionError(str(error)) from error
+
+    def _delete_claim(self, found: ClaimView) -> None:
+        """Delete a claim, unless a pod has been given it since it was read."""
+        self._gate.before("delete_claim")
+        try:
+            self._api.delete(
+                CLAIMS,
+                self._namespace,
+                found.name,
+                uid=found.uid,
+                resource_version=found.version,
+            )
+        except ConflictError as error:
+            raise OutdatedDecisionError(str(error)) from error
 
     def _stop(self, action: StopWorker) -> News | None:
         pod = self._view.pods.get(action.worker)
@@ -207,8 +226,7 @@ class Actor:
             raise OutdatedDecisionError(f"{worker} was written again")
         found, pod = self._view.claims.get(worker), self._view.pods.get(worker)
         if action.delete_state and found is not None and not found.is_deleting:
-            self._gate.before("delete_claim")
-            self._api.delete(CLAIMS, self._namespace, claim_name(worker), uid=found.uid)
+            self._delete_claim(found)
         if pod is not None:
             self._objects.delete_pod(pod, None, "delete_ended_pod")
         # The garbage collector would delete it, too, but maybe after the next worker of this name

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from headwater.model.streamapp import Retention
 from headwater_operator.manifests.names import (
     APPLICATION_ID_ANNOTATION,
+    TAKEN_ANNOTATION,
     Manifest,
     Owner,
     claim_name,
@@ -29,6 +30,26 @@ def claim(app: StreamApp, owner: Owner, worker: str) -> Manifest:
     made = metadata(owner, claim_name(worker), worker=worker, is_owned=is_claim_owned(app))
     made["annotations"] = {APPLICATION_ID_ANNOTATION: app.application_id}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": made, "spec": spec}
+
+
+def claim_taken(version: str, *, is_annotated: bool) -> list[Manifest]:
+    """Return the patch that makes a claim the one of a pod about to be created.
+
+    Whoever has decided to delete the claim before this can do so no more, however late it wakes:
+    its version is another one then.
+
+    Args:
+        version: the resource version that is stored.
+        is_annotated: whether the claim has any annotation; a patch cannot add to none.
+    """
+    path = "/metadata/annotations"
+    key = TAKEN_ANNOTATION.replace("/", "~1")
+    return [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+        *([] if is_annotated else [{"op": "add", "path": path, "value": {}}]),
+        # Each time another text, or nothing would be written.
+        {"op": "add", "path": f"{path}/{key}", "value": version},
+    ]
 
 
 def is_claim_owned(app: StreamApp) -> bool:

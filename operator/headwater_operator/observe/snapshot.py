@@ -306,10 +306,13 @@ def _why_it_cannot_begin(pod: PodView | None) -> str:
 def _read_claim(manifest: Manifest) -> tuple[str, ClaimView]:
     metadata: Mapping[str, Any] = manifest["metadata"]
     worker = str((metadata.get("labels") or {}).get(WORKER_LABEL, ""))
+    annotations: Mapping[str, Any] = metadata.get("annotations") or {}
     return worker, ClaimView(
         name=metadata["name"],
         uid=metadata["uid"],
-        application_id=str((metadata.get("annotations") or {}).get(APPLICATION_ID_ANNOTATION, "")),
+        version=metadata["resourceVersion"],
+        is_annotated=bool(annotations),
+        application_id=str(annotations.get(APPLICATION_ID_ANNOTATION, "")),
         is_deleting="deletionTimestamp" in metadata,
         is_bound=(manifest.get("status") or {}).get("phase") == "Bound",
         is_owned=bool(metadata.get("ownerReferences")),

@@ -30,6 +30,7 @@ from headwater_operator.manifests.names import (
     PAUSE_ANNOTATION,
     WORKER_LABEL,
 )
+from headwater_operator.manifests.storage import claim_taken
 
 TASKS = ["0_0", "0_1", "1_0", "1_1"]
 
@@ -300,6 +301,31 @@ def test_deleting_a_streamapp_deletes_its_volumes_if_it_says_so(ready: KubeRig) 
 
     ready.until(lambda: ready.names(STREAM_APPS) == [])
     assert ready.names(CLAIMS) == []
+
+
+def test_a_volume_that_a_pod_was_given_is_not_deleted_by_an_older_decision(ready: KubeRig) -> None:
+    ready.set("/spec/state", {"retention": {"whenScaled": "Delete"}})
+    uid = ready.uid(CLAIMS, "wc-w-1-state")
+    asked: list[bool] = []
+
+    def give_it_to_a_pod(verb: str, plural: str, name: str) -> None:
+        """Another operator does it, between the decision to delete the claim and the deletion."""
+        if (verb, plural, name) != ("delete", CLAIMS.plural, "wc-w-1-state"):
+            return
+        found = ready.api.get(CLAIMS, NAMESPACE, name)
+        asked.append("deletionTimestamp" in found["metadata"])
+        if len(asked) == 1:
+            version = found["metadata"]["resourceVersion"]
+            taken = claim_taken(version, is_annotated=True)
+            ready.api.patch(CLAIMS, NAMESPACE, name, taken)
+
+    ready.api.on_call = give_it_to_a_pod
+
+    ready.scale(1)
+    ready.until(lambda: len(ready.names(STREAM_WORKERS)) == 1)
+
+    assert asked == [False, False], "it is decided afresh, and only then deleted"
+    assert uid not in {item["metadata"]["uid"] for item in ready.api.list(CLAIMS, NAMESPACE)}
 
 
 def test_a_streamapp_created_again_takes_its_retained_volumes(ready: KubeRig) -> None:

@@ -26,7 +26,7 @@ from headwater.spark.causes import last_words
 from headwater.spark.frames import SHUFFLES, UnitDone, compute
 from headwater.spark.java import java_home
 from headwater.spark.tracking import tracked
-from headwater.spark.troubles import end, gone, hush, troubles
+from headwater.spark.troubles import end, hush, is_gone, troubles
 from headwater.spark.turns import TakenOverError
 from headwater.spark.work import TaskDone, TaskWork, run_task
 
@@ -163,13 +163,13 @@ def _explained() -> Iterator[None]:
     """
     try:
         yield
-    except gone() as error:
-        raise EnvironmentProblemError(
-            f"Spark has ended, or does not answer ({last_words(error)}): look at what it has "
-            "printed above and whether this machine has had enough memory, then run the backfill "
-            "again to go on from what is committed"
-        ) from error
     except troubles() as error:
+        if is_gone(error):
+            raise EnvironmentProblemError(
+                f"Spark has ended, or does not answer ({last_words(error)}): look at what it has "
+                "printed above and whether this machine has had enough memory, then run the "
+                "backfill again to go on from what is committed"
+            ) from error
         raise EnvironmentProblemError(
             f"Spark has given up a task after {_ATTEMPTS} attempts; run the backfill again to "
             f"go on from what is committed. The last attempt said: {last_words(error)}"

@@ -25,9 +25,17 @@ def troubles() -> tuple[type[Exception], ...]:
 
 
 def gone() -> tuple[type[Exception], ...]:
-    """Return what a call raises whose JVM is gone."""
-    protocol: Any = importlib.import_module("py4j.protocol")  # comes with pyspark, and is untyped
-    return protocol.Py4JError, OSError
+    """Return what a call raises whose JVM is gone; a living one may, too (:func:`is_gone`)."""
+    return _protocol().Py4JError, OSError
+
+
+def is_gone(error: Exception) -> bool:
+    """Whether one of :func:`troubles` says that the JVM is gone, not that it failed at this."""
+    return isinstance(error, gone()) and not isinstance(error, _protocol().Py4JJavaError)
+
+
+def _protocol() -> Any:
+    return importlib.import_module("py4j.protocol")  # comes with pyspark, and is untyped
 
 
 def hush(session: SparkSession) -> None:
