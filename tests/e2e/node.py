@@ -69,7 +69,7 @@ class Node:
             )
         self._tool = tool.resolve()
         prebuilt = ":".join(str(product.directory) for product in (*PRODUCTS, OF_A_NODE))
-        self._settings = {"HKN_RUN": str(state), "HKN_PREBUILT": prebuilt}
+        self._settings = {"HKN_RUN": str(state), "HKN_PREBUILT": prebuilt, "HKN_NICE": "0"}
         self.kubeconfig = ""
 
     def __enter__(self) -> Self:
