@@ -31,3 +31,7 @@ def test_configmaps_that_a_former_leader_wrote_late_are_deleted():
 
 def test_a_claim_of_a_pod_that_never_came_to_a_node_is_kept_without_a_volume():
     simulate("80a61ae4b7ca84833ed18e4a2ef255f3de6aadcd:37")
+
+
+def test_a_claim_that_was_given_to_a_pod_is_not_deleted_by_who_decided_so_before():
+    simulate("42fda66d88f4117a8568ce41b0e24ca88912cf09:39")
