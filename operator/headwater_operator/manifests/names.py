@@ -21,8 +21,9 @@ WORKER_LABEL: Final = f"{PREFIX}worker"
 REVISION_LABEL: Final = f"{PREFIX}revision"
 """The revision of the specification that a pod or ConfigMap was made from."""
 APPLICATION_ID_ANNOTATION: Final = f"{PREFIX}application-id"
-TAKEN_ANNOTATION: Final = f"{PREFIX}taken-at-version"
 """On a claim: whose state lies on the volume."""
+TAKEN_ANNOTATION: Final = f"{PREFIX}taken-at-version"
+"""On a claim: the resource version it had when it was given to a pod for the last time."""
 DIGEST_ANNOTATION: Final = f"{PREFIX}spec-digest"
 """On a StreamWorker: a digest of the specification as the operator wrote it."""
 RECOUNT_ANNOTATION: Final = f"{PREFIX}recount"
@@ -152,6 +153,21 @@ def driver_name(app: str) -> str:
 def config_name(app: str, revision: str) -> str:
     """Return the name of the ConfigMap that the workers of a revision read."""
     return f"{app}-{revision}"
+
+
+def annotating(annotation: str, value: str, *, is_annotated: bool) -> list[Manifest]:
+    """Return the operations of a JSON patch that set an annotation.
+
+    Args:
+        annotation: its name.
+        value: its text.
+        is_annotated: whether there is any annotation; a patch cannot add to none.
+    """
+    path = "/metadata/annotations"
+    return [
+        *([] if is_annotated else [{"op": "add", "path": path, "value": {}}]),
+        {"op": "add", "path": f"{path}/{annotation.replace('/', '~1')}", "value": value},
+    ]
 
 
 def metadata(

@@ -10,6 +10,7 @@ from headwater_operator.manifests.names import (
     TAKEN_ANNOTATION,
     Manifest,
     Owner,
+    annotating,
     claim_name,
     metadata,
 )
@@ -40,15 +41,12 @@ def claim_taken(version: str, *, is_annotated: bool) -> list[Manifest]:
 
     Args:
         version: the resource version that is stored.
-        is_annotated: whether the claim has any annotation; a patch cannot add to none.
+        is_annotated: whether the claim has any annotation.
     """
-    path = "/metadata/annotations"
-    key = TAKEN_ANNOTATION.replace("/", "~1")
     return [
         {"op": "test", "path": "/metadata/resourceVersion", "value": version},
-        *([] if is_annotated else [{"op": "add", "path": path, "value": {}}]),
         # Each time another text, or nothing would be written.
-        {"op": "add", "path": f"{path}/{key}", "value": version},
+        *annotating(TAKEN_ANNOTATION, version, is_annotated=is_annotated),
     ]
 
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.model.cluster import API_VERSION
 from headwater.model.codec import encode_object
-from headwater_operator.manifests.names import DIGEST_ANNOTATION, Manifest, Owner, metadata
+from headwater_operator.manifests.names import (
+    DIGEST_ANNOTATION,
+    Manifest,
+    Owner,
+    annotating,
+    metadata,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +22,6 @@ if TYPE_CHECKING:
     from headwater.model.cluster import WorkerSpec
 
 _LABELS_PATH = "/metadata/labels"
-_ANNOTATIONS_PATH = "/metadata/annotations"
-_DIGEST_PATH = f"{_ANNOTATIONS_PATH}/{DIGEST_ANNOTATION.replace('/', '~1')}"
 
 
 def stream_worker(owner: Owner, name: str, spec: WorkerSpec) -> Manifest:
@@ -56,8 +60,7 @@ def spec_patch(
         same_epoch if replaces and is_annotated and labels is None else same_version,
         {"op": "replace", "path": "/spec", "value": encoded},
         *([] if labels is None else [{"op": "add", "path": _LABELS_PATH, "value": {**labels}}]),
-        *([] if is_annotated else [{"op": "add", "path": _ANNOTATIONS_PATH, "value": {}}]),
-        {"op": "add", "path": _DIGEST_PATH, "value": digest(encoded)},
+        *annotating(DIGEST_ANNOTATION, digest(encoded), is_annotated=is_annotated),
     ]
 
 
