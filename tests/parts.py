@@ -159,21 +159,32 @@ class Plan:
 
     def _next(self, waits: bool) -> Part | None:
         """Take the first part that can begin; wait for one if need be; None if none is left."""
-        named = {part.name: part for part in self.parts}
         with self._changed:
             while not self._is_over:
-                for part in list(self._waiting):
-                    needs = [named[name] for name in part.after]
-                    if any(need.ended and not need.passed for need in needs):
-                        part.ended = True
-                        self._waiting.remove(part)
-                    elif part.waits is waits and all(need.passed for need in needs):
+                self._give_up()
+                mine = [part for part in self._waiting if part.waits is waits]
+                if not mine:
+                    return None
+                for part in mine:
+                    if all(need.passed for need in self._needs(part)):
                         self._waiting.remove(part)
                         return part
-                if all(part.waits is not waits for part in self._waiting):
-                    return None
                 self._changed.wait()
         return None
+
+    def _give_up(self) -> None:
+        """Take out the parts that can never begin, and those that need them in turn."""
+        while hopeless := [
+            part
+            for part in self._waiting
+            if any(need.ended and not need.passed for need in self._needs(part))
+        ]:
+            for part in hopeless:
+                part.ended = True
+                self._waiting.remove(part)
+
+    def _needs(self, part: Part) -> list[Part]:
+        return [need for need in self.parts if need.name in part.after]
 
 
 def plan(options: list[str], kube_node: str) -> Plan:

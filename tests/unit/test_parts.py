@@ -63,6 +63,17 @@ def test_a_part_that_mostly_waits_runs_beside_the_others(tmp_path: Path) -> None
     assert all(part.passed for part in plan.parts)
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_whoever_needs_a_part_that_is_not_run_is_not_waited_for(waits: bool) -> None:
+    last = _part("last", "pass", after=("needing",), waits=waits)
+    needing = _part("needing", "pass", after=("needed",))
+    plan = Plan([last, _part("needed", "raise SystemExit(3)"), needing])
+
+    plan.run(at_once=1)
+
+    assert [(part.ended, part.passed) for part in plan.parts] == [(True, False)] * 3
+
+
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_nothing_more_begins_once_it_is_ended(at_once: int) -> None:
     plan = Plan([_part("a", "pass"), _part("b", "pass")])
