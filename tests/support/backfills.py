@@ -26,7 +26,7 @@ from headwater.spark.backfill import Backfill
 from headwater.spark.outputs import Outputs
 from headwater.spark.work import TaskDone, TaskWork, run_task
 from tests.support.counting import PREFIX_VARIABLE
-from tests.support.reading import held
+from tests.support.reading import by_partition
 from tests.support.thread_rig import LONG
 from tests.support.waiting import wait_for
 
@@ -182,10 +182,10 @@ class WordCount:
 
 
 def records(topics: Topics, topic: str) -> list[tuple[int, bytes | None, bytes | None, int]]:
-    """Read what is committed: partition, key, value, timestamp."""
+    """Read what is committed, partition by partition: partition, key, value, timestamp."""
     return [
         (message.partition() or 0, message.key(), message.value(), message.timestamp()[1])
-        for message in held(topics.bootstrap_servers, topic)
+        for message in by_partition(topics.bootstrap_servers, topic)
     ]
 
 

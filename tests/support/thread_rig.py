@@ -27,7 +27,7 @@ from headwater.native.messages import (
 )
 from headwater.native.process import ChildProcess
 from tests.support.creating import create_known
-from tests.support.reading import held
+from tests.support.reading import by_partition
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Topics:
         """Everything visible now, partition by partition."""
         return [
             ((message.key() or b"").decode(), message.value() or b"")
-            for message in held(self.bootstrap_servers, topic, isolation=isolation)
+            for message in by_partition(self.bootstrap_servers, topic, isolation=isolation)
         ]
 
     def ends(

@@ -22,7 +22,7 @@ from headwater.model.lifecycle import TaskState
 from headwater.service.carrier import replace_json
 from tests.support.creating import create_known
 from tests.support.membership import member
-from tests.support.reading import held
+from tests.support.reading import by_partition
 from tests.support.topologies import TOPIC_VARIABLE
 from tests.support.waiting import wait_for
 
@@ -89,7 +89,7 @@ class Counting:
         """Everything committed in a topic of ours, partition by partition."""
         return [
             (message.key() or b"", message.value())
-            for message in held(self.bootstrap_servers, topic)
+            for message in by_partition(self.bootstrap_servers, topic)
         ]
 
     def joined(self) -> AbstractContextManager[Consumer]:
