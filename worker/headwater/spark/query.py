@@ -38,6 +38,10 @@ SETTINGS: Final[Mapping[str, str]] = {
     # Turns leave nothing behind that a later one needs.
     "spark.sql.streaming.minBatchesToRetain": "2",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # The default asks `readlink` about every file, in a process of its own: half of a micro-batch.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
     "spark.sql.streaming.pollingDelay": "10ms",
     "spark.sql.streaming.numRecentProgressUpdates": "10",
     "spark.sql.streaming.stopTimeout": "30s",
