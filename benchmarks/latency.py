@@ -115,8 +115,11 @@ def _await_running(process: subprocess.Popen[str]) -> None:
 class Probe:
     """Sends records at a steady rate and knows each again in the output."""
 
-    def __init__(self, servers: str, source: str, sink: str, *, counts: bool) -> None:
+    def __init__(
+        self, servers: str, source: str, sink: str, *, counts: bool, warm_up_s: float = WARM_UP_S
+    ) -> None:
         self._servers = servers
+        self._warm_up_s = warm_up_s
         self._source = source
         self._sink = sink
         self._counts = counts
@@ -148,9 +151,9 @@ class Probe:
         )
         draw = random.Random(5)
         started = time.perf_counter()
-        self._count_from = time.time_ns() + int(WARM_UP_S * 1e9)
+        self._count_from = time.time_ns() + int(self._warm_up_s * 1e9)
         sent = 0
-        while (elapsed := time.perf_counter() - started) < WARM_UP_S + MEASURED_S:
+        while (elapsed := time.perf_counter() - started) < self._warm_up_s + MEASURED_S:
             while sent < elapsed * RATE:
                 key = f"key-{draw.randrange(_KEYS):05d}"
                 now = time.time_ns()

@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import random
-import statistics
 import subprocess
 import sys
 import threading
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from benchmarks import inputs
 from benchmarks.latency import Probe
 from benchmarks.spark_memory import SETTINGS, TARGETS, peaks
-from benchmarks.spark_page import Found, now_load, page
+from benchmarks.spark_page import LATENCIES, WARM_UP_S, Found, Latency, now_load, page
 from benchmarks.spark_systems import MASTER, ROOT, SYSTEMS, Bench, Source, backfill, sql
 from headwater.local.broker import KafkaBroker
 from headwater.spark.cluster import start
@@ -46,14 +45,14 @@ def main() -> int:
         with KafkaBroker() as broker:
             bench = _loaded(broker.bootstrap_servers, options, settings)
             found = Found(options=" ".join(sys.argv[1:]), load=[now_load()])
-            if options.latency:
-                found.latencies = _latencies(bench)
+            for number in range(options.rounds if options.latency else 0):
+                for work in LATENCIES:
+                    found.latencies.setdefault(work, []).append(_latency(bench, work, number))
             found.memory = [
                 peaks(bench.servers, _input(bench.servers, "bench-memory", 2 * keys, keys), target)
                 for keys in options.memory_keys
                 for target in TARGETS
             ]
-            bench.outside_s.clear()
             for number in range(options.rounds):
                 _round(bench, options.systems, number, found)
                 text = page(bench, found)
@@ -87,7 +86,8 @@ def _loaded(servers: str, options: argparse.Namespace, settings: dict[str, str])
         large=large,
         small=small,
         streamed=large if large.records <= _STREAMED else small,
-        short=_drawn(servers, options.per_key_records, options.keys),
+        short=_drawn(servers, "bench-short", options.per_key_records, options.keys),
+        shorter=_drawn(servers, "bench-shorter", options.per_key_records // 10, options.keys),
         settings=settings,
     )
     inputs.await_coordinator(servers)
@@ -95,7 +95,6 @@ def _loaded(servers: str, options: argparse.Namespace, settings: dict[str, str])
     for target in ("t1", "t2"):
         backfill(bench, warm, target)
     sql(bench, warm)
-    bench.outside_s.clear()
     return bench
 
 
@@ -108,9 +107,9 @@ def _input(servers: str, name: str, records: int, keys: int) -> Source:
     return Source(topic=topic, records=records, keys=min(keys, records))
 
 
-def _drawn(servers: str, records: int, keys: int) -> Source:
+def _drawn(servers: str, topic: str, records: int, keys: int) -> Source:
     """Load what a micro-batch in the midst of the input is like: any of its keys."""
-    topic, draw = "bench-short", random.Random(7)
+    draw = random.Random(7)
     chosen = [f"key-{draw.randrange(keys):08d}" for _ in range(records)]
     inputs.create(servers, topic)
     inputs.load(servers, topic, [(key, f"value-{n:034d}") for n, key in enumerate(chosen)])
@@ -134,16 +133,20 @@ def _round(bench: Bench, systems: Sequence[str], number: int, found: Found) -> N
     for name in systems:
         rate = SYSTEMS[name](bench)
         found.rates.setdefault(name, []).append(rate)
+        if name in bench.whole:
+            found.rates.setdefault(f"{name}, whole", []).append(bench.whole[name])
         found.load.append(now_load())
         print(f"round {number + 1}, {name}: {rate:,.0f} records/s", flush=True)
 
 
-def _latencies(bench: Bench) -> tuple[list[float], list[float]]:
+def _latency(bench: Bench, work: str, number: int) -> Latency:
     """How long micro-batches take at a steady rate, and a record to its output."""
-    source, sink = "bench-latency", "bench-latency-out"
+    source = f"bench-latency-{work}-{number}"
+    sink = f"{source}-out"
     inputs.create(bench.servers, source, sink)
     command = [sys.executable, "-m", "benchmarks.spark_continuous", "--bootstrap", bench.servers]
-    command += ["--work", "stateless", "--input", source, "--output", sink]
+    command += ["--work", work, "--input", source, "--output", sink]
+    command += ["statestore.cache.max.bytes=0"]
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -162,7 +165,8 @@ def _latencies(bench: Bench) -> tuple[list[float], list[float]]:
         else:
             raise RuntimeError(f"the driver ended before it ran: {''.join(said)[-4000:]}")
         threading.Thread(target=process.stderr.read, daemon=True).start()  # type: ignore[union-attr]
-        delays = Probe(bench.servers, source, sink, counts=False).delays()
+        probe = Probe(bench.servers, source, sink, counts=work == "count", warm_up_s=WARM_UP_S)
+        delays_ms = probe.delays()
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write("\n")
@@ -172,9 +176,9 @@ def _latencies(bench: Bench) -> tuple[list[float], list[float]]:
     finally:
         process.kill()
         process.wait()
-    batches_s = list(told["took"])
-    print(f"{len(batches_s)} micro-batches: {statistics.median(batches_s):.2f} s", flush=True)
-    return batches_s, delays
+    found = Latency(batches_s=list(told["took"]), delays_ms=delays_ms)
+    print(f"round {number + 1}, latency of {work}: {found.middle_s():.2f} s", flush=True)
+    return found
 
 
 if __name__ == "__main__":
