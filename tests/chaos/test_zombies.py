@@ -29,6 +29,7 @@ from tests.support.local_cluster import (
     streamapp,
 )
 from tests.support.waiting import wait_for
+from tests.support.worker import child_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,7 +164,8 @@ def test_a_worker_frozen_between_fencing_and_replacing_a_thread_writes_nothing_w
 
     trap.set()
     first = psutil.Process(cluster.processes()[f"{APP}-w-0"].pid)
-    [thread] = [child for child in first.children() if "StreamThread" in " ".join(child.cmdline())]
+    thread = child_of(first.pid, "StreamThread")
+    assert thread is not None
     thread.kill()
     zombie = Zombie(cluster, trap.caught())
     assert zombie.main == first

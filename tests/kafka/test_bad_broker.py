@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.chaos.proof import counted_once_each
 from tests.java.tool import JavaTool
 from tests.support.local_cluster import LocalCluster, create_topics, read_counts, streamapp
+from tests.support.mortal import mortal_broker
 from tests.support.waiting import wait_for
 from tests.support.worker import Counting, WorkerProcess
 
@@ -30,7 +31,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 T0, T1 = TaskId(0, 0), TaskId(0, 1)
 PARTITIONS = 2
 NOBODY = "127.0.0.1:1"
-IMPATIENT = {"request.timeout.ms": 4_000, "task.timeout.ms": 10_000}
+IMPATIENT = {"request.timeout.ms": 8_000, "task.timeout.ms": 14_000}
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def secure() -> Iterator[KafkaBroker]:
 @pytest.fixture
 def mortal(tmp_path: Path) -> Iterator[KafkaBroker]:
     """A broker that may be killed."""
-    with KafkaBroker(tmp_path / "kafka", heap_mb=256) as running:
+    with mortal_broker(tmp_path / "kafka") as running:
         yield running
 
 

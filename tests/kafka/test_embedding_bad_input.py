@@ -21,6 +21,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 from tests.support.embedded import EmbeddedProgram
+from tests.support.mortal import mortal_broker
 from tests.support.topologies import REPEAT_VARIABLE
 from tests.support.waiting import wait_for
 from tests.support.worker import Counting, child_of
@@ -39,7 +40,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 T0 = TaskId(0, 0)
 TOPOLOGIES = "tests.support.topologies"
 SKIP = {"default.deserialization.exception.handler": "log-and-continue"}
-IMPATIENT: dict[str, Any] = {"request.timeout.ms": 4_000, "task.timeout.ms": 10_000}
+IMPATIENT: dict[str, Any] = {"request.timeout.ms": 8_000, "task.timeout.ms": 14_000}
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def secure() -> Iterator[KafkaBroker]:
 @pytest.fixture
 def mortal(tmp_path: Path) -> Iterator[KafkaBroker]:
     """A broker that may be killed."""
-    with KafkaBroker(tmp_path / "kafka", heap_mb=256) as running:
+    with mortal_broker(tmp_path / "kafka") as running:
         yield running
 
 
@@ -376,9 +377,9 @@ def test_a_broker_killed_in_mid_run_is_given_up_after_the_time_out_and_the_rest_
     configs = {what: {**IMPATIENT, **config} for what, config in OUTLIVED.items()}
     with ExitStack() as stack:
         running = programs(stack, mortal, tmp_path, unique_name, configs)
-        for _, counting in running:
+        for program, counting in running:
             counting.send(500)
-            wait_for(counting.all_counted, what="all counts")
+            all_is_counted(program, counting)
         mortal.kill()
 
         for program, _ in running:

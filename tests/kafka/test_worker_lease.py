@@ -112,7 +112,6 @@ def test_under_at_least_once_threads_stop_by_themselves_when_their_worker_is_fro
         wait_for(
             lambda: all(thread.status() == psutil.STATUS_ZOMBIE for thread in threads),
             what="the threads to end",
-            timeout_s=LOST_S + 3,
         )
         counting.send(200)
         main.send_signal(signal.SIGCONT)

@@ -45,6 +45,7 @@ API_SERVER, CONTROLLERS, SCHEDULER, ETCD = (
 # tests say every second that they live, and on a busy machine every few seconds.
 NODE_GRACE_S = 10
 _READY_S = 120.0  # on a machine that is busy with other things
+_ETCD_S = 60.0  # a compaction works through all that was ever written
 _LOG_TAIL_LINES = 20
 
 
@@ -319,7 +320,7 @@ class ControlPlane:
             return False
 
     def _ask_etcd(self, path: str, body: dict[str, object]) -> dict[str, Any]:
-        answer = self._http.request("POST", f"{self._etcd}/v3/{path}", json=body)
+        answer = self._http.request("POST", f"{self._etcd}/v3/{path}", json=body, timeout=_ETCD_S)
         assert answer.status == http.HTTPStatus.OK, answer.data
         found: dict[str, Any] = answer.json()
         return found

@@ -59,7 +59,7 @@ CLUSTER_ROLE_BINDINGS: Final = Resource(
 TASKS: Final = ["0_0", "0_1", "1_0", "1_1"]
 IMAGE: Final = "headwater-test/worker:1"
 
-_LONG_S: Final = 120.0
+_LONG_S: Final = 300.0
 """A machine that is busy with other things makes everything slow."""
 _LEASE_S: Final = 60
 """Nobody is to lose it for that; a test in which it has to run out asks for ``SHORT_LEASE_S``."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.kube.kubelet.cluster import Cluster
 
 APP: Final = "counting"
-PATIENCE_S: Final = 120.0
+PATIENCE_S: Final = 300.0
 
 
 @contextmanager

@@ -79,7 +79,7 @@ class Person:
 
         def has_topics() -> bool:
             return {"TextLinesTopic", CHANGELOG} <= topics.admin.list_topics(
-                timeout=10
+                timeout=60
             ).topics.keys()
 
         found = wait_for(alive(broker), what="the private Kafka", timeout_s=START_S)

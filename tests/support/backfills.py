@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[2]
 TOPOLOGY = "tests.support.word_count:build"
 PARTITIONS = 2
 STORE = "counts-store"
-PATIENCE_S = 300
+PATIENCE_S = 600
 """How long a program or an application may take on a busy machine."""
 
 

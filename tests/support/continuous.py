@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from headwater.spark.turns import HostSettings, Turn
     from tests.support.backfills import WordCount
 
-START_S = 300
+START_S = 600
 """How long a driver may take to start and catch up on a busy machine."""
 
 

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def wait_for(
-    condition: Callable[[], T | None], *, what: str, timeout_s: float = 120.0, every_s: float = 0.05
+    condition: Callable[[], T | None], *, what: str, timeout_s: float = 300.0, every_s: float = 0.05
 ) -> T:
     """Return the first truthy value of ``condition``; fail with ``what`` when the time is up."""
     deadline = time.monotonic() + timeout_s

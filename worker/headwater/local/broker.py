@@ -300,7 +300,7 @@ class KafkaBroker:
                 self._run(java, class_path, listeners)
             except LocalKafkaError:
                 # Somebody took a port between our choice and the broker's start: choose again.
-                if last_try or is_free(listeners.client) or self._port is not None:
+                if last_try or all(map(is_free, listeners.ports)) or self._port is not None:
                     raise
             else:
                 return

@@ -70,6 +70,12 @@ class Listeners:
     mutual: int | None = None
 
     @property
+    def ports(self) -> tuple[int, ...]:
+        """Every port that is listened on."""
+        chosen = (self.client, self.controller, self.external, self.secure, self.mutual)
+        return tuple(port for port in chosen if port is not None)
+
+    @property
     def public_host(self) -> str:
         """Host under which the extra listeners are advertised."""
         return self.advertise or LOOPBACK

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from headwater.ports import RawRecord
 
 _TIMEOUT_S: Final = 5.0
+"""How long an owner waits for an answer; who wants to become it has ``request.timeout.ms``."""
 _FLUSHES_MAX: Final = 3
 """After so many in a row without an answer a new producer is tried."""
 _TOPIC_CONFIG: Final = {
@@ -118,12 +119,13 @@ class OwnerRecord:
         self._application_id = config.application_id
         self._topic = owner_topic(config.application_id)
         self._transactional_ids = tuple(transactional_ids)
+        self._patience_s = config.request_timeout_ms / 1000
         # Its answers are waited for by the worker's main loop: not for long.
         self._duties = Duties(config, client_id=f"{client_id}-owner", timeout_s=_TIMEOUT_S)
         self._claim = -1
         self._last: dict[str, Said] = {}
         self._lock = threading.Lock()
-        self._duties.create_topics(
+        Duties(config, client_id=f"{client_id}-owner").create_topics(
             [InternalTopic(name=self._topic, partitions=1, configs=_TOPIC_CONFIG)]
         )
         connection = Connection(config.bootstrap_servers)
@@ -165,6 +167,7 @@ class OwnerRecord:
         self._claim = mine.offset
         self.beat()
         self.flush()
+        self._patience_s = _TIMEOUT_S
         return before if before is not None and before.instance != self.instance else None
 
     def beat(self) -> None:
@@ -179,7 +182,7 @@ class OwnerRecord:
             ProductionError: it was given up after ``delivery.timeout.ms``; say it again.
         """
         try:
-            self._producer.flush(_TIMEOUT_S)
+            self._producer.flush(self._patience_s)
         except HeadwaterError as error:
             self._failed_flushes += 1
             # A producer that has given a record up goes on to say so after the outage, too.
@@ -256,7 +259,7 @@ class OwnerRecord:
         self._last.update({said.instance: said for said in records})
 
     def _read_records(self) -> list[Said]:
-        return [_said(record) for record in self._records.read_on(_TIMEOUT_S)]
+        return [_said(record) for record in self._records.read_on(self._patience_s)]
 
     def _say(self, kind: str, **fields: object) -> None:
         value = {
