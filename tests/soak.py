@@ -1,4 +1,10 @@
-"""Runs every seed and every kill, and keeps the log: ``python -m tests.soak`` (``make soak``)."""
+"""Runs every seed and every kill, and keeps the log: ``python -m tests.soak`` (``make soak``).
+
+    python -m tests.soak [WORDS ...]
+
+With words only the suites are run again whose titles contain one of them; the page keeps what it
+says of the others. Each section names the commit that was run.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +31,9 @@ SUITES = [
     ),
     ("operators killed before each write", ["tests/kube/test_operators.py"]),
 ]
+HEAD = """# Soak
+
+Written by `make soak`: every seed of the simulation and of the Java oracle, every kill."""
 KEPT = re.compile(
     r"^\W*(seed |\d\d:\d\d:\d\d killed|restarted|counted again|FAILED|ERROR|E  )|"
     r"\d+ (passed|failed)|^seed base"
@@ -58,32 +67,41 @@ def run(title: str, paths: list[str]) -> tuple[bool, list[str]]:
     return process.returncode == 0, kept
 
 
-def main() -> int:
-    """Run all suites and write ``benchmarks/SOAK.md``."""
-    results = [(title, *run(title, paths)) for title, paths in SUITES]
+def section(title: str, paths: list[str]) -> tuple[bool, str]:
+    """Run a suite; return whether it passed, and its part of the page."""
+    commit = git("rev-parse", "HEAD")
+    passed, kept = run(title, paths)
     lines = [
-        "# Soak",
-        "",
-        "Written by `make soak`: every seed of the simulation and of the Java oracle, every kill.",
+        f"{title}: {'passed' if passed else 'FAILED'}",
         "",
         (
-            f"Commit {git('rev-parse', 'HEAD')}, Python {platform.python_version()}, "
+            f"Commit {commit}, Python {platform.python_version()}, "
             f"{platform.system()} {platform.machine()}."
         ),
+        "",
+        "```text",
+        *kept,
+        "```",
     ]
-    for title, passed, kept in results:
-        lines += [
-            "",
-            f"## {title}: {'passed' if passed else 'FAILED'}",
-            "",
-            "```text",
-            *kept,
-            "```",
-        ]
-    LOG.write_text("\n".join(lines) + "\n")
+    return passed, "\n".join(lines) + "\n"
+
+
+def main(words: list[str]) -> int:
+    """Run the suites and write ``benchmarks/SOAK.md``."""
+    chosen = [(t, p) for t, p in SUITES if not words or any(word in t for word in words)]
+    if not chosen:
+        print(f"no suite is called so; there are: {'; '.join(title for title, _ in SUITES)}")
+        return 2
+    results = {title: section(title, paths) for title, paths in chosen}
+    # What another run beside this one has written meanwhile is kept, too.
+    former = LOG.read_text().split("\n## ")[1:] if LOG.exists() else []
+    sections = {each.split(": ")[0]: each for each in former}
+    sections |= {title: text for title, (_, text) in results.items()}
+    told = [sections[title].rstrip() for title, _ in SUITES if title in sections]
+    LOG.write_text("\n\n## ".join([HEAD, *told]) + "\n")
     print(f"log: {LOG.relative_to(ROOT)}")
-    return 0 if all(passed for _, passed, _ in results) else 1
+    return 0 if all(passed for passed, _ in results.values()) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
