@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 Found = TypeVar("Found")
 
 CLOSED_MS: Final = 20_000
-"""A closed namespace is left alone for so long."""
+"""A closed namespace is left alone for so long, unless it is the only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Namespaces:
 
     def _is_left_alone(self, namespace: str | None) -> bool:
         refusal = self._refused.get(namespace)
-        if refusal is None or not refusal.is_for_long:
+        if refusal is None or not refusal.is_for_long or len(self._namespaces) == 1:
             return False
         return self._now_ms() - refusal.at_ms < CLOSED_MS
 

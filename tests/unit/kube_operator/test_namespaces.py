@@ -201,6 +201,21 @@ def test_a_closed_namespace_is_told_of_once_and_asked_seldom(
     assert namespaces.failing == frozenset()
 
 
+def test_the_only_namespace_is_asked_every_time() -> None:
+    clock = Clock()
+    namespaces = Namespaces((None,), "objects", clock)
+
+    def read(namespace: str | None) -> str:
+        clock.asked.append(namespace)
+        raise ForbiddenError("rights come a moment later")
+
+    for _ in range(3):
+        with pytest.raises(ForbiddenError):
+            namespaces.each(read)
+
+    assert clock.asked == [None] * 3
+
+
 def test_what_the_readiness_probe_remarks() -> None:
     assert shut_out(frozenset()) == ""
     assert shut_out(frozenset({"b", "a"})) == "namespaces that cannot be read: a b"
