@@ -62,7 +62,7 @@ def _state_of(
 
 
 def only_there(state: Mapping[str, Mapping[TaskId, int]]) -> dict[str, int]:
-    """Return of every worker how much would have to be restored if the others were left alone."""
+    """Return of every worker how much would have to be restored if it was gone."""
     most: dict[TaskId, int] = {}
     next_most: dict[TaskId, int] = {}
     for tasks in state.values():
