@@ -139,6 +139,7 @@ class Installation:
     Attributes:
         home: the namespace of account and Lease.
         watched: the namespace whose StreamApps it runs; empty: all.
+        watched_too: more such namespaces.
         lease_s: how long a Lease of it lasts.
         http_port: where processes tell their numbers; 0: anywhere.
         sweep_s: between two sweeps.
@@ -150,6 +151,7 @@ class Installation:
     directory: Path
     home: str
     watched: str = ""
+    watched_too: list[str] = field(default_factory=list)
     lease_s: int = _LEASE_S
     http_port: int = 0
     sweep_s: int = 30
@@ -165,6 +167,11 @@ class Installation:
             name = f"{ACCOUNT}-{self.home}"
             self._grant(CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, name, "", operator_rules())
         return self
+
+    def watch_too(self, namespace: str) -> None:
+        """Have processes that start from now on watch another namespace beside the first."""
+        self._grant(ROLES, ROLE_BINDINGS, ACCOUNT, namespace, namespace_rules())
+        self.watched_too.append(namespace)
 
     def _grant(
         self, roles: Resource, bindings: Resource, name: str, namespace: str, rules: list[Rule]
@@ -193,9 +200,10 @@ class Installation:
         server, authority = self.control_plane.server, self.control_plane.ca_certificate
         path = self.directory / f"{self.home}-{place}.kubeconfig"
         write_kubeconfig(path, kubeconfig(server, authority, token=token))
-        scope = f"--namespace={self.watched}" if self.watched else "--all-namespaces"
+        watched = [self.watched, *self.watched_too] if self.watched else []
+        scope = [f"--namespace={each}" for each in watched] or ["--all-namespaces"]
         command = [
-            *(sys.executable, "-m", "headwater_operator", scope),
+            *(sys.executable, "-m", "headwater_operator", *scope),
             f"--kubeconfig={path}",
             f"--lease-namespace={self.home}",
             f"--lease-seconds={self.lease_s}",

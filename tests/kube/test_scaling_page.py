@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("crds")
 
 EXAMPLE = ROOT / "examples" / "word_count" / "streamapp.yaml"
 WORD_COUNT = status("word-count", facts_of(RUNNING))
-# By KEDA's definition of a ScaledObject, as far as the sample goes. No KEDA is run.
+# A ScaledObject as far as the sample goes, typed by hand: no KEDA is run, nor its definition read.
 KEDA: dict[str, Any] = {
     "scaleTargetRef": {"apiVersion": str, "kind": str, "name": str},
     "minReplicaCount": int,

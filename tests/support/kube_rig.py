@@ -60,11 +60,17 @@ def streamapp(name: str = "wc", **spec: object) -> Manifest:
 class OperatorRig:
     """One operator process without its threads: its parts, stepped by hand."""
 
-    def __init__(self, api: KubeModel, now_ms: Callable[[], int], place: str = "") -> None:
+    def __init__(
+        self,
+        api: KubeModel,
+        now_ms: Callable[[], int],
+        place: str = "",
+        namespaces: tuple[str | None, ...] = (None,),
+    ) -> None:
         self.api = api
         self.metrics = Metrics()
         self.election = Election(api, OPERATORS, now_ms=now_ms, place=place)
-        self.leases = LeaseBook(api, (None,), now_ms)
+        self.leases = LeaseBook(api, namespaces, now_ms)
         self.numbers = FakeNumbers()
         self.reconciler = Reconciler(
             api, self.election, self.leases, Installation(), self.metrics, self.numbers, now_ms
@@ -72,7 +78,7 @@ class OperatorRig:
         self.hearing = Hearing(now_ms, SWEEP_MS)
         self.hearing.begin()
         self.deaf_to: set[str] = set()
-        self.sweep = Sweep(api, (None,), self.reconciler, self._wake, self.hearing, now_ms)
+        self.sweep = Sweep(api, namespaces, self.reconciler, self._wake, self.hearing, now_ms)
         self.due: dict[Key, int] = {}
         self.failures: list[KubeApiError] = []
         self._now_ms = now_ms
@@ -87,7 +93,9 @@ class OperatorRig:
         if plural in self.deaf_to:
             return
         metadata = manifest["metadata"]
-        self.hearing.hear(plural, metadata["uid"], metadata["resourceVersion"])
+        self.hearing.hear(
+            plural, metadata["uid"], metadata["resourceVersion"], metadata.get("namespace", "")
+        )
         is_app = plural == STREAM_APPS.plural
         name = metadata["name"] if is_app else app_of(manifest)
         if name and plural not in {LEASES.plural, EVENTS.plural}:
@@ -125,6 +133,7 @@ class KubeRig:
     kills: int = 0
     turns: int = 0
     is_operator_at_work: bool = False
+    watched: tuple[str | None, ...] = (None,)
 
     def __post_init__(self) -> None:
         self.node = FakeNode(self.api, NAMESPACE)
@@ -135,7 +144,7 @@ class KubeRig:
 
     def new_operator(self, place: str = "pod") -> OperatorRig:
         """Another operator process; in the same place, so it need not wait for the Lease."""
-        return OperatorRig(self.api, lambda: self.now_ms, place)
+        return OperatorRig(self.api, lambda: self.now_ms, place, self.watched)
 
     def _hear(self, plural: str, manifest: Manifest) -> None:
         self.operator.hear(plural, manifest)

@@ -10,11 +10,14 @@ import pytest
 import yaml
 from tests.golden.crds import ROOT
 from tests.support.documents import FULL
+from tests.unit.decide.cluster import Cluster, make_app
 
 from headwater.model.appstatus import AppStatus
 from headwater.model.fields import fields_of
+from headwater.model.lifecycle import ClientState, Engine
 from headwater.model.streamapp import StreamAppSpec, parse
 from headwater.model.streamapp_pod import PodTemplate
+from headwater_operator.decide import ProcessState
 from headwater_operator.manifests.names import Owner
 from headwater_operator.manifests.pod import worker_pod
 from headwater_operator.manifests.settings import Installation
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NOT_BY_NAME = {
-    "StreamAppSpec.engine",  # the only one there is
     "StreamAppSpec.restart_nonce",  # a part of the revision, as every field of class Roll
 }
 
@@ -66,6 +68,19 @@ def test_every_field_of_the_specification_is_read(uses: Uses) -> None:
 
     assert len(fields) > 40
     assert unread - NOT_BY_NAME == set()
+
+
+@pytest.mark.parametrize("engine", Engine)
+def test_what_runs_is_the_engine_that_is_asked_for(engine: Engine) -> None:
+    cluster = Cluster(app=make_app(engine=str(engine)))
+
+    cluster.rounds(20)
+
+    processes = [view.process for view in cluster.views.values()]
+    assert cluster.status.state is ClientState.RUNNING
+    assert cluster.engine is engine
+    assert cluster.driver.is_running is (engine is Engine.SPARK)
+    assert (ProcessState.RUNNING in processes) is (engine is Engine.NATIVE)
 
 
 def test_every_field_of_the_status_is_written(uses: Uses) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 import yaml
-from tests.golden.crds import generated
+from tests.golden.crds import ROOT, generated
 from tests.support.rules import JUST_KEPT, place_of, rules_in
 
 from headwater.model.cluster import WorkerSpec
@@ -16,6 +16,7 @@ from headwater.model.fields import Rule, meta
 from headwater_operator.spec import custom_resource_definitions
 from headwater_operator.spec.schema import object_schema, type_schema
 
+REFERENCE = ROOT / "docs" / "reference" / "streamapp.md"
 DEFINITIONS = custom_resource_definitions()
 
 
@@ -55,6 +56,18 @@ def test_short_names_subresources_and_few_columns() -> None:
             column for column in version["additionalPrinterColumns"] if "priority" not in column
         ]
         assert len(usual) <= 8
+
+
+def test_the_default_of_a_list_is_told_as_it_would_be_written() -> None:
+    spec = version_of("streamapps.headwater.dev")["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assignment = spec["properties"]["assignment"]["properties"]
+
+    said = "Default: topology.kubernetes.io/zone, kubernetes.io/hostname."
+    assert assignment["topologyKeys"]["description"].endswith(said)
+    [row] = [
+        row for row in REFERENCE.read_text().splitlines() if row.startswith("| `topologyKeys`")
+    ]
+    assert "| topology.kubernetes.io/zone, kubernetes.io/hostname |" in row
 
 
 def test_only_replicas_is_filled_in_by_the_api_server() -> None:

@@ -9,9 +9,12 @@ from headwater.model.cluster import worker_name, worker_ordinal
 from headwater.model.streamapp import ScaleDownPolicy
 from headwater_operator.decide.engines import owed_engine, runs_natively
 from headwater_operator.decide.observed import Intent, ProcessState
-from headwater_operator.decide.stores import usable
+from headwater_operator.decide.stores import only_there, state_by_worker
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.ids import TaskId
     from headwater_operator.decide.judge import Judged
     from headwater_operator.decide.scene import Scene
 
@@ -46,12 +49,12 @@ def plan_fleet(scene: Scene) -> Fleet:
     staying = [worker for worker in candidates if not worker.spec.drain]
     surplus = len(staying) - count
     if surplus > 0:
-        staying = sorted(staying, key=lambda each: _leaves_first(scene, each))[surplus:]
+        staying = _staying(scene, staying, surplus)
     stay = {worker.name for worker in staying}
     new: list[str] = []
     if surplus < 0:
         drained = [worker for worker in candidates if worker.spec.drain]
-        returning = sorted(drained, key=lambda each: _returns_first(scene, each))[:-surplus]
+        returning = _returning(scene, staying, drained, -surplus)
         stay |= {worker.name for worker in returning}
         new = _new_names(scene, -surplus - len(returning), removed)
     return Fleet(
@@ -71,19 +74,62 @@ def _is_hand_needed(scene: Scene) -> bool:
     return scene.intent is Intent.RESET and not scene.memory.reset_done
 
 
-def _leaves_first(scene: Scene, worker: Judged) -> tuple[bool, int, int]:
-    """Order who is drained: not live before live; by the policy; newest before older."""
+def _staying(scene: Scene, staying: list[Judged], surplus: int) -> list[Judged]:
+    """Return who stays when so many are drained, one after the other.
+
+    Not live before live; by the policy; newest before older. The least state is that of which the
+    least would have to be restored by those that stay, then the least of all.
+    """
     is_by_state = scene.app.spec.scale_down.policy is ScaleDownPolicy.LEAST_STATE
-    stored = {status.task for status in worker.status.stored}
-    state = len(worker.held | stored) if is_by_state else 0
-    return worker.is_live, state, -worker_ordinal(worker.name)
+    state = state_by_worker(scene) if is_by_state else {}
+    for _ in range(surplus):
+        leaving = _first_to_leave(staying, state)
+        staying = [worker for worker in staying if worker is not leaving]
+    return staying
 
 
-def _returns_first(scene: Scene, worker: Judged) -> tuple[bool, int, int]:
-    """Order who comes back: with a process first, then with most state of use, then the oldest."""
-    stored = usable(scene, worker.status)
-    has_process = worker.view.process is ProcessState.RUNNING
-    return not has_process, -len({*worker.held, *stored}), worker_ordinal(worker.name)
+def _first_to_leave(staying: list[Judged], state: Mapping[str, Mapping[TaskId, int]]) -> Judged:
+    own = {worker.name: state.get(worker.name, {}) for worker in staying}
+    alone = only_there(own)
+
+    def rank(worker: Judged) -> tuple[bool, int, int, int]:
+        name = worker.name
+        return worker.is_live, alone[name], sum(own[name].values()), -worker_ordinal(name)
+
+    return min(staying, key=rank)
+
+
+def _returning(
+    scene: Scene, staying: list[Judged], drained: list[Judged], count: int
+) -> list[Judged]:
+    """Return who of those that were drained comes back, one after the other.
+
+    With a process first; then who has most state that no wanted worker has; then most state of use;
+    then the oldest.
+    """
+    state = state_by_worker(scene)
+    there: dict[TaskId, int] = {}
+    returning: list[Judged] = []
+    for wanted in staying:
+        _add(there, state[wanted.name])
+
+    def rank(worker: Judged) -> tuple[bool, int, int, int]:
+        own = state[worker.name]
+        missing = sum(max(0, size - there.get(task, 0)) for task, size in own.items())
+        has_process = worker.view.process is ProcessState.RUNNING
+        return not has_process, -missing, -sum(own.values()), worker_ordinal(worker.name)
+
+    while drained and len(returning) < count:
+        best = min(drained, key=rank)
+        _add(there, state[best.name])
+        returning.append(best)
+        drained = [worker for worker in drained if worker is not best]
+    return returning
+
+
+def _add(there: dict[TaskId, int], state: Mapping[TaskId, int]) -> None:
+    for task, size in state.items():
+        there[task] = max(there.get(task, 0), size)
 
 
 def _new_names(scene: Scene, count: int, removed: frozenset[str]) -> list[str]:

@@ -1,8 +1,9 @@
-"""What the state that workers have on disk is worth.
+"""What the state that workers have is worth, in offsets of its changelogs.
 
 A store that its worker will throw away counts as empty: one of another changelog topic (deleted and
 made anew), and one that was last committed so long ago that the changelog may have forgotten
-deletions since (``delete.retention.ms``).
+deletions since (``delete.retention.ms``). Nobody tells how much state a task has that runs: it is
+what others have stored of it before, or what the other tasks have on average.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from typing import TYPE_CHECKING, Final
 from headwater.model.cluster import changelogs_digest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from headwater.ids import TaskId
     from headwater.model.cluster import StoredTask, WorkerStatus
+    from headwater_operator.decide.judge import Judged
     from headwater_operator.decide.scene import Scene
 
 _HOUR_MS: Final = 3_600_000
@@ -23,6 +27,52 @@ def usable(scene: Scene, status: WorkerStatus) -> dict[TaskId, int]:
     """Return how far a worker's stored state reaches, of every task for which it is of use."""
     return {
         stored.task: stored.offset_bucket for stored in status.stored if not is_stale(scene, stored)
+    }
+
+
+def state_by_worker(scene: Scene) -> dict[str, dict[TaskId, int]]:
+    """Return how much state every worker has, by task; tasks without state are left out."""
+    stored = {worker.name: usable(scene, worker.status) for worker in scene.workers}
+    known: dict[TaskId, int] = {}
+    for tasks in stored.values():
+        for task, offset in tasks.items():
+            known[task] = max(known.get(task, 1), offset + 1)
+    usual = sum(known.values()) // len(known) if known else 1
+    return {
+        worker.name: _state_of(scene, worker, stored[worker.name], known, usual)
+        for worker in scene.workers
+    }
+
+
+def _state_of(
+    scene: Scene,
+    worker: Judged,
+    stored: Mapping[TaskId, int],
+    known: Mapping[TaskId, int],
+    usual: int,
+) -> dict[TaskId, int]:
+    found = {task: offset + 1 for task, offset in stored.items()}
+    for task, status in worker.copies.items():
+        size = known.get(task, usual)
+        found[task] = size if status.caught_up else max(0, size - status.lag)
+    found |= {task: known.get(task, usual) for task in worker.held}
+    if scene.plan is None:
+        return found
+    return {task: size for task, size in found.items() if task in scene.plan.stateful}
+
+
+def only_there(state: Mapping[str, Mapping[TaskId, int]]) -> dict[str, int]:
+    """Return of every worker how much would have to be restored if it was gone."""
+    most: dict[TaskId, int] = {}
+    next_most: dict[TaskId, int] = {}
+    for tasks in state.values():
+        for task, size in tasks.items():
+            before = most.get(task, 0)
+            most[task] = max(before, size)
+            next_most[task] = max(next_most.get(task, 0), min(before, size))
+    return {
+        worker: sum(size - next_most[task] for task, size in tasks.items() if size == most[task])
+        for worker, tasks in state.items()
     }
 
 

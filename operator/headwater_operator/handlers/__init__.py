@@ -6,9 +6,10 @@
 
     process    arguments, election, probes, the end            watching  kopf's events ─► keys
     queue      keys, each in one pair of hands at a time       sweep     what no event has told
-    leases     signs of life, and the clock they are judged by metrics   numbers for Prometheus
+    leases     signs of life, and the clocks for judging them  metrics   numbers for Prometheus
     reconcile  one round for one StreamApp                     removal   the end of a StreamApp
     problems   what keeps pods and claims from being ready     commands  ``headwater operator``
+    namespaces each of the watched ones by itself
 
 kopf is the runtime of the watches and nothing more: no handler of it decides, writes or stores. Its
 view of the cluster is never looked at: a deletion that it missed would stay in it for ever.

@@ -29,6 +29,7 @@ Live = dict[str, dict[str, str]]
 class _Heard:
     version: str
     at_ms: int
+    namespace: str
 
 
 class Hearing:
@@ -54,17 +55,21 @@ class Hearing:
         with self._guard:
             self._began_ms = self._now_ms()
 
-    def hear(self, plural: str, uid: str, version: str) -> None:
+    def hear(self, plural: str, uid: str, version: str, namespace: str = "") -> None:
         """Note an event about an object."""
         with self._guard:
-            self._heard.setdefault(plural, {})[uid] = _Heard(version, self._now_ms())
+            heard = self._heard.setdefault(plural, {})
+            heard[uid] = _Heard(version, self._now_ms(), namespace)
 
-    def compare(self, live: Live, looked_ms: int) -> None:
+    def compare(
+        self, live: Live, looked_ms: int, *, unread: frozenset[str | None] = frozenset()
+    ) -> None:
         """Compare with what a sweep has found.
 
         Args:
             live: all objects of the watched kinds.
             looked_ms: when the sweep began to look.
+            unread: namespaces that it could not look into; what was heard of them still holds.
         """
         with self._guard:
             if self._began_ms is None:
@@ -75,7 +80,7 @@ class Hearing:
                 self._suspicions.clear()
             self._swept_ms = looked_ms
             for plural, versions in live.items():
-                self._compare_kind(plural, versions, looked_ms)
+                self._compare_kind(plural, versions, looked_ms, unread)
 
     def deaf_ms(self) -> Mapping[str, int]:
         """Return by kind for how long its watch has been deaf; 0 for one that hears.
@@ -85,11 +90,19 @@ class Hearing:
         with self._guard:
             return dict(self._deaf_ms)
 
-    def _compare_kind(self, plural: str, versions: Mapping[str, str], looked_ms: int) -> None:
+    def _compare_kind(
+        self,
+        plural: str,
+        versions: Mapping[str, str],
+        looked_ms: int,
+        unread: frozenset[str | None],
+    ) -> None:
         heard, before = self._heard.get(plural, {}), self._suspicions.get(plural, {})
         # What came after the look began may be of an object that is newer than the list.
         heard = {
-            uid: each for uid, each in heard.items() if uid in versions or each.at_ms >= looked_ms
+            uid: each
+            for uid, each in heard.items()
+            if uid in versions or each.at_ms >= looked_ms or each.namespace in unread
         }
         suspicions: dict[str, int] = {}
         for uid, version in versions.items():

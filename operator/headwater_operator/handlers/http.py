@@ -1,7 +1,7 @@
 """Probes and metrics of the operator by HTTP; no request touches anything but values.
 
 /healthz   200 while the process does its work, or stands by for the one that does
-/readyz    200 when it leads, and its watches hear, or stands by
+/readyz    200 when it leads, and its watches hear, or stands by; says what else is to be known
 /metrics   Prometheus
 """
 
@@ -34,6 +34,7 @@ class HttpServer:
         registry: what is scraped.
         sickness: returns why the process should be replaced; empty if it is well.
         obstacle: returns why it is not ready; empty if it is.
+        remark: returns what is to be known of one that is ready; empty if there is nothing.
 
     Raises:
         ConfigError: the port cannot be used.
@@ -47,13 +48,14 @@ class HttpServer:
         *,
         sickness: Callable[[], str],
         obstacle: Callable[[], str],
+        remark: Callable[[], str] = str,
     ) -> None:
         def metrics() -> _Answer:
             return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(registry)
 
         routes: dict[str, Callable[[], _Answer]] = {
             "/healthz": lambda: _verdict(sickness()),
-            "/readyz": lambda: _verdict(obstacle()),
+            "/readyz": lambda: _verdict(obstacle(), remark()),
             "/metrics": metrics,
         }
         try:
@@ -76,10 +78,10 @@ class HttpServer:
         self._server.server_close()
 
 
-def _verdict(problem: str) -> _Answer:
+def _verdict(problem: str, remark: str = "") -> _Answer:
     if problem:
         return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{problem}\n".encode()
-    return HTTPStatus.OK, _TEXT, b"ok\n"
+    return HTTPStatus.OK, _TEXT, f"ok; {remark}\n".encode() if remark else b"ok\n"
 
 
 def _handler(routes: dict[str, Callable[[], _Answer]]) -> type[BaseHTTPRequestHandler]:

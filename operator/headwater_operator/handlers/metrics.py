@@ -99,6 +99,15 @@ class Metrics:
                 lambda plural=plural: deaf_ms().get(plural, 0) / 1000  # type: ignore[misc]
             )
 
+    def watch_namespaces(self, closed: Callable[[], float]) -> None:
+        """Show how many of the watched namespaces do not let us read."""
+        gauge = Gauge(
+            f"{_PREFIX}_closed_namespaces",
+            "Watched namespaces that were deleted or give no rights, as of the last sweep.",
+            registry=self.registry,
+        )
+        gauge.set_function(closed)
+
     def watch_queue(self, depth: Callable[[], float], late_s: Callable[[], float]) -> None:
         """Show how many StreamApps wait, and for how long the first of them has."""
         for name, text, value in (

@@ -38,7 +38,7 @@ from headwater_operator.manifests.settings import Installation
 from headwater_operator.observe.numbers import HttpNumbers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from headwater_operator.handlers.leases import Key
@@ -129,6 +129,7 @@ class Operator:
         self._hearing = Hearing(boot_ms, options.sweep_ms)
         self._metrics.watch_hearing(self._hearing.deaf_ms, [kind.plural for kind in WATCHED])
         self._sweep = Sweep(api, self._namespaces, self._reconciler, self._queue.add, self._hearing)
+        self._metrics.watch_namespaces(lambda: float(len(self._sweep.closed)))
         self._watches = Watches(self._namespaces, self._heard, self._hearing, options.kubeconfig)
         self._threads: list[threading.Thread] = []
         self._is_leading = False
@@ -139,6 +140,7 @@ class Operator:
             self._metrics.registry,
             sickness=self._sickness,
             obstacle=self._obstacle,
+            remark=self._remark,
         )
 
     @property
@@ -173,8 +175,6 @@ class Operator:
                 self._lead()
             case Standing.LEADING | Standing.WAITING:
                 pass
-        if self._is_leading and not self._watches.is_alive and self._watches.error:
-            self._lost(f"the watches have ended: {self._watches.error}")
 
     def _lost(self, why: str) -> None:
         # At once, and without any clean-up: somebody else may lead already.
@@ -225,26 +225,25 @@ class Operator:
                 log.warning("Leases could not be read: %s", error)
 
     def _sweep_on(self) -> None:
-        is_watching = False
         while not self._stop.is_set():
             try:
-                self._sweep.run()
+                readable = self._sweep.run()
             except KubeApiError as error:
                 log.warning("nothing could be listed: %s", error)
                 self._stop.wait(_RETRY_MS / 1000)
                 continue
-            if not is_watching:
-                # Only now is it known which application ids are in use, and that the kinds exist.
-                is_watching = True
-                self._watches.start()
+            # Only now is it known which application ids are in use, and that the kinds exist.
+            self._watches.keep(readable)
             pause_ms = random.uniform(0.9, 1.1) * self._options.sweep_ms  # noqa: S311
-            self._stop.wait(pause_ms / 1000)
+            self._stop.wait((_RETRY_MS if self._sweep.failing else pause_ms) / 1000)
 
     def _work(self) -> None:
         while (key := self._queue.take()) is not None:
             pause_ms = _AFTER_BUG_MS
             try:
-                pause_ms = self._reconciler.step(key)
+                # The sweep that can read its namespace again wakes all that is in it.
+                is_closed = key[0] in self._sweep.closed
+                pause_ms = NEVER if is_closed else self._reconciler.step(key)
             except NotLeadingError as error:
                 self._lost(str(error))
             except Exception:
@@ -276,6 +275,9 @@ class Operator:
             return "stopping"
         return deafness(self._hearing.deaf_ms())
 
+    def _remark(self) -> str:
+        return shut_out(self._sweep.closed)
+
 
 def deafness(deaf_ms: Mapping[str, int], *, more_than_ms: int = 0) -> str:
     """Say which watches have been deaf for longer than so long; empty if none has."""
@@ -285,3 +287,9 @@ def deafness(deaf_ms: Mapping[str, int], *, more_than_ms: int = 0) -> str:
         if for_ms > more_than_ms
     ]
     return f"watches are deaf: {', '.join(said)}" if said else ""
+
+
+def shut_out(closed: Collection[str | None]) -> str:
+    """Say which namespaces do not let us read; empty if there are none."""
+    names = " ".join(sorted(namespace or "all" for namespace in closed))
+    return f"namespaces that cannot be read: {names}" if names else ""

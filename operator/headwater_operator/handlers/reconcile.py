@@ -116,11 +116,13 @@ class Reconciler:
         with self._guard:
             return {key: app.view for key, app in self._apps.items()}
 
-    def learn_names(self, views: Mapping[Key, AppView]) -> None:
+    def learn_names(self, views: Mapping[Key, AppView], unread: frozenset[str | None]) -> None:
         """Hear of all StreamApps there are, so that no two of them are one application."""
         found = {key: name for key, view in views.items() if (name := name_of(view)) is not None}
         with self._guard:
-            self._names = found
+            # For all we know, those of a namespace that could not be read run as before.
+            before = {key: name for key, name in self._names.items() if key[0] in unread}
+            self._names = before | found
 
     def read(self, manifest: dict[str, object]) -> AppView:
         """Return a StreamApp without what belongs to it, from its manifest."""
@@ -258,7 +260,7 @@ class Reconciler:
         endpoints = {name: pod.endpoint for name, pod in view.pods.items()}
         observed = with_lags(observed, endpoints, self._numbers)
         observed = app.driver.observe(observed, view.driver_pod, self._numbers, self._now_ms())
-        decision = decide(observed, app.memory, self._leases.now_ms())
+        decision = decide(observed, app.memory, self._leases.now_ms(view.owner.key))
         app.unsettled = decision.unsettled
         return decision
 
@@ -291,7 +293,7 @@ class Reconciler:
     def _share(
         self, app: App, view: AppView, actions: tuple[Action, ...] = ()
     ) -> tuple[Problem, ...]:
-        is_doubted = is_in_doubt(view, app.memory, self._leases.now_ms(), actions)
+        is_doubted = is_in_doubt(view, app.memory, self._leases.now_ms(view.owner.key), actions)
         if app.upkeep.must_share_again(self._now_ms(), is_doubted=is_doubted):
             # One that led before, and was frozen in the middle of a write, may have left another.
             app.tidied = set()
@@ -300,7 +302,7 @@ class Reconciler:
     def _must_share_again(self, app: App) -> bool:
         if app.view is None or not is_needed(app.view):
             return False
-        is_doubted = is_in_doubt(app.view, app.memory, self._leases.now_ms())
+        is_doubted = is_in_doubt(app.view, app.memory, self._leases.now_ms(app.view.owner.key))
         return app.upkeep.must_share_again(self._now_ms(), is_doubted=is_doubted)
 
     def _again(self, _: Key, app: App) -> tuple[str, int]:
@@ -373,7 +375,7 @@ class Reconciler:
             app.asked = ()
 
     def _facts(self, app: App, view: AppView, decided: AppStatus, roll: Roll) -> Facts:
-        now_ms = self._leases.now_ms()
+        now_ms = self._leases.now_ms(view.owner.key)
         if decided.state is ClientState.RUNNING:
             app.unsettled_since = None
         elif app.unsettled_since is None:

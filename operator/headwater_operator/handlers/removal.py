@@ -5,7 +5,8 @@
 A worker that is told to end (SIGTERM) commits and closes what it has, so nothing needs to be asked
 of it before. And nothing is fenced: the container's end proves that the process wrote its last, and
 a transaction it left open is aborted by the broker within seconds. So a StreamApp can be deleted
-while Kafka, or the namespace, is going away too.
+while Kafka, or the namespace, is going away too; unless the operator's rights in the latter go
+first, as those of ``watchNamespaces`` may (``docs/failure-modes.md``).
 """
 
 from __future__ import annotations

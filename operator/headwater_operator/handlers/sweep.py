@@ -2,19 +2,21 @@
 
 A watch can be silently dead (``hearing`` finds out), and kopf never hears of an object that was
 deleted while its watch was down. So all kinds are listed at a steady pace, all StreamApps at once:
-that costs the API server a handful of requests, however many StreamApps there are.
+that costs the API server a handful of requests, however many StreamApps there are. Of a namespace
+that cannot be read, everything is taken to be as it was.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from headwater_operator.handlers.namespaces import Namespaces
 from headwater_operator.kube.api import CLAIMS, PODS, STREAM_APPS, STREAM_WORKERS
 from headwater_operator.kube.clock import boot_ms
 from headwater_operator.manifests.names import app_of, made_by_us
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from headwater_operator.handlers.hearing import Hearing, Live
     from headwater_operator.handlers.leases import Key
@@ -49,66 +51,76 @@ class Sweep:
         now_ms: Callable[[], int] = boot_ms,
     ) -> None:
         self._api = api
-        self._namespaces = tuple(namespaces)
+        self._namespaces = Namespaces(namespaces, "objects", now_ms)
         self._reconciler = reconciler
         self._wake = wake
         self._hearing = hearing
         self._now_ms = now_ms
         self._seen: dict[Key, frozenset[tuple[str, str, str]]] = {}
 
-    def run(self) -> int:
-        """List everything once; return how many StreamApps there are.
+    @property
+    def closed(self) -> frozenset[str | None]:
+        """Namespaces that do not let us read: somebody has to do something."""
+        return self._namespaces.closed
+
+    @property
+    def failing(self) -> frozenset[str | None]:
+        """Namespaces that could not be read for a reason that may pass."""
+        return self._namespaces.failing
+
+    def run(self) -> frozenset[str | None]:
+        """List everything once; return which namespaces could be read.
 
         Raises:
-            KubeApiError: something could not be listed; nothing was compared.
+            KubeApiError: nothing could be listed; nothing was compared.
         """
         looked_ms = self._now_ms()
+        found = self._namespaces.each(self._read)
+        unread = self.closed | self.failing
         live: Live = {kind.plural: {} for kind in WATCHED}
-        apps = {
-            (metadata["namespace"], metadata["name"]): manifest
-            for manifest in self._all(STREAM_APPS)
-            if (metadata := manifest["metadata"])
-        }
-        seen: dict[Key, set[tuple[str, str, str]]] = {key: set() for key in apps}
-        for key, manifest in apps.items():
-            seen[key].add(("", _app_stamp(manifest), ""))
-            _note(live, STREAM_APPS, manifest)
-        for resource in (STREAM_WORKERS, PODS, CLAIMS):
-            for manifest in self._all(resource, made_by_us()):
-                metadata = manifest["metadata"]
-                key = (metadata["namespace"], app_of(manifest))
+        apps: dict[Key, Manifest] = {}
+        seen: dict[Key, set[tuple[str, str, str]]] = {}
+        for resource, manifest in (each for listed in found.values() for each in listed):
+            metadata = manifest["metadata"]
+            is_app = resource is STREAM_APPS
+            key = (metadata["namespace"], metadata["name"] if is_app else app_of(manifest))
+            if is_app:
+                apps[key] = manifest
+                stamp = ("", _app_stamp(manifest), "")
+            else:
                 stamp = (resource.plural, metadata["name"], metadata["resourceVersion"])
-                seen.setdefault(key, set()).add(stamp)
-                _note(live, resource, manifest)
-        self._hearing.compare(live, looked_ms)
+            seen.setdefault(key, set()).add(stamp)
+            live[resource.plural][metadata["uid"]] = metadata["resourceVersion"]
+        self._hearing.compare(live, looked_ms, unread=unread)
         self._reconciler.learn_names(
-            {key: self._reconciler.read(manifest) for key, manifest in apps.items()}
+            {key: self._reconciler.read(manifest) for key, manifest in apps.items()}, unread
         )
-        self._compare({key: frozenset(stamps) for key, stamps in seen.items()}, apps)
-        return len(apps)
+        self._compare({key: frozenset(stamps) for key, stamps in seen.items()}, apps, unread)
+        return frozenset(found)
+
+    def _read(self, namespace: str | None) -> list[tuple[Resource, Manifest]]:
+        found = [(STREAM_APPS, each) for each in self._api.list(STREAM_APPS, namespace)]
+        for resource in (STREAM_WORKERS, PODS, CLAIMS):
+            listed = self._api.list(resource, namespace, labels=made_by_us())
+            found += [(resource, manifest) for manifest in listed]
+        return found
 
     def _compare(
         self,
         seen: dict[Key, frozenset[tuple[str, str, str]]],
         apps: dict[Key, Manifest],
+        unread: frozenset[str | None],
     ) -> None:
-        gone = self._reconciler.known().keys() - apps.keys()
+        known = self._reconciler.known().keys() - apps.keys()
+        gone = {key for key in known if key[0] not in unread}
         changed = [key for key, stamps in seen.items() if self._seen.get(key) != stamps]
         watched = [key for key, manifest in apps.items() if _reads_a_config_map(manifest)]
-        self._seen = {key: stamps for key, stamps in seen.items() if key in apps}
+        before = {key: stamps for key, stamps in self._seen.items() if key[0] in unread}
+        self._seen = before | {key: stamps for key, stamps in seen.items() if key in apps}
         for key in {*gone, *changed, *watched}:
             self._reconciler.changed(key)
         for key in {*gone, *seen}:
             self._wake(key)
-
-    def _all(self, resource: Resource, labels: str = "") -> Iterable[Manifest]:
-        for namespace in self._namespaces:
-            yield from self._api.list(resource, namespace, labels=labels)
-
-
-def _note(live: Live, resource: Resource, manifest: Manifest) -> None:
-    metadata = manifest["metadata"]
-    live[resource.plural][metadata["uid"]] = metadata["resourceVersion"]
 
 
 def _app_stamp(manifest: Manifest) -> str:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import random
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import kopf
@@ -22,7 +23,7 @@ from headwater_operator.kube.client import configuration_of
 from headwater_operator.manifests.names import APP_LABEL, PREFIX, made_by_us
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from headwater_operator.handlers.hearing import Hearing
@@ -36,7 +37,7 @@ _REQUEST_S: Final = 20.0
 
 
 class Watches:
-    """kopf in a thread of its own.
+    """kopf in a thread of its own, one for each namespace: a refused watch ends all of its kopf.
 
     Args:
         namespaces: to watch; ``(None,)`` for all.
@@ -52,47 +53,57 @@ class Watches:
         hearing: Hearing,
         kubeconfig: Path | None = None,
     ) -> None:
-        self._namespaces = [each for each in namespaces if each is not None]
+        self._namespaces = tuple(namespaces)
         self._wake = wake
         self._hearing = hearing
         self._kubeconfig = kubeconfig
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="kopf", daemon=True)
-        self.error = ""
-        """Why kopf has ended although nobody asked it to."""
+        self._threads: dict[str | None, threading.Thread] = {}
 
-    def start(self) -> None:
-        """Begin to watch."""
-        self._hearing.begin()
-        self._thread.start()
+    def keep(self, readable: Collection[str | None]) -> None:
+        """Begin to watch these namespaces, if they are not being watched; others are left alone."""
+        if not self._threads:
+            self._hearing.begin()
+        for namespace in self._namespaces:
+            known = self._threads.get(namespace)
+            if namespace not in readable or (known is not None and known.is_alive()):
+                continue
+            name = "kopf" if namespace is None else f"kopf-{namespace}"
+            thread = threading.Thread(target=self._run, args=(namespace,), name=name, daemon=True)
+            self._threads[namespace] = thread
+            thread.start()
 
     def stop(self, timeout_s: float) -> None:
         """Stop watching."""
         self._stop.set()
-        if self._thread.is_alive():  # it may not have been started yet
-            self._thread.join(timeout_s)
+        ends_s = time.monotonic() + timeout_s
+        for thread in self._threads.values():
+            thread.join(max(0.0, ends_s - time.monotonic()))
 
     @property
-    def is_alive(self) -> bool:
-        """Whether events still arrive, for all we know."""
-        return self._thread.is_alive()
+    def watched(self) -> frozenset[str | None]:
+        """From where events still arrive, for all we know."""
+        threads = self._threads.copy()
+        return frozenset(each for each, thread in threads.items() if thread.is_alive())
 
-    def _run(self) -> None:
+    def _run(self, namespace: str | None) -> None:
+        why = "for no reason given"
         try:
             asyncio.run(
                 kopf.operator(
                     registry=self._registry(),
                     settings=_settings(),
                     standalone=True,
-                    clusterwide=not self._namespaces,
-                    namespaces=self._namespaces,
+                    clusterwide=namespace is None,
+                    namespaces=[] if namespace is None else [namespace],
                     stop_flag=self._stop,
                 )
             )
-        except BaseException as error:  # noqa: BLE001 - whatever it was, the process has to know
-            self.error = f"{type(error).__name__}: {error}"
+        except BaseException as error:  # noqa: BLE001 - whatever it was, it has to be said
+            why = f"{type(error).__name__}: {error}"
         if not self._stop.is_set():
-            log.error("the watches have ended: %s", self.error or "for no reason given")
+            where = "" if namespace is None else f" of namespace {namespace}"
+            log.error("the watches%s have ended: %s; the next sweep begins anew", where, why)
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
@@ -131,7 +142,9 @@ class Watches:
 
     def _note(self, plural: str, metadata: Mapping[str, Any]) -> None:
         failpoints.hit(f"operator.hears_{plural}")
-        self._hearing.hear(plural, metadata["uid"], metadata["resourceVersion"])
+        self._hearing.hear(
+            plural, metadata["uid"], metadata["resourceVersion"], metadata.get("namespace") or ""
+        )
 
 
 def _settings() -> kopf.OperatorSettings:

@@ -64,6 +64,11 @@ class Owner:
     namespace: str
     uid: str
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
+
     def reference(self, *, is_controller: bool = True) -> Manifest:
         """Return the owner reference for something that belongs to it."""
         return {

@@ -91,6 +91,8 @@ def default_text(info: FieldInfo) -> str:
     if info.is_required:
         return ""
     encoded = encode_field(info.default, info.metadata)
+    if isinstance(encoded, list) and not any(isinstance(each, Mapping) for each in encoded):
+        return ", ".join(map(str, encoded))
     if encoded in (None, "") or isinstance(encoded, Mapping | list):
         return ""
     return str(encoded).lower() if isinstance(encoded, bool) else str(encoded)

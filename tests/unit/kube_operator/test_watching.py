@@ -23,4 +23,4 @@ def test_watches_that_never_began_can_be_stopped() -> None:
 
     watches.stop(0.1)
 
-    assert not watches.is_alive
+    assert not watches.watched

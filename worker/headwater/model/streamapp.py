@@ -235,7 +235,9 @@ class ScaleDownSpec:
 
     Attributes:
         policy: which worker goes when replicas goes down and nobody is named. LeastState is the
-            one whose tasks have the least state; Newest is the one with the highest number.
+            one of whose state the least would have to be restored by the others, in offsets of
+            changelogs as far as they are known; then the one with the least of all, then the
+            newest. Newest is the one with the highest number.
         workers_to_remove: workers to remove by name. When replicas goes down, they go first; as
             long as it does not, others take their place. Names stay here until you take them out.
         drain_timeout_ms: how long a worker that goes may wait for copies of its state elsewhere;

@@ -29,8 +29,8 @@ class AssignmentPolicy:
         max_warmup_replicas: how many further copies there may be at a time, of tasks or standbys
             that are to move (Kafka Streams' max.warmup.replicas).
         warmup_timeout_ms: a warm-up that makes no progress for so long is given up, so that others
-            get their turn; later it is tried again. Progress is seen each time its lag has fallen
-            by a power of ten.
+            get their turn; later it is tried again. Progress is any lag lower than before; of a
+            worker that does not answer by HTTP it is seen in powers of ten only.
         move_delay_ms: how long the tasks of a worker whose process ended wait for its replacement,
             which has their state, before they go elsewhere. Tasks with a standby do not wait.
         topology_keys: labels of nodes over whose values the copies of a task are spread, the most
