@@ -39,10 +39,14 @@ class Server:
         return data
 
 
-@pytest.fixture(params=["model", pytest.param("real", marks=pytest.mark.kube)])
+@pytest.fixture(
+    params=["model", "model without copies", pytest.param("real", marks=pytest.mark.kube)]
+)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    if request.param == "model":
-        yield Server(KubeModel(protects_claims=True), "default")
+    if request.param != "real":
+        # The simulation does without copies.
+        copies = request.param == "model"
+        yield Server(KubeModel(protects_claims=True, copies=copies), "default")
         return
     from headwater_operator.kube.client import KubeClient
 

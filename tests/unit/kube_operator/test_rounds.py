@@ -7,9 +7,17 @@ from typing import Any
 
 from tests.support.kube_fakes import IMAGE, condition_in
 from tests.support.kube_model import unavailable
-from tests.support.kube_rig import NAMESPACE, OPERATORS, KubeRig, count_budget, streamapp
+from tests.support.kube_rig import (
+    NAMESPACE,
+    OPERATORS,
+    STEP_MS,
+    KubeRig,
+    count_budget,
+    streamapp,
+)
 
 from headwater.model.cluster import WorkerError, generation_of
+from headwater_operator.handlers.sweep import SWEEP_MS
 from headwater_operator.kube.api import (
     BUDGETS,
     CLAIMS,
@@ -489,6 +497,31 @@ def test_a_specification_that_cannot_be_used_leaves_the_last_one_running(ready: 
     assert ready.condition("Degraded")[0] == "True"
     ready.node.end("wc-w-0")
     ready.until(lambda: ready.tasks() == TASKS and ready.status()["readyReplicas"] == 2)
+
+
+def test_an_edit_of_the_config_map_with_the_topology_is_rolled_out(rig: KubeRig) -> None:
+    def uids() -> set[str]:
+        return {pod["metadata"]["uid"] for pod in rig.api.list(PODS, NAMESPACE)}
+
+    def is_rolled_out() -> bool:
+        return rig.is_ready() and not uids() & before and rig.status()["updatedReplicas"] == 2
+
+    metadata = {"name": "code", "namespace": NAMESPACE}
+    rig.api.create(CONFIG_MAPS, {"metadata": metadata, "data": {"topology.py": "first"}})
+    rig.apply(streamapp(topology={"configMapRef": {"name": "code"}}))
+    rig.until(rig.is_ready)
+    count_budget(rig, "InsufficientPods")  # else it is looked at for that
+    before, first = uids(), rig.status()["revision"]["current"]
+    rig.turn(2 * SWEEP_MS // STEP_MS)
+    assert uids() == before, "it has been read again, and has not changed"
+
+    edited = {"op": "replace", "path": "/data/topology.py", "value": "second"}
+    rig.api.patch(CONFIG_MAPS, NAMESPACE, "code", [edited])
+
+    rig.until(lambda: rig.status()["revision"]["update"] != first, turns=1 + SWEEP_MS // STEP_MS)
+    rig.until(is_rolled_out)
+    rig.until(lambda: rig.status()["revision"]["current"] not in ("", first))
+    rig.until(lambda: rig.tasks() == TASKS)
 
 
 def test_a_specification_that_cannot_be_used_from_the_start_says_what_to_do(rig: KubeRig) -> None:

@@ -146,7 +146,8 @@ class TopologySource:
         module: an import path, module:function, in the worker's image. The function takes a
             StreamsBuilder, or takes nothing and returns a topology.
         inline: the source text of a Python module.
-        config_map_ref: a ConfigMap with the source text of a Python module.
+        config_map_ref: a ConfigMap with the source text of a Python module. An edit of it is rolled
+            out; that begins within a minute.
         function: the function in the source text of inline or configMapRef.
     """
 
