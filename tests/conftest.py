@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 _TIMED = ("kafka", "kube", "java", "spark")
+_NEEDS = "needs"
 __all__ = [
     "control_plane",
     "crds",
@@ -105,8 +106,13 @@ def pytest_runtest_makereport(
     item: pytest.Item,
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where everything is required, a test that skips itself has failed."""
+    """Where everything is required, a test that skips itself has failed.
+
+    What a test needs goes along: the keywords of a report have the names of folders, too.
+    """
     report = yield
+    needs = [marker for marker in _TIMED if item.get_closest_marker(marker)]
+    report.user_properties.append((_NEEDS, needs or ["the others"]))
     if report.skipped and os.environ.get("HEADWATER_REQUIRE_ALL"):
         report.outcome = "failed"
         report.longrepr = f"skipped, but everything is required here: {report.longrepr}"
@@ -118,8 +124,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     took_s: Counter[str] = Counter()
     for report in chain.from_iterable(terminalreporter.stats.values()):
         if isinstance(report, pytest.TestReport):
-            markers = [marker for marker in _TIMED if marker in report.keywords]
-            took_s.update(dict.fromkeys(markers or ["the others"], report.duration))
+            for name, needs in report.user_properties:
+                if name == _NEEDS:
+                    took_s.update(dict.fromkeys(needs, report.duration))
     shares = (f"{marker} {seconds / 60:.1f}" for marker, seconds in took_s.most_common())
     terminalreporter.write_line(f"{MINUTES}{', '.join(shares)}")
 

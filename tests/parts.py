@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 AT_ONCE = 2
 MINUTES = "minutes by what is needed: "
 """What a session begins the line with that says where its time went."""
+MINUTES_OF_ALL = "minutes by what is needed, all parts: "
 BUILD, KUBE, NODE = "build", "kube", "node"
 # What talks to the control plane of the tests, wherever it lies.
 _OF_KUBE = (
@@ -38,6 +40,7 @@ _OF_KUBE = (
 _OF_ENGINES = ("tests/spark/test_agreement.py", "tests/spark/test_continuous.py")
 _SUMMARY = re.compile(rf"{MINUTES}|=+ (FAILURES|ERRORS|short test summary info|\d+ \w+.* in ) ?")
 _RESULT = re.compile(rf"{MINUTES}|=+ \d+ \w+.* in ")
+_SHARE = re.compile(r"(\w[\w ]*) (\d+\.\d+)")
 _TERMINATED_IN_S = 60
 
 
@@ -226,11 +229,24 @@ def _told(parts: list[Part], took_s: float, *, kube_node: str) -> int:
         lines = part.told if not part.passed else list(filter(_RESULT.match, part.told))[-2:]
         took = "not run" if part.took_s is None else f"{part.took_s / 60:.1f} min"
         print(f"--- {part.name}, {took}\n{''.join(lines)}", end="")
+    print(f"{MINUTES_OF_ALL}{_minutes(parts)}")
     if not kube_node:
         print("LEFT OUT: the journey on a real node, for want of KUBE_NODE (make e2e-cluster)")
     failed = [part.name for part in parts if not part.passed]
     print(f"{'FAILED: ' + ', '.join(failed) if failed else 'all passed'} in {took_s / 60:.1f} min")
     return 1 if failed else 0
+
+
+def _minutes(parts: list[Part]) -> str:
+    """Return what each kind of tests has cost in all parts together, the dearest first.
+
+    A test that needs two things is in both sums.
+    """
+    found: Counter[str] = Counter()
+    for line in (line for part in parts for line in part.told if line.startswith(MINUTES)):
+        for need, minutes in _SHARE.findall(line.removeprefix(MINUTES)):
+            found[need] += float(minutes)
+    return ", ".join(f"{need} {minutes:.1f}" for need, minutes in found.most_common())
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.parts import ROOT, Part, Plan, files
+from tests.parts import MINUTES, ROOT, Part, Plan, _told, files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,6 +72,22 @@ def test_whoever_needs_a_part_that_is_not_run_is_not_waited_for(waits: bool) -> 
     plan.run(at_once=1)
 
     assert [(part.ended, part.passed) for part in plan.parts] == [(True, False)] * 3
+
+
+def test_the_last_lines_say_what_each_kind_of_tests_costs_in_all_parts_together(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first = _part("first", f"print('{MINUTES}kafka 12.3, the others 0.5, java 3.0')")
+    second = _part("second", f"print('{MINUTES}spark 25.0, kafka 0.4')\nraise SystemExit(1)")
+    plan = Plan([first, second, _part("check", "print('kafka 7.0')")])
+    plan.run(at_once=2)
+
+    assert _told(plan.parts, 60, kube_node="/a/tool") == 1
+
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "minutes by what is needed, all parts: spark 25.0, kafka 12.7, java 3.0, the others 0.5",
+        "FAILED: second in 1.0 min",
+    ]
 
 
 @pytest.mark.parametrize("at_once", [1, 2])

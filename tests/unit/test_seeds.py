@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import how_many
+from tests.parts import MINUTES
 from tests.support.examples import FEWEST, examples
 
 _TESTS = """
@@ -20,6 +21,7 @@ def test_writes(seed, pytestconfig):
     with Path(__file__).with_name("seeds").open("a") as file:
         file.write(seed + "\\n")
 
+@pytest.mark.java
 def test_lazy():
     pytest.skip("no time")
 """
@@ -54,7 +56,9 @@ def test_a_property_is_tried_with_a_share_of_its_examples_but_not_too_few(
 def test_seeds_derive_from_the_base_and_a_skipped_test_fails_where_everything_is_required(
     tmp_path: Path, required: str, code: int
 ) -> None:
-    (tmp_path / "test_both.py").write_text(_TESTS)
+    folder = tmp_path / "kafka"
+    folder.mkdir()
+    (folder / "test_both.py").write_text(_TESTS)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", str(tmp_path)]
 
     ran = subprocess.run(
@@ -72,5 +76,9 @@ def test_seeds_derive_from_the_base_and_a_skipped_test_fails_where_everything_is
 
     assert ran.returncode == code, ran.stdout + ran.stderr
     assert "no time" in ran.stdout or code == 0
-    seeds = set((tmp_path / "seeds").read_text().split())
+    seeds = set((folder / "seeds").read_text().split())
     assert seeds == {f"base:{number}" for number in range(3)}
+    # What a test needs is said by its markers, not by the folder where it lies.
+    [told] = [line for line in ran.stdout.splitlines() if line.startswith(MINUTES)]
+    needs = {share.rpartition(" ")[0] for share in told.removeprefix(MINUTES).split(", ")}
+    assert needs == {"the others", "java"}

@@ -1,0 +1,43 @@
+"""What the driver of a continuous query is told by a StreamApp."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from headwater.cli import spark
+from headwater.model.streamapp import parse
+
+if TYPE_CHECKING:
+    from headwater.spark.continuous import ContinuousSettings
+
+
+def told(**given: Any) -> ContinuousSettings:
+    """What the driver of a StreamApp with such a ``spec.spark`` is told."""
+    app = parse(
+        {
+            "apiVersion": "headwater.dev/v1alpha1",
+            "kind": "StreamApp",
+            "metadata": {"name": "orders"},
+            "spec": {
+                "topology": {"module": "orders:build"},
+                "kafka": {"bootstrapServers": "kafka:9092"},
+                "spark": given,
+            },
+        }
+    )
+    parser = argparse.ArgumentParser()
+    spark.register(parser.add_subparsers())
+    # With a generation, as a control loop starts it: nothing of this machine is looked at.
+    arguments = parser.parse_args(["spark", "-f", "streamapp.yaml", "--generation", "1"])
+    with ExitStack() as stack:
+        return spark._settings(arguments, app, stack)
+
+
+def test_trigger_interval_and_offsets_of_a_trigger_are_the_streamapps() -> None:
+    both = told(triggerInterval="7s", maxOffsetsPerTrigger=1_234)
+
+    assert (both.trigger_ms, both.limit) == (7_000, 1_234)
+    neither = told()
+    assert (neither.trigger_ms, neither.limit) == (500, 100_000)
