@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.report import machine, verdict
+from benchmarks.report import measured, verdict
 from headwater.assignor.check import breaches, given_up
 from headwater.assignor.group import Group, GroupAssignment, Member
 from headwater.assignor.refine import Holder, Rules, refine
@@ -152,7 +152,7 @@ def _page(rows: dict[str, list[float]]) -> str:
         "Every answer is checked by the laws. Growth is the exponent between the last two sizes: 1",
         "is linear.",
         "",
-        f"Machine: {machine()}.",
+        f"Machine: {measured()}.",
         "",
         "| situation | "
         + " | ".join(f"{tasks:,} tasks, {tasks // 10:,} workers" for tasks in SIZES)

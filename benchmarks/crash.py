@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import shutil
 import statistics
@@ -22,7 +21,6 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,7 +31,7 @@ from tests.support.waiting import wait_for
 from tests.support.worker import Counting, WorkerProcess
 
 from benchmarks import inputs
-from benchmarks.report import machine, verdict
+from benchmarks.report import measured, verdict
 from headwater.ids import TaskId
 from headwater.local.broker import KafkaBroker
 
@@ -236,7 +234,6 @@ def _page(found: dict[str, list[Crash]], keys: int, proof: int) -> str:
         for name, crashes in found.items()
     }
     ratio = medians["headwater"] / medians["java"]
-    now = datetime.now(UTC)
     lines = [
         "# What a crash costs under exactly-once",
         "",
@@ -246,7 +243,7 @@ def _page(found: dict[str, list[Crash]], keys: int, proof: int) -> str:
         "broker. Restored: records of the changelog that were read again. Seconds: from the start",
         "of the program until all tasks run, which in Java includes joining the group.",
         "",
-        f"Machine: {machine()}. Measured {now:%Y-%m-%d %H:%M}, load {os.getloadavg()[0]:.1f}.",
+        f"Machine: {measured()}.",
         "",
         "| | restored, median | each round |",
         "|---|---|---|",

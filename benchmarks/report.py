@@ -9,6 +9,7 @@ import statistics
 import time
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ HERE = Path(__file__).parent
 RAW = HERE / "results.json"
 TABLE = HERE / "RESULTS.md"
 
+_LOAD_BEFORE = os.getloadavg()[0]
 _ENDED = "ended"
 _QUIET = 0.3
 _ROUNDS = 3
@@ -131,6 +133,14 @@ towards the ratio of CPU times, which favours the system that needs less: only r
 others' cores tell the ratio of a quiet machine. A verdict is provisional if there were fewer than
 three rounds or others took more than 0.3 cores.
 """
+
+
+def measured() -> str:
+    """Say on which machine, when, and beside what load of a minute a page was measured."""
+    return (
+        f"{machine()}. Measured {datetime.now(UTC):%Y-%m-%d %H:%M}, load before and after: "
+        f"{_LOAD_BEFORE:.1f}, {os.getloadavg()[0]:.1f}"
+    )
 
 
 def machine() -> str:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -23,7 +22,6 @@ import time
 import uuid
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +31,7 @@ from tests.support.waiting import wait_for
 from tests.support.worker import Counting, WorkerProcess
 
 from benchmarks import inputs
-from benchmarks.report import machine, verdict
+from benchmarks.report import measured, verdict
 from headwater.ids import TaskId
 from headwater.local.broker import KafkaBroker
 from headwater.model.cluster import Role
@@ -239,7 +237,6 @@ def _page(found: Mapping[str, Sequence[_Run]], records: int, keys: int) -> str:
     promoted = statistics.median(run.promoted_s for run in found["with"])
     kinds = list(found["with"][0].cpu_us)
     ratio = medians["with"] / medians["without"]
-    now = datetime.now(UTC)
     lines = [
         "# What standbys cost the processing",
         "",
@@ -248,7 +245,7 @@ def _page(found: Mapping[str, Sequence[_Run]], records: int, keys: int) -> str:
         "every 100 ms, one standby each on the other worker, or none; in turn, on one broker, all",
         "on the same cores. The standbys reach the end of their changelogs afterwards.",
         "",
-        f"Machine: {machine()}. Measured {now:%Y-%m-%d %H:%M}, load {os.getloadavg()[0]:.1f}.",
+        f"Machine: {measured()}.",
         "",
         f"| standbys | records/s, median | each round | CPU us a record: {', '.join(kinds)} |",
         "|---|---|---|---|",

@@ -19,7 +19,6 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -36,7 +35,7 @@ from tests.kube.kubelet.cluster import PYTHON, Cluster, python_image
 from tests.kube.story import APP, Counting, Workers, until_shared
 from tests.support.waiting import wait_for
 
-from benchmarks.report import machine, verdict
+from benchmarks.report import measured, verdict
 from headwater.local.broker import KafkaBroker
 from headwater_operator.kube.api import STREAM_APPS
 from headwater_operator.kube.client import KubeClient
@@ -426,7 +425,7 @@ def _page(found: Mapping[str, list[Round]], state_mb: int) -> str:
         "starts at the fault and ends when a `read_committed` reader has the first output of a",
         "record sent more than 0.5 s after it. Medians, with every round.",
         "",
-        f"Machine: {machine()}. Measured {datetime.now(UTC):%Y-%m-%d %H:%M}.",
+        f"Machine: {measured()}.",
         "",
         "| what | first output | last task's | granted, from the fault | goal | floor | verdict |",
         "|---|---|---|---|---|---|---|",
