@@ -73,7 +73,7 @@ def held(
 def by_partition(
     bootstrap_servers: str, topic: str, *, isolation: str = "read_committed"
 ) -> list[Message]:
-    """Return what ``held`` yields, partition by partition: twice the same if nothing was written."""
+    """Return what ``held`` yields, by partition: twice the same if nothing was written."""
     found = held(bootstrap_servers, topic, isolation=isolation)
     return sorted(found, key=lambda message: message.partition() or 0)
 
