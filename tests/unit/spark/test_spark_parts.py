@@ -12,9 +12,11 @@ from headwater.cli import streamapps
 from headwater.cli.backfill import Printer
 from headwater.cli.main import main
 from headwater.errors import TopologyError
+from headwater.ids import TopicPartition
 from headwater.local.java import find_java
 from headwater.model.streamapp import TopologySource
 from headwater.model.topics import RepartitionTopic, SubtopologyReport, TopologyReport
+from headwater.spark.again import gaps, read_again
 from headwater.spark.cluster import with_retries
 from headwater.spark.java import java_home, without_module
 from headwater.spark.outputs import ChosenOutputs, Outputs
@@ -66,9 +68,87 @@ def test_a_subtopology_is_computed_after_those_that_feed_it(
     assert list(stages(given)) == expected
 
 
-def test_subtopologies_that_feed_each_other_are_refused() -> None:
-    with pytest.raises(TopologyError, match="0, 1 feed each other"):
-        stages(topology(("Ay", "x"), ("x", "y")))
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (topology(("Ay", "xz"), ("x", "y"), ("z", "B")), "0, 1 feed each other"),
+        (
+            topology(("A", "x"), ("xy", "yz"), ("z", "B")),
+            "sub-topology 1 reads .* writes to itself",
+        ),
+    ],
+    ids=["two", "one"],
+)
+def test_subtopologies_that_feed_each_other_are_refused_by_number(
+    given: TopologyReport, words: str
+) -> None:
+    with pytest.raises(TopologyError, match=words):
+        stages(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (topology(("A", "B"), ("C", "D")), {}),
+        (topology(("A", "M"), ("M", "B")), {"M": {"A"}}),
+        (
+            topology(("A", "x"), ("xC", "yM"), ("yM", "N"), ("N", "M")),
+            {"M": set("xACN"), "N": set("yMxAC")},
+        ),
+        (topology(("A", "x"), ("xy", "yM"), ("M", "B")), {"M": set("xyA")}),
+        (topology(("AM", "M")), {"M": {"A", "M"}}),
+    ],
+    ids=["none", "directly", "by repartition topics", "in a circle", "itself"],
+)
+def test_what_is_read_again_is_known_with_all_that_comes_to_it(
+    given: TopologyReport, expected: dict[str, set[str]]
+) -> None:
+    assert read_again(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("committed", "start", "end", "expected"),
+    [
+        (None, None, 7, (0, 7)),
+        (None, 0, 0, None),
+        (None, 7, 7, None),
+        (3, 0, 7, (3, 7)),
+        (7, 0, 7, None),
+        (7, None, 7, None),
+        (7, 5, 7, None),
+        (3, 7, 7, None),
+        (3, 5, 7, (5, 7)),
+        (9, 0, 7, (9, 7)),
+        (9, 7, 7, (9, 7)),
+    ],
+    ids=[
+        "new",
+        "new and empty",
+        "new and nothing wanted",
+        "behind",
+        "at the end",
+        "a repartition topic at the end",
+        "at the end of a part",
+        "behind what is wanted",
+        "behind a part",
+        "beyond",
+        "beyond, and nothing wanted",
+    ],
+)
+def test_outputs_are_all_there_only_if_workers_are_where_the_backfill_ends(
+    committed: int | None, start: int | None, end: int, expected: tuple[int, int] | None
+) -> None:
+    one, other = TopicPartition("in", 0), TopicPartition("in", 1)
+    found = gaps(
+        [other, one],
+        committed={other: 4} | ({} if committed is None else {one: committed}),
+        start={other: 0} | ({} if start is None else {one: start}),
+        ends={one: end, other: 4},
+    )
+
+    assert [(gap.partition, gap.processed, gap.end) for gap in found] == (
+        [] if expected is None else [(one, *expected)]
+    )
 
 
 @pytest.mark.parametrize(

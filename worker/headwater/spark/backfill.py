@@ -177,9 +177,14 @@ class Backfill:
     # -- prepare ---------------------------------------------------------------------------------
 
     def _new_manifest(self) -> Manifest:
+        """Return what a backfill that begins now would read.
+
+        Raises:
+            BackfillError: its state would lack something.
+        """
         application = self._application
         start = gate.first_offsets(application, self._settings)
-        return Manifest(
+        manifest = Manifest(
             generation=uuid.uuid4().hex[:12],
             attempt=1,
             state=BackfillState.PREPARED,
@@ -193,6 +198,8 @@ class Backfill:
             since=BEGINNING if self._settings.since is None else self._settings.since,
             until=self._settings.until,
         )
+        gate.check_read_again(application, manifest)
+        return manifest
 
     def _begin(self, writer: ManifestWriter, new: Manifest | None) -> Manifest:
         """Go on with what an earlier driver has left, else begin.
