@@ -16,6 +16,8 @@ CASES = {
     "word_count.mmd": ["examples.word_count.app:build", "--format", "mermaid"],
     "payments.txt": ["tests.golden.payments:build"],
     "payments-all.txt": ["tests.golden.payments:build", "--outputs", "all"],
+    "circle.txt": ["tests.golden.circle:build"],
+    "circle.mmd": ["tests.golden.circle:build", "--format", "mermaid"],
 }
 
 

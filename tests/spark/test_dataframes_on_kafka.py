@@ -145,10 +145,13 @@ def test_dataframes_leave_what_tasks_leave(
     listener = Listener()
     report = totals.backfill(by_frames, spark, listener, target="t2").run()
 
-    # Nothing is committed while they are computed, so it is shown how far Spark is.
+    # Nothing is committed while they are computed, so it is shown how far readers and Spark are.
     computed = [seen for seen in listener.seen if isinstance(seen, Computing)]
     assert computed[-1].stages > 0
     assert (computed[-1].done, computed[-1].total) == (0, 0)
+    reading = computed[-1].reading
+    assert reading is not None
+    assert reading.done == reading.total > 0
     assert report.manifest.frames == (0, 1, 2)
     assert totals.state(by_frames) == totals.state(by_tasks) == totals.expected()
     assert totals.offsets(by_frames) == totals.offsets(by_tasks)

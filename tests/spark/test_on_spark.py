@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import cloudpickle
@@ -11,6 +12,7 @@ import pytest
 from headwater.errors import DeserializationError, FencedError
 from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
+from headwater.spark.outputs import Outputs
 from tests.chaos.kills import Trap
 from tests.support.backfills import STORE, TOPOLOGY, Here, Listener, run_module
 from tests.support.executors import Sleeper
@@ -142,6 +144,24 @@ def test_every_task_runs_in_a_task_of_spark(
         "key-2": 3,
     }
     assert listener.seen[-1].done == listener.seen[-1].total == 6
+
+
+def test_of_what_tasks_on_spark_send_only_the_last_of_each_key_is_written(
+    spark: SparkCluster, topics: Topics, unique_name: str
+) -> None:
+    topics.create(unique_name, 2)
+    topics.create(f"{unique_name}-counts")
+    for partition in range(2):
+        topics.send(unique_name, [(f"key-{partition}", "v")] * (partition + 2), partition)
+    asked = replace(settings(topics, unique_name), outputs=Outputs.LATEST)
+
+    Backfill(asked, spark, Listener()).run()
+
+    found = topics.read(f"{unique_name}-counts")
+    assert sorted((key, LONG.unpack(value)[0]) for key, value in found) == [
+        ("key-0", 2),
+        ("key-1", 3),
+    ]
 
 
 def test_a_record_that_cannot_be_read_ends_the_backfill_with_its_name(

@@ -102,6 +102,7 @@ def _frame(session: Any, log: Log, unit: Unit, number: int, read: Read) -> Any:
             start=0,
             cut=len(records),
             config=CONFIG,
+            group="",
             only_counts=unit.only_counts(read),
         )
         raw = [(at, r.timestamp, r.key, r.value) for at, r in enumerate(records)]

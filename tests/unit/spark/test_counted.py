@@ -47,6 +47,7 @@ def work_on(value: Kind, records: Records) -> PartitionWork:
         start=0,
         cut=len(records),
         config={},
+        group="",
         only_counts=True,
     )
 

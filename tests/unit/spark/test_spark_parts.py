@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import argparse
+import fcntl
+import os
 import signal
+import struct
 import subprocess
+import termios
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater.cli import streamapps
+from headwater.cli import backfill, streamapps
 from headwater.cli.backfill import Printer
 from headwater.cli.main import main
 from headwater.errors import TopologyError
+from headwater.ids import TaskId, TopicPartition
 from headwater.local.java import find_java
+from headwater.model.backfill import BackfillState, Manifest
 from headwater.model.streamapp import TopologySource
 from headwater.model.topics import RepartitionTopic, SubtopologyReport, TopologyReport
+from headwater.spark.again import gaps, read_again
 from headwater.spark.cluster import with_retries
 from headwater.spark.java import java_home, without_module
 from headwater.spark.outputs import ChosenOutputs, Outputs
 from headwater.spark.progress import Computing, Progress
+from headwater.spark.report import BackfillReport
 from headwater.spark.stages import stages
+from headwater.spark.work import TaskDone
 from headwater.testing.collector import MemoryCollector
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from headwater.errors import ProductionError
@@ -66,9 +78,87 @@ def test_a_subtopology_is_computed_after_those_that_feed_it(
     assert list(stages(given)) == expected
 
 
-def test_subtopologies_that_feed_each_other_are_refused() -> None:
-    with pytest.raises(TopologyError, match="0, 1 feed each other"):
-        stages(topology(("Ay", "x"), ("x", "y")))
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (topology(("Ay", "xz"), ("x", "y"), ("z", "B")), "0, 1 feed each other"),
+        (
+            topology(("A", "x"), ("xy", "yz"), ("z", "B")),
+            "sub-topology 1 reads .* writes to itself",
+        ),
+    ],
+    ids=["two", "one"],
+)
+def test_subtopologies_that_feed_each_other_are_refused_by_number(
+    given: TopologyReport, words: str
+) -> None:
+    with pytest.raises(TopologyError, match=words):
+        stages(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (topology(("A", "B"), ("C", "D")), {}),
+        (topology(("A", "M"), ("M", "B")), {"M": {"A"}}),
+        (
+            topology(("A", "x"), ("xC", "yM"), ("yM", "N"), ("N", "M")),
+            {"M": set("xACN"), "N": set("yMxAC")},
+        ),
+        (topology(("A", "x"), ("xy", "yM"), ("M", "B")), {"M": set("xyA")}),
+        (topology(("AM", "M")), {"M": {"A", "M"}}),
+    ],
+    ids=["none", "directly", "by repartition topics", "in a circle", "itself"],
+)
+def test_what_is_read_again_is_known_with_all_that_comes_to_it(
+    given: TopologyReport, expected: dict[str, set[str]]
+) -> None:
+    assert read_again(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("committed", "start", "end", "expected"),
+    [
+        (None, None, 7, (0, 7)),
+        (None, 0, 0, None),
+        (None, 7, 7, None),
+        (3, 0, 7, (3, 7)),
+        (7, 0, 7, None),
+        (7, None, 7, None),
+        (7, 5, 7, None),
+        (3, 7, 7, None),
+        (3, 5, 7, (5, 7)),
+        (9, 0, 7, (9, 7)),
+        (9, 7, 7, (9, 7)),
+    ],
+    ids=[
+        "new",
+        "new and empty",
+        "new and nothing wanted",
+        "behind",
+        "at the end",
+        "a repartition topic at the end",
+        "at the end of a part",
+        "behind what is wanted",
+        "behind a part",
+        "beyond",
+        "beyond, and nothing wanted",
+    ],
+)
+def test_outputs_are_all_there_only_if_workers_are_where_the_backfill_ends(
+    committed: int | None, start: int | None, end: int, expected: tuple[int, int] | None
+) -> None:
+    one, other = TopicPartition("in", 0), TopicPartition("in", 1)
+    found = gaps(
+        [other, one],
+        committed={other: 4} | ({} if committed is None else {one: committed}),
+        start={other: 0} | ({} if start is None else {one: start}),
+        ends={one: end, other: 4},
+    )
+
+    assert [(gap.partition, gap.processed, gap.end) for gap in found] == (
+        [] if expected is None else [(one, *expected)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,6 +214,11 @@ def test_state_and_dead_letters_are_always_written(outputs: Outputs, written: li
     assert chosen.dead_letters == 1
 
 
+def read(done: int) -> Progress:
+    """What readers of 10,000 records have done in 10 seconds."""
+    return Progress(done=done, total=10_000, new=done, elapsed_s=10)
+
+
 @pytest.mark.parametrize(
     ("progress", "text"),
     [
@@ -141,6 +236,18 @@ def test_state_and_dead_letters_are_always_written(outputs: Outputs, written: li
             Computing(stages=2, done=3, total=40),
             "2 stages of Spark done; 3 of 40 tasks of the next",
         ),
+        (
+            Computing(stages=0, done=0, total=2, reading=read(0)),
+            "0 stages of Spark done; 0 of 2 tasks of the next",
+        ),
+        (
+            Computing(stages=0, done=0, total=2, reading=read(2500)),
+            "reading:  25%  2,500 of 10,000 records, 250/s, 30 s left",
+        ),
+        (
+            Computing(stages=1, done=3, total=4, reading=read(10_000)),
+            "10,000 records read, 1 stages of Spark done; 3 of 4 tasks of the next",
+        ),
     ],
 )
 def test_progress_has_rate_and_time_left(progress: Shown, text: str) -> None:
@@ -156,6 +263,129 @@ def test_the_printer_says_steps_and_ends(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err.splitlines() == [
         "computing",
         "  100%  2 of 2 records, 2/s, 0 s left",
+    ]
+
+
+def done(task: str, **counts: int) -> TaskDone:
+    return TaskDone(
+        task=TaskId.parse(task),
+        **{"processed": 0, "dropped": 0, "dead_letters": 0, "keys": 0, **counts},
+    )
+
+
+EARLIER = (
+    "\n  not counted: what was done before in 2 tasks, by an earlier attempt or a Python worker "
+    "that was killed (this was attempt 4)"
+)
+REPORT = """\
+app: backfill 0123456789ab is committed; workers go on from its offsets
+  source records: 1,500 (2 partitions)
+  this run: 2,500 records, 3 tasks, 12.3 s
+  keys in their stores: 1,007
+  dropped (late, without a key, let go by a handler): 5
+  dead letters: 3"""
+
+
+@pytest.mark.parametrize(
+    ("earlier", "lacking"), [(0, ""), (2, EARLIER)], ids=["all by this run", "a part earlier"]
+)
+def test_a_report_adds_up_what_the_tasks_have_counted(earlier: int, lacking: str) -> None:
+    one, other = TopicPartition("in", 0), TopicPartition("in", 1)
+    manifest = Manifest(
+        generation="0123456789ab",
+        attempt=4,
+        state=BackfillState.COMMITTED,
+        topology="",
+        begun_ms=0,
+        outputs="none",
+        start={one: 500, other: 0},
+        cut={one: 1_000, other: 1_000},
+    )
+    report = BackfillReport(
+        application_id="app",
+        manifest=manifest,
+        tasks=(
+            done("0_0", processed=500),
+            done("0_1", processed=1_000, dropped=4, dead_letters=1),
+            done("1_0", processed=1_000, dropped=1, dead_letters=2, keys=1_007),
+        ),
+        earlier=earlier,
+        took_s=12.345,
+    )
+
+    after = "  this run: 2,500 records, 3 tasks, 12.3 s"
+    assert report.lines() == REPORT.replace(after, after + lacking).splitlines()
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The clock on the wall is nine hours ahead of UTC."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "EAST-9")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
+@pytest.mark.parametrize(
+    ("flag", "given", "expected"),
+    [
+        ("--from", "2026-01-31T08:00:00Z", 1_769_846_400_000),
+        ("--to", "2026-01-31T08:00:00Z", 1_769_846_400_000),
+        ("--to", "2026-01-31T08:00:00.123Z", 1_769_846_400_123),
+        ("--from", "2026-01-31T10:00:00+02:00", 1_769_846_400_000),
+        # Without a zone it is UTC, wherever the command runs.
+        ("--from", "2026-01-31T08:00:00", 1_769_846_400_000),
+        ("--to", "2026-01-31", 1_769_817_600_000),
+        ("--from", "earliest", "earliest"),
+        ("--from", "beginning", "beginning"),
+    ],
+)
+def test_times_are_given_in_seconds_and_kept_in_milliseconds(
+    flag: str, given: str, expected: int | str, tmp_path: Path
+) -> None:
+    file = tmp_path / "app.yaml"
+    file.write_text(APP.replace("NAME", "name"))
+    parser = argparse.ArgumentParser()
+    backfill.register(parser.add_subparsers())
+
+    arguments = parser.parse_args(["backfill", "-f", str(file), flag, given])
+    settings = backfill.settings_of(arguments, streamapps.read(file, None, None))
+
+    asked = {"--from": settings.since, "--to": settings.until}
+    assert asked == {"--from": None, "--to": None} | {flag: expected}
+
+
+def test_on_a_terminal_a_bar_grows_in_place() -> None:
+    screen, terminal = os.openpty()
+    rows_and_columns = struct.pack("HHHH", 24, 80, 0, 0)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, rows_and_columns)
+    with os.fdopen(screen, "rb", buffering=0) as seen, os.fdopen(terminal, "w") as written:
+        printer = Printer(written)
+        printer.step("computing")
+        printer.progress(Progress(done=0, total=4, new=0, elapsed_s=1))
+        printer.progress(Progress(done=1, total=4, new=1, elapsed_s=1))
+        printer.progress(Computing(stages=0, done=0, total=2, reading=read(5_000)))
+        printer.progress(Computing(stages=1, done=3, total=4, reading=read(10_000)))
+        printer.progress(Computing(stages=1_000_000, done=0, total=0, reading=read(10_000)))
+        printer.step("committing")
+        written.flush()
+        shown = b""
+        while not shown.endswith(b"committing\r\n"):
+            shown += seen.read(4_096)
+
+    first, drawn, *rest = shown.decode().split("\r\n")
+    assert [first, *rest] == ["computing", "committing", ""]
+    lines = drawn.split("\r  ")
+    assert lines.pop(0) == ""
+    # The bar takes what is left of a line, which is cut if need be.
+    assert [line.removesuffix("\033[K") for line in lines] == [
+        "[..............................]   0%  0 of 4 records, 0/s",
+        "[#######.......................]  25%  1 of 4 records, 1/s, 3 s left",
+        "[#########.........] reading:  50%  5,000 of 10,000 records, 500/s, 10 s left",
+        "[###..] 10,000 records read, 1 stages of Spark done; 3 of 4 tasks of the next",
+        "[#####] 10,000 records read, 1,000,000 stages of Spark done; 0 of 0 tasks of ",
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,13 +11,19 @@ import pytest
 from headwater import Consumed, Processor, Serdes, StoreSpec
 from headwater import functions as f
 from headwater.config import StreamsConfig
+from headwater.dsl.grouped import count_adder, count_initializer
 from headwater.dsl.loading import build_topology
 from headwater.errors import TopologyError
+from headwater.model.nodes import StoreKind
+from headwater.model.plan import DropNullKey, StreamAggregate
+from headwater.model.topology import Topology
 from headwater.serde.primitives import StringSerde
 from headwater.spark.translate.choose import check_all_known, choose
 from headwater.spark.translate.plan import Fold, Target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater import KStream, StreamsBuilder
     from headwater.spark.translate.plan import Translation
 
@@ -194,6 +201,21 @@ def _shared(builder: StreamsBuilder) -> None:
     longs(builder).process(Copy, store)
 
 
+def _counted_and_looked_at(builder: StreamsBuilder) -> None:
+    stream = longs(builder)
+    counted(stream)
+    stream.process(Copy, "c")
+
+
+def _of_different_kinds(builder: StreamsBuilder) -> None:
+    counted(longs(builder).merge(builder.stream("other", **TEXTS)))
+
+
+def _half_by_a_shuffle(builder: StreamsBuilder) -> None:
+    sent = longs(builder).repartition(name="sent", **LONGS)
+    counted(sent.merge(builder.stream("other", **LONGS)))
+
+
 def _only_for_outputs(builder: StreamsBuilder) -> None:
     stream = longs(builder)
     counted(stream)
@@ -257,6 +279,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "an overflow that nobody sees": (_lost_overflow, "may not fit in 64 bits, and nobody looks"),
     "a topic that only goes out": (_only_for_outputs, "nothing of topic other comes to any state"),
     "one at the end of a branch": (_nowhere, "may not fit in 64 bits, and nobody looks"),
+    "a store that somebody else looks at": (_counted_and_looked_at, "shares the store c"),
+    "two kinds of records": (_of_different_kinds, "merges records of different kinds"),
+    "half of it by a shuffle": (_half_by_a_shuffle, "cannot take sent-repartition by a shuffle"),
     "a store of a processor": (_shared, "Python code uses its store"),
     "operands that do not fit": (
         lambda b: counted(longs(b).filter(f.value > "a")),
@@ -280,6 +305,51 @@ def test_what_is_not_provably_equal_is_left_to_tasks(name: str) -> None:
     assert any(words in reason for reason in refused), found.subtopologies
     assert all(reason for reason in refused)
     assert {v.target for v in found.nodes.values()} <= set(Target)
+
+
+def _without_timestamps() -> Topology:
+    """A count as the DSL draws it, but for the kind of its store."""
+    count = StreamAggregate(store="c", aggregator=count_adder, initializer=count_initializer)
+    store = StoreSpec(name="c", kind=StoreKind.KEY_VALUE, key_serde=Serdes.string)
+    topology = Topology().add_source("in", "in", **LONGS)
+    return topology.add_operator("count", count, ["in"]).add_state_store(store, "count")
+
+
+def _two_senders() -> Topology:
+    topology = Topology().add_repartition_topic("sent").add_source("in", "in", **LONGS)
+    topology.add_operator("with-key", DropNullKey(), ["in"])
+    for sink in ("first", "second"):
+        topology.add_sink(sink, "sent", "with-key", **LONGS)
+    return topology.add_source("back", "sent", **LONGS)
+
+
+@dataclass(frozen=True)
+class Newer:
+    """An operator of which the list has never heard."""
+
+
+def _unheard_of() -> Topology:
+    topology = Topology().add_source("in", "in", **LONGS)
+    return topology.add_operator("newer", Newer(), ["in"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("build", "node", "words"),
+    [
+        (_without_timestamps, "count", "store c keeps no timestamps"),
+        (_two_senders, "second", "is the second one that sends to its repartition topic"),
+        (_unheard_of, "newer", "is not on the list of what is computed as DataFrames"),
+    ],
+    ids=["no timestamps", "two senders", "an unknown operator"],
+)
+def test_what_the_dsl_does_not_draw_is_left_to_tasks(
+    build: Callable[[], Topology], node: str, words: str
+) -> None:
+    found = choose(build(), StreamsConfig.parse({"application.id": "app"}))
+
+    assert words in found.nodes[node].reason
+    assert found.subtopologies[0].target is Target.T1
+    assert words in found.subtopologies[0].reason
 
 
 def test_a_shuffle_is_one_only_if_its_reader_is_dataframes_too() -> None:

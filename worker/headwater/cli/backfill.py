@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from headwater.cli import streamapps
 from headwater.cli.formerly import worker_ids
 from headwater.cli.options import add_stream_app, pairs, told_of_spark
 from headwater.errors import ConfigError
+from headwater.spark.progress import line_of
 
 if TYPE_CHECKING:
     import argparse
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from headwater.spark.progress import Shown
 
 _LINE_EVERY_S: Final = 10.0
+_COLUMNS: Final = 80
 _OUTPUTS: Final = ("none", "latest", "all")
 _TARGETS: Final = ("auto", "t1", "t2")
 _WORDS: Final = ("beginning", "earliest")
@@ -93,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         is_private = not streamapps.names_broker(app, arguments.bootstrap, arguments.config)
         local = streamapps.without_credentials(app) if is_private else app
-        settings = _settings(arguments, local)
+        settings = settings_of(arguments, local)
         if is_private:
             address = stack.enter_context(streamapps.private_kafka(root))
             settings = replace(settings, config={**settings.config, "bootstrap.servers": address})
@@ -126,36 +129,48 @@ def _aborted(name: str, *, had_one: bool) -> str:
 
 
 class Printer:
-    """Says on standard error how a backfill comes on: in place on a terminal, else now and then."""
+    """Says how a backfill comes on: with a bar in place on a terminal, else now and then.
 
-    def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
+    Args:
+        to: what is written to; standard error if not given.
+    """
+
+    def __init__(self, to: TextIO | None = None) -> None:
+        self._to = to or sys.stderr
+        self._is_terminal = self._to.isatty()
         self._due = 0.0
         self._is_open = False
 
     def step(self, text: str) -> None:
         """Begin a line of its own."""
         self._end_line()
-        sys.stderr.write(f"{text}\n")
+        self._to.write(f"{text}\n")
         self._due = time.monotonic() + _LINE_EVERY_S
 
     def progress(self, progress: Shown) -> None:
         """Show how far the step is."""
         if self._is_terminal:
-            sys.stderr.write(f"\r  {progress}\033[K")
-            sys.stderr.flush()
+            # A line that is wrapped would not be overwritten.
+            columns = os.get_terminal_size(self._to.fileno()).columns or _COLUMNS
+            self._to.write(f"\r  {line_of(progress, columns - len('  ') - 1)}\033[K")
+            self._to.flush()
             self._is_open = True
         elif time.monotonic() >= self._due or progress.is_complete:
             self._due = time.monotonic() + _LINE_EVERY_S
-            sys.stderr.write(f"  {progress}\n")
+            self._to.write(f"  {progress}\n")
 
     def _end_line(self) -> None:
         if self._is_open:
-            sys.stderr.write("\n")
+            self._to.write("\n")
             self._is_open = False
 
 
-def _settings(arguments: argparse.Namespace, app: StreamApp) -> BackfillSettings:
+def settings_of(arguments: argparse.Namespace, app: StreamApp) -> BackfillSettings:
+    """Return what the backfill is told.
+
+    Raises:
+        ConfigError: an option has another form.
+    """
     from headwater.service.settings import config_of, topology_source  # noqa: PLC0415
     from headwater.spark.application import BackfillSettings  # noqa: PLC0415
     from headwater.spark.outputs import Outputs  # noqa: PLC0415

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headwater.model.backfill import BackfillState
 from headwater.spark import gate
 from headwater.spark.manifests import ManifestWriter
+from headwater.spark.reading import reading_group
 from headwater.spark.work import progress_group, transactional_id
 
 if TYPE_CHECKING:
@@ -46,4 +47,5 @@ def give_up(application: Application, manifests: ManifestGate) -> bool:
     application.admin.delete_topics(made)
     writer.write(replace(manifest, state=BackfillState.ABORTED))
     application.admin.delete_group(progress_group(application.id, manifest.generation))
+    application.admin.delete_group(reading_group(application.id, manifest.generation))
     return True

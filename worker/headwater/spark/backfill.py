@@ -25,6 +25,7 @@ from headwater.spark.application import BEGINNING, Application
 from headwater.spark.manifests import ManifestWriter
 from headwater.spark.outputs import Outputs
 from headwater.spark.progress import Committed, Watch
+from headwater.spark.reading import reading_group, with_reading
 from headwater.spark.report import BackfillPlan, BackfillReport
 from headwater.spark.stages import stages
 from headwater.spark.work import TaskWork, progress_group
@@ -177,9 +178,14 @@ class Backfill:
     # -- prepare ---------------------------------------------------------------------------------
 
     def _new_manifest(self) -> Manifest:
+        """Return what a backfill that begins now would read.
+
+        Raises:
+            BackfillError: its state would lack something.
+        """
         application = self._application
         start = gate.first_offsets(application, self._settings)
-        return Manifest(
+        manifest = Manifest(
             generation=uuid.uuid4().hex[:12],
             attempt=1,
             state=BackfillState.PREPARED,
@@ -193,6 +199,8 @@ class Backfill:
             since=BEGINNING if self._settings.since is None else self._settings.since,
             until=self._settings.until,
         )
+        gate.check_read_again(application, manifest)
+        return manifest
 
     def _begin(self, writer: ManifestWriter, new: Manifest | None) -> Manifest:
         """Go on with what an earlier driver has left, else begin.
@@ -323,10 +331,11 @@ class Backfill:
         if all(committed[p].offset == cut[p] for p in cut):
             return
         self._listener.step(f"sub-topologies {names}: as DataFrames")
-        done = self._cluster.compute(
-            units.work_of(unit, application, self._settings, manifest, cut),
-            self._listener.progress,
-        )
+        work = units.work_of(unit, application, self._settings, manifest, cut)
+        group = reading_group(application.id, manifest.generation)
+        tell = self._listener.progress
+        with with_reading(application.admin, group, work.partitions, tell) as tell_both:
+            done = self._cluster.compute(work, tell_both)
         if not done.trouble:
             application.commit(
                 progress_group(application.id, manifest.generation), units.offsets_of(done, cut)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headwater.errors import (
     BackfillError,
@@ -14,10 +15,13 @@ from headwater.errors import (
 )
 from headwater.kafka.engine import EngineRecords
 from headwater.kafka.manifest import runs_elsewhere
+from headwater.kafka.settings import consumer_settings
 from headwater.model.lifecycle import Engine
 from headwater.service.owner import OwnerRecord, owner_topic, where
+from headwater.spark.again import gaps, read_again
 from headwater.spark.application import BEGINNING, EARLIEST
 from headwater.spark.outputs import Outputs
+from headwater.spark.reader import ReaderToCut
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -25,7 +29,10 @@ if TYPE_CHECKING:
     from headwater.ids import TopicPartition
     from headwater.model.backfill import Manifest
     from headwater.model.engine import EngineRecord
+    from headwater.spark.again import Gap
     from headwater.spark.application import Application, BackfillSettings
+
+_POLL_S: Final = 0.1
 
 
 def check_nobody_runs(
@@ -105,6 +112,80 @@ def check_outputs(application: Application, outputs: Outputs) -> None:
             "to as well, so what the backfill writes there would be counted again; use "
             "--outputs none"
         )
+
+
+def check_read_again(application: Application, manifest: Manifest) -> None:
+    """Make sure that what is read of the application's own outputs is what the state needs.
+
+    To be asked before a backfill begins: it deletes the offsets of the workers.
+
+    Raises:
+        BackfillError: outputs that are read again would be missing, or be made twice.
+        KafkaUnavailableError: nobody knows.
+    """
+    behind = read_again(application.report)
+    topics = frozenset[str]().union(*behind.values())
+    partitions = [p for p in application.inputs if p.topic in topics]
+    if not partitions:
+        return
+    internal = [p for p in partitions if p not in manifest.cut]
+    there = application.admin.describe_topics({p.topic for p in internal})
+    ends = {
+        **manifest.cut,
+        **dict.fromkeys(internal, 0),
+        **application.admin.end_offsets([p for p in internal if p.topic in there]),
+    }
+    found = application.admin.committed(application.id, partitions)
+    committed = {p: one.offset for p, one in found.items()}
+    for topic, sources in behind.items():
+        chosen = [p for p in partitions if p.topic in sources]
+        for gap in gaps(chosen, committed=committed, start=manifest.start, ends=ends):
+            if gap.processed > gap.end or _holds_records(application, gap):
+                raise BackfillError(
+                    f"{application.id} writes to {topic} and reads it again, but outputs are not "
+                    f"written: {_told(gap, topic, until=manifest.until)}"
+                )
+
+
+def _holds_records(application: Application, gap: Gap) -> bool:
+    """Look whether there is anything but the ends of transactions, as its workers would."""
+    earliest = application.admin.earliest_offsets([gap.partition])[gap.partition]
+    consumer = ReaderToCut(
+        consumer_settings(
+            application.config, application.connection, client_id=f"{application.client_id}-look"
+        ),
+        application.connection,
+        cut={gap.partition: gap.end},
+    )
+    try:
+        consumer.assign({gap.partition: max(gap.processed, earliest)})
+        deadline = time.monotonic() + application.timeout_s
+        while not consumer.poll(_POLL_S):
+            if consumer.is_at_cut:
+                return False
+            if time.monotonic() > deadline:
+                raise application.connection.problem(f"reading {gap.partition}")
+        return True
+    finally:
+        consumer.close()
+
+
+def _told(gap: Gap, topic: str, *, until: int | None) -> str:
+    """Say what is wrong with an output that is read again, and what to do."""
+    if gap.processed > gap.end:
+        made_anew = f"{gap.partition.topic} was made anew, so reset the application"
+        return (
+            f"workers have processed {gap.partition} up to offset {gap.processed}, the backfill "
+            f"would end at {gap.end}, and workers would then write to {topic} once more what comes "
+            f"of the records between; {made_anew if until is None else 'leave out --to'}"
+        )
+    return (
+        f"workers have processed {gap.partition} up to offset {gap.processed}, the backfill would "
+        f"end at {gap.end}, and what comes of the records between would never be in {topic}, nor "
+        "in the state that is made of it. Run the workers until they have read everything, end "
+        f"them, and run the backfill again; or let an application of its own write to {topic}, so "
+        "that this one only reads it"
+    )
 
 
 def check_partitions(application: Application, manifest: Manifest) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from headwater.ids import TopicPartition
 
 _INTERVAL_S: Final = 1.0
+_BAR_LONGEST: Final = 30
+_BAR_SHORTEST: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,11 @@ class Progress:
         return self.new / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     @property
+    def part(self) -> float:
+        """Which part is done."""
+        return self.done / self.total if self.total else 1.0
+
+    @property
     def is_complete(self) -> bool:
         """Whether the stage is at its end."""
         return self.done == self.total
@@ -52,24 +59,37 @@ class Progress:
         return (self.total - self.done) / self.rate if self.rate > 0 else None
 
     def __str__(self) -> str:
-        part = self.done / self.total if self.total else 1.0
         left = "" if self.left_s is None else f", {_duration(self.left_s)} left"
-        return f"{part:4.0%}  {self.done:,} of {self.total:,} records, {self.rate:,.0f}/s{left}"
+        return (
+            f"{self.part:4.0%}  {self.done:,} of {self.total:,} records, {self.rate:,.0f}/s{left}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computing:
-    """How far Spark is with what nobody commits meanwhile; what is still to come it does not know.
+    """How far Spark is with DataFrames. What comes after the reading it does not know.
 
     Attributes:
         stages: stages of Spark that are done.
         done: tasks done of those that run.
         total: tasks of those that run.
+        reading: how far the readers are, as far as that is known.
     """
 
     stages: int
     done: int
     total: int
+    reading: Progress | None = None
+
+    @property
+    def part(self) -> float:
+        """Which part is done of the reading, then of the tasks that run."""
+        reading = self._is_reading
+        if reading is not None:
+            return reading.part
+        if not self.total:
+            return 1.0 if self.stages else 0.0
+        return self.done / self.total
 
     @property
     def is_complete(self) -> bool:
@@ -77,8 +97,19 @@ class Computing:
         return False
 
     def __str__(self) -> str:
+        reading = self._is_reading
+        if reading is not None:
+            return f"reading: {reading}"
+        done = self.reading.done if self.reading else 0
+        read = f"{done:,} records read, " if done else ""
         next_one = f"{self.done:,} of {self.total:,} tasks of the next"
-        return f"{self.stages:,} stages of Spark done; {next_one}"
+        return f"{read}{self.stages:,} stages of Spark done; {next_one}"
+
+    @property
+    def _is_reading(self) -> Progress | None:
+        """What is known of the reading while there is something to tell of it."""
+        found = self.reading
+        return found if found is not None and 0 < found.done < found.total else None
 
 
 Shown: TypeAlias = "Progress | Computing"
@@ -156,6 +187,14 @@ class Committed:
             new=done - self._before,
             elapsed_s=time.monotonic() - self._began,
         )
+
+
+def line_of(shown: Shown, columns: int) -> str:
+    """Return a line with a bar, which takes the room that the numbers leave."""
+    text = str(shown)
+    width = min(_BAR_LONGEST, max(_BAR_SHORTEST, columns - len("[] ") - len(text)))
+    filled = int(shown.part * width)
+    return f"[{'#' * filled}{'.' * (width - filled)}] {text}"[:columns]
 
 
 def _duration(seconds: float) -> str:

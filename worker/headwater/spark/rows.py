@@ -19,6 +19,7 @@ from headwater.kafka.settings import batch_records, consumer_settings
 from headwater.native.garbage import tune_garbage_collection
 from headwater.spark.counted import Counted
 from headwater.spark.reader import ReaderToCut
+from headwater.spark.reading import Teller
 from headwater.spark.translate.kinds import Kind
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class PartitionWork:
         start: first offset.
         cut: offset of the first record that is not read.
         config: the StreamsConfig as given; there may be a password in it.
+        group: where the reader says how far it is (``reading``).
         only_counts: records that have the same key are to be made one row (``Unit.only_counts``).
     """
 
@@ -110,6 +112,7 @@ class PartitionWork:
     start: int
     cut: int
     config: Mapping[str, str | int | float | bool] = field(repr=False)
+    group: str
     only_counts: bool = False
 
 
@@ -249,11 +252,12 @@ def _chunks(work: PartitionWork, lost: Gathered) -> Iterator[Columns | None]:
     connection = Connection(config.bootstrap_servers)
     client_id = f"{config.client_id or config.application_id}-spark-{work.partition}-consumer"
     consumer = ReaderToCut(
-        consumer_settings(config, connection, client_id=client_id),
+        consumer_settings(config, connection, client_id=client_id, group=work.group),
         connection,
         batch_records=batch_records(config),
         cut={work.partition: work.cut},
     )
+    teller = Teller(consumer, work.partition)
     try:
         consumer.assign({work.partition: work.start})
         chunk: Columns = ([], [], [], [])
@@ -265,11 +269,13 @@ def _chunks(work: PartitionWork, lost: Gathered) -> Iterator[Columns | None]:
                     column.extend(more)
                 deadline = time.monotonic() + timeout_s
             consumer.take_lost()
+            teller.tell()
             if time.monotonic() > deadline:
                 raise connection.problem(f"reading {work.partition}")
             if len(chunk[0]) >= _BATCH:
                 yield chunk
                 chunk = ([], [], [], [])
+        teller.end()
         if chunk[0]:
             yield chunk
     except BackfillError:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from headwater.errors import TopologyError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from headwater.model.topics import SubtopologyReport, TopologyReport
 
 
@@ -17,22 +19,52 @@ def stages(report: TopologyReport) -> tuple[frozenset[int], ...]:
     between two of them is read as it is.
 
     Raises:
-        TopologyError: two sub-topologies feed each other, so neither can be finished first.
+        TopologyError: some feed themselves or each other, so that none can be finished first.
     """
+    found, circle = _ordered(report)
+    if circle:
+        raise TopologyError(
+            f"{sentence_of(circle)}; such a topology cannot be backfilled: let the workers read it "
+            "from the beginning"
+        )
+    return tuple(found)
+
+
+def in_circles(report: TopologyReport) -> frozenset[int]:
+    """Return the sub-topologies because of which there is no order."""
+    _, circle = _ordered(report)
+    return circle
+
+
+def sentence_of(circle: Collection[int]) -> str:
+    """Say why sub-topologies have no order."""
+    numbers = ", ".join(map(str, sorted(circle)))
+    if len(circle) == 1:
+        return (
+            f"sub-topology {numbers} reads a repartition topic that it writes to itself, so it "
+            "cannot be computed up to its end before that topic is"
+        )
+    return (
+        f"sub-topologies {numbers} feed each other through repartition topics, so none can be "
+        "computed up to its end before the others"
+    )
+
+
+def _ordered(report: TopologyReport) -> tuple[list[frozenset[int]], frozenset[int]]:
+    """Return the stages, and those that feed themselves or each other."""
     left = {subtopology.id: _feeders(report, subtopology) for subtopology in report.subtopologies}
     found: list[frozenset[int]] = []
     while left:
         ready = frozenset(number for number, feeders in left.items() if not feeders & left.keys())
         if not ready:
-            raise TopologyError(
-                f"sub-topologies {', '.join(map(str, sorted(left)))} feed each other through "
-                "repartition topics, so none can be computed up to its end before the others; "
-                "such a topology cannot be backfilled: let the workers read it from the beginning"
-            )
+            break
         found.append(ready)
         for number in ready:
             del left[number]
-    return tuple(found)
+    # Who comes after a circle only waits for it.
+    while last := left.keys() - frozenset[int]().union(*left.values()):
+        left = {number: feeders for number, feeders in left.items() if number not in last}
+    return found, frozenset(left)
 
 
 def repartition_topics(report: TopologyReport) -> frozenset[str]:

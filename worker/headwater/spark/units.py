@@ -11,6 +11,7 @@ from headwater.ports import PartitionOffsets
 from headwater.spark.frames import UnitWork
 from headwater.spark.load import LoadWork
 from headwater.spark.outputs import Outputs
+from headwater.spark.reading import reading_group
 from headwater.spark.rows import PartitionWork
 from headwater.spark.translate.choose import check_all_known, choose, tasks_only
 from headwater.wire.offset_metadata import OffsetMetadata, encode
@@ -82,6 +83,7 @@ def work_of(
                     start=manifest.start.get(partition, 0),
                     cut=cut[partition],
                     config=settings.config,
+                    group=reading_group(application.id, manifest.generation),
                 )
             )
     topics = {

@@ -287,7 +287,7 @@ def _why_not(operator: ops.Operator) -> str:
     found = _CALLS_PYTHON.get(type(operator))
     if found:
         return f"{found} calls a Python function; an expression of headwater.functions is known"
-    return _OTHERS[type(operator)]
+    return _OTHERS.get(type(operator), "it is not on the list of what is computed as DataFrames")
 
 
 # -- state -----------------------------------------------------------------------------------------
