@@ -20,13 +20,22 @@ from confluent_kafka import (
     TopicPartition as KafkaPartition,
 )
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
-from tests.sim.broker import ModelBroker, ModelProducer, ProducerFencedError
+from tests.sim.broker import (
+    TRANSACTION_TIMEOUT_MS,
+    ModelBroker,
+    ModelProducer,
+    ProducerFencedError,
+)
 from tests.support.waiting import wait_for
 
 from headwater.ids import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+HASTY_MS = 5_000
+"""Long enough to begin a transaction on a busy machine."""
 
 
 class AdapterProducer(Protocol):
@@ -50,6 +59,14 @@ class Adapter(Protocol):
 
     def open_producer(self, transactional_id: str) -> AdapterProducer: ...
 
+    def open_hasty_producer(self, transactional_id: str) -> AdapterProducer:
+        """Return one whose transactions may not be open for long."""
+        ...
+
+    def outlast_the_hasty(self) -> None:
+        """Let so much time pass that what such a producer has begun is open for too long."""
+        ...
+
     def read_committed(self) -> list[str]: ...
 
     def committed_offset(self) -> int | None: ...
@@ -67,6 +84,12 @@ class ModelAdapter:
 
     def open_producer(self, transactional_id: str) -> AdapterProducer:
         return BoundModelProducer(self, ModelProducer(self.broker, transactional_id))
+
+    def open_hasty_producer(self, transactional_id: str) -> AdapterProducer:
+        return self.open_producer(transactional_id)
+
+    def outlast_the_hasty(self) -> None:
+        self.broker.advance(self.broker.now_ms + TRANSACTION_TIMEOUT_MS + 1)
 
     def read_committed(self) -> list[str]:
         return [str(record.value) for record in self.broker.read_committed(self.partition, 0)[0]]
@@ -112,6 +135,17 @@ class RealAdapter:
         producer = RealProducer(self, f"{self.topic}-{transactional_id}")
         self.producers.append(producer)
         return producer
+
+    def open_hasty_producer(self, transactional_id: str) -> AdapterProducer:
+        name = f"{self.topic}-{transactional_id}"
+        producer = RealProducer(self, name, {"transaction.timeout.ms": HASTY_MS})
+        self.producers.append(producer)
+        return producer
+
+    def outlast_the_hasty(self) -> None:
+        # The broker looks for such transactions now and then.
+        before = self.end_offset()
+        wait_for(lambda: self.end_offset() > before, what="the marker")
 
     def consumer(self) -> Consumer:
         return Consumer(
@@ -166,11 +200,12 @@ class RealAdapter:
 class RealProducer:
     """A confluent_kafka producer bound to the adapter's topic and group."""
 
-    def __init__(self, adapter: RealAdapter, transactional_id: str) -> None:
+    def __init__(
+        self, adapter: RealAdapter, transactional_id: str, config: dict[str, object] | None = None
+    ) -> None:
         self.adapter = adapter
-        self.producer = Producer(
-            {**adapter.config, "transactional.id": transactional_id, "linger.ms": 0}
-        )
+        own = {"transactional.id": transactional_id, "linger.ms": 0, **(config or {})}
+        self.producer = Producer({**adapter.config, **own})
         self.consumer = adapter.consumer()
         self.has_sent = False
 
@@ -334,6 +369,31 @@ class BrokerContract:
             successor.begin()
             successor.send("1")
             successor.commit()
+
+    def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_fenced(
+        self, adapter: Adapter
+    ):
+        slow = adapter.open_hasty_producer("a")
+        slow.init()
+        assert adapter.committed_offset() is None  # so that the group is known
+        slow.begin()
+        slow.send("1")
+        slow.send_offsets(7)
+
+        adapter.outlast_the_hasty()
+
+        assert adapter.end_offset() == 2
+        assert adapter.committed_offset() is None
+        other = adapter.open_producer("b")
+        other.init()
+        other.begin()
+        other.send("2")
+        other.commit()
+        assert adapter.read_committed() == ["2"]
+        with pytest.raises(ProducerFencedError):
+            slow.commit()
+        assert adapter.read_committed() == ["2"]
+        assert adapter.committed_offset() is None
 
     def test_other_ids_are_not_fenced(self, adapter: Adapter):
         other = adapter.open_producer("b")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from headwater_operator.kube.client import KubeClient
     from tests.kube.control_plane import ControlPlane
+    from tests.kube.deployed import Operators
     from tests.kube.fixtures import Command
     from tests.kube.journey import Installation, Journey
     from tests.kube.kubelet.cluster import Cluster
@@ -47,10 +48,13 @@ def cluster(
 
     Never beside a ``stage``: the scheduler would mix the two.
     """
+    from tests.kube import operator_entry
+    from tests.kube.deployed import OPERATOR
     from tests.kube.kubelet.cluster import PYTHON, Cluster, python_image
 
     directory = tmp_path_factory.mktemp("cluster")
-    with Cluster(control_plane, admin, directory, {PYTHON: python_image()}) as running:
+    images = {PYTHON: python_image(), OPERATOR: operator_entry.image()}
+    with Cluster(control_plane, admin, directory, images) as running:
         yield running
 
 
@@ -122,3 +126,17 @@ def journey(admin: KubeClient, namespace: str, kubectl: Command, cluster: Cluste
     from tests.kube.story import APP
 
     return Journey(admin, namespace, kubectl, cast("Stage", cluster), app=APP)
+
+
+@pytest.fixture
+def operators(
+    kube_api: ApiClient, kubeconfig: Path, journey: Journey, cluster: Cluster, tmp_path: Path
+) -> Iterator[Operators]:
+    """Those of the chart, not yet installed, in a namespace of their own."""
+    from tests.kube.deployed import Operators
+    from tests.kube.installed import forget_apps, namespaces, programs
+
+    with namespaces(kube_api, 1) as [home]:
+        helm, kubectl = programs(kubeconfig, home)
+        yield Operators(journey, cluster, helm, kubectl, tmp_path)
+        forget_apps(kube_api, journey.namespace)

@@ -338,6 +338,11 @@ class Journey:
         found = self.api.get(resource, self.namespace, name)
         return "" if found is None else str(found["metadata"]["uid"])
 
+    def uids(self) -> dict[str, str]:
+        """The uids of his pods, by name."""
+        found = self.api.list(PODS, self.namespace)
+        return {each["metadata"]["name"]: str(each["metadata"]["uid"]) for each in found}
+
     def lease_s(self, worker: str) -> int:
         """How long a worker's Lease lasts, as it says."""
         found = self.api.get(LEASES, self.namespace, worker)

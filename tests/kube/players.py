@@ -41,6 +41,7 @@ STORAGE_CLASS: Final = "headwater-test"
 PROVISIONER: Final = "headwater.test/none"
 ZONE: Final = "topology.kubernetes.io/zone"
 HOSTNAME: Final = "kubernetes.io/hostname"
+RACK: Final = "headwater.test/rack"
 NO_SUCH_IMAGE: Final = "headwater-test/missing:1"
 """Every other image can be pulled."""
 
@@ -99,11 +100,13 @@ class Node:
     Attributes:
         name: of the node, and of its host.
         zone: where it stands.
+        rack: in which it stands there; racks go through all zones.
         lost: it is not heard of, and does nothing.
     """
 
     name: str
     zone: str
+    rack: str
     lost: bool = False
 
     @property
@@ -127,7 +130,7 @@ class Nodes:
             labels = {
                 ZONE: node.zone,
                 HOSTNAME: node.name,
-                "headwater.test/rack": f"of-{node.name}",
+                RACK: node.rack,
             }
             self.api.apply(NODES, {"metadata": {"name": node.name, "labels": labels}})
         self.live()
@@ -372,7 +375,7 @@ class Stage:
         renewal_s: between two renewals of a worker's Lease.
 
     Attributes:
-        nodes: three machines in two zones.
+        nodes: four machines, one in each rack of each zone.
     """
 
     def __init__(
@@ -382,8 +385,8 @@ class Stage:
         self._turn_s = turn_s
         self._renewal_s = renewal_s
         self._seen = Looked(api)
-        machines = (("node-a1", "a"), ("node-a2", "a"), ("node-b1", "b"))
-        self.nodes = {name: Node(name, zone) for name, zone in machines}
+        machines = [(f"node-{zone}{rack}", zone, rack) for zone in "ab" for rack in "12"]
+        self.nodes = {name: Node(name, zone, rack) for name, zone, rack in machines}
         self._kubelets = Nodes(api, self.nodes)
         self._volumes = Volumes(api)
         self._workers: dict[str, FakeWorkers] = {}

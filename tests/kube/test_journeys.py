@@ -22,12 +22,13 @@ from headwater_operator.kube.api import (
 )
 from headwater_operator.manifests.names import Owner, metadata
 from tests.kube.journey import TASKS, streamapp
-from tests.kube.players import NO_SUCH_IMAGE
+from tests.kube.players import NO_SUCH_IMAGE, RACK, ZONE
 
 if TYPE_CHECKING:
     from headwater_operator.kube.client import KubeClient
     from tests.kube.fixtures import Command
     from tests.kube.journey import Journey
+    from tests.kube.players import Node
 
 pytestmark = pytest.mark.usefixtures("installation")
 
@@ -56,19 +57,37 @@ def test_an_applied_streamapp_becomes_ready_and_says_how_it_is(
     assert user.status() == before
 
 
-def test_workers_are_spread_and_know_their_zones(user: Journey) -> None:
+def test_workers_are_spread_and_their_standbys_are_in_another_rack_and_zone(user: Journey) -> None:
+    # So many that it cannot be by chance.
+    user.workers.of("wc").topics["lines"] = 8
+    with_state = {f"1_{number}" for number in range(8)}
     user.begin(
-        replicas=3,
-        assignment={"standbyReplicas": 1, "topologyKeys": ["headwater.test/rack"]},
+        replicas=4,
+        assignment={"standbyReplicas": 1, "topologyKeys": [RACK, ZONE]},
     )
 
-    user.until(lambda: user.condition("StandbysReady")[0] == "True", "standbys to catch up")
+    pods = user.api.list(PODS, user.namespace)
+    on = {each["metadata"]["name"]: user.stage.nodes[each["spec"]["nodeName"]] for each in pods}
+    assert sorted(node.name for node in on.values()) == sorted(user.stage.nodes)
 
-    nodes = {each["spec"]["nodeName"] for each in user.api.list(PODS, user.namespace)}
-    assert nodes == set(user.stage.nodes)
-    for worker in user.api.list(STREAM_WORKERS, user.namespace):
-        spec = worker["spec"]
-        assert not set(spec.get("active", [])) & set(spec.get("standby", []))
+    def placed(role: str) -> dict[str, Node]:
+        workers = user.api.list(STREAM_WORKERS, user.namespace)
+        return {
+            task: on[worker["metadata"]["name"]]
+            for worker in workers
+            for task in worker["spec"].get(role, ())
+        }
+
+    def are_apart() -> bool:
+        active, standby = placed("active"), placed("standby")
+        return standby.keys() == with_state <= active.keys() and all(
+            node.rack != active[task].rack and node.zone != active[task].zone
+            for task, node in standby.items()
+        )
+
+    user.until(are_apart, "every standby to be in another rack and another zone")
+    user.until(lambda: user.condition("StandbysReady")[0] == "True", "standbys to catch up")
+    assert are_apart()
 
 
 def test_scaling_up_and_down_keeps_volumes_and_takes_them_again(user: Journey) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,7 @@ from examples.word_count.app import words
 from headwater_operator.kube.api import PODS
 from tests.kube.kubelet.cluster import PYTHON
 from tests.kube.story import APP, PATIENCE_S, explained, step, until_shared
+from tests.support import word_count
 from tests.support.counting import PREFIX_VARIABLE
 from tests.support.local_cluster import create_topics, read_counts, streamapp
 from tests.support.waiting import wait_for
@@ -40,6 +42,10 @@ LEASE_MS = 10_000
 LINES = [f"all streams lead to kafka {number % 7}" for number in range(500)]
 GOOD = "from tests.support.word_count import build\n"
 BAD = f"import surely_missing\n{GOOD}"
+MISSING = "ModuleNotFoundError: No module named 'surely_missing'"
+OTHER = Path(word_count.__file__).read_text()
+OTHER = OTHER.replace(".to_stream()", '.filter(lambda *_: True, store="more").to_stream()')
+GAINS = "sub-topology 1: its stores gain 'more'"
 
 
 class Counted:
@@ -108,7 +114,9 @@ def test_two_workers_count_exactly_through_faults_and_a_bad_roll_out(
                 lose_a_machine(counted, journey, cluster, fault)
         with step("a roll-out of what cannot be imported halts"):
             until_shared(journey, 2)
-            halt_a_roll_out(counted, journey)
+            halt_a_roll_out(counted, journey, BAD, MISSING)
+        with step("so does one of a topology with other state"):
+            halt_a_roll_out(counted, journey, OTHER, GAINS)
         with step("corrected, it is rolled out"):
             journey.patch("/spec/topology", {"inline": GOOD})
             journey.until(lambda: is_rolled_out(journey), "the correction to run everywhere")
@@ -138,23 +146,22 @@ def lose_a_machine(counted: Counted, journey: Journey, cluster: Cluster, fault: 
     counted.until_counted()
 
 
-def halt_a_roll_out(counted: Counted, journey: Journey) -> None:
-    """Ask for a topology that cannot be imported: it costs one worker, and the other serves."""
+def halt_a_roll_out(counted: Counted, journey: Journey, source: str, why: str) -> None:
+    """Ask for a topology that cannot be run here: it costs one worker, and the other serves."""
     before = journey.status()["revision"]["current"]
-    pods = {name: journey.uid(PODS, name) for name in journey.names(PODS)}
-    journey.patch("/spec/topology", {"inline": BAD})
+    pods = journey.uids()
+    journey.patch("/spec/topology", {"inline": source})
 
     def is_halted() -> bool:
         state, reason, said = journey.condition("Progressing")
-        is_told = "ModuleNotFoundError: No module named 'surely_missing'" in said
-        return (state, reason) == ("False", "RolloutHalted") and is_told
+        return (state, reason) == ("False", "RolloutHalted") and why in said
 
-    journey.until(is_halted, "the roll-out to halt, with the last line of the traceback")
+    journey.until(is_halted, f"the roll-out to halt for this: {why}")
     counted.feed()
     counted.until_counted()
     journey.until(lambda: journey.condition("Ready")[0] == "True", "the other one to serve")
-    kept = [name for name, uid in pods.items() if journey.uid(PODS, name) == uid]
-    assert [len(journey.held()[name]) for name in kept] == [2 * PARTITIONS]
+    kept = pods.items() & journey.uids().items()
+    assert [len(journey.held()[name]) for name, _ in kept] == [2 * PARTITIONS]
     assert journey.status()["revision"]["current"] == before
 
 
