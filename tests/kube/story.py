@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import urllib.request
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -16,6 +17,7 @@ from headwater_operator.kube.api import CLAIMS, PODS, STREAM_WORKERS
 from headwater_operator.observe.snapshot import read_worker
 from tests.chaos.proof import counted_once_each, read_committed, stores_equal_their_changelogs
 from tests.kube.kubelet.cluster import PYTHON
+from tests.kube.kubelet.watching import CannotWatchError, Watching
 from tests.support.counting import PREFIX_VARIABLE
 from tests.support.local_cluster import Load, create_topics, read_counts, streamapp
 from tests.support.waiting import wait_for
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from headwater.model.cluster import StreamWorker
+    from headwater_operator.kube.api import Manifest
     from tests.kube.journey import Journey
     from tests.kube.kubelet.cluster import Cluster
 
@@ -74,6 +77,46 @@ def until_shared(journey: Journey, count: int) -> None:
         return len(holders) == count == len(journey.names(PODS)) and journey.is_settled()
 
     journey.until(is_shared, f"{count} workers to share the tasks")
+
+
+@contextmanager
+def one_at_a_time(journey: Journey) -> Iterator[None]:
+    """See that every worker gets another pod in the block, and that never two are away at once.
+
+    One is away from when its pod is to end until its next one runs. Every change of a pod is seen,
+    in its order.
+    """
+    path = f"/api/v1/namespaces/{journey.namespace}/pods"
+    watching = Watching(journey.kubectl.kubeconfig, path, "")
+    everybody, before = set(journey.names(PODS)), journey.uids()
+    seen: set[frozenset[str]] = set()
+    has_ended = threading.Event()
+
+    def see(pods: Mapping[str, Manifest]) -> None:
+        present = {
+            pod["metadata"]["name"]
+            for pod in pods.values()
+            if pod.get("status", {}).get("phase") == "Running"
+            and "deletionTimestamp" not in pod["metadata"]
+        }
+        seen.add(frozenset(everybody - present))
+
+    def watch() -> None:
+        while not has_ended.is_set():
+            with suppress(CannotWatchError):
+                watching.once(see)
+
+    thread = threading.Thread(target=watch, name="watches who is away", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        thread.join(30)
+        watching.close()
+    assert seen == {frozenset(), *(frozenset([name]) for name in everybody)}, f"away: {seen}"
+    assert journey.uids().keys() == before.keys()
+    assert not set(journey.uids().values()) & set(before.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import threading
 from typing import TYPE_CHECKING
@@ -21,18 +20,16 @@ from headwater_operator.kube.api import (
     STREAM_WORKERS,
 )
 from headwater_operator.manifests.names import Owner, metadata
-from tests.conftest import how_many, seed_base
 from tests.kube.journey import SHORT_LEASE_S, TASKS, streamapp
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.kube.control_plane import ControlPlane
     from tests.kube.journey import Installation, Journey, OperatorProcess
 
 KILLED = 9
-AT_LEAST = 5
-"""At so many writes, chosen by the seed, an operator is killed, however small the share."""
 
 
 def generations(user: Journey) -> set[int]:
@@ -134,7 +131,7 @@ class Immortal:
     Each of ``steps`` kills one process, right before its first such write.
     """
 
-    def __init__(self, installation: Installation, directory: Path, steps: list[str]) -> None:
+    def __init__(self, installation: Installation, directory: Path, steps: Sequence[str]) -> None:
         self._installation = installation
         self._marks = directory / "killed"
         self._marks.mkdir()
@@ -167,27 +164,19 @@ class Immortal:
 
 
 @pytest.mark.timeout(1200)
-def test_an_operator_that_is_killed_before_its_writes_is_followed_by_one_that_goes_on(
-    own_installation: Installation,
-    user: Journey,
-    tmp_path: Path,
-    pytestconfig: pytest.Config,
+def test_an_operator_that_is_killed_before_every_kind_of_write_is_followed_by_one_that_goes_on(
+    own_installation: Installation, user: Journey, tmp_path: Path
 ) -> None:
-    share: float = pytestconfig.getoption("--share")
-    chance = random.Random(seed_base(pytestconfig))
-    count = max(AT_LEAST, how_many(len(STEPS), None, share))
-    steps = sorted(chance.sample(STEPS, count))
-    print("seed", seed_base(pytestconfig), "kills before", *steps)
     # Each one that is killed has a successor that has to start, on a machine that may be busy.
-    user.patience_s += 30 * count
-    immortal = Immortal(own_installation, tmp_path, steps)
+    user.patience_s += 30 * len(STEPS)
+    immortal = Immortal(own_installation, tmp_path, STEPS)
 
     try:
         whole_life(user)
-        user.until(lambda: immortal.killed() == set(steps), f"all of {steps} to be come to")
+        user.until(lambda: immortal.killed() == set(STEPS), f"all of {STEPS} to be come to")
     finally:
         immortal.stop()
-    assert immortal.statuses == [KILLED] * len(steps)
+    assert immortal.statuses == [KILLED] * len(STEPS)
     user.until(lambda: len(user.names(CLAIMS)) == 1, "the claims that were not to be kept to go")
     for resource in (PODS, STREAM_WORKERS, LEASES):
         left = [name for name in user.names(resource) if name != "headwater-operator"]

@@ -1,7 +1,11 @@
-"""Scaling real workers under load: warm-ups, drains, and the volume that is taken up again."""
+"""The chart installed, and real workers under load: scaled, given standbys, rolled.
+
+They come behind warm-ups, go by draining, and take their volumes up again.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,10 +18,19 @@ from headwater_operator.kube.election import LEASE_NAME
 from headwater_operator.manifests.names import claim_name
 from headwater_operator.observe.numbers import HttpNumbers
 from headwater_operator.observe.pods import read_pod
-from tests.kube.story import APP, Counting, Workers, explained, step, until_shared
+from tests.kube.story import (
+    APP,
+    Counting,
+    Workers,
+    explained,
+    one_at_a_time,
+    step,
+    until_shared,
+)
 
 if TYPE_CHECKING:
-    from tests.kube.journey import Installation, Journey
+    from tests.kube.deployed import Operators
+    from tests.kube.journey import Journey
     from tests.kube.kubelet.cluster import Cluster
     from tests.kube.story import Entry
 
@@ -31,20 +44,24 @@ pytestmark = [
 W0, W1, W2, W3, W4 = EVERYBODY = [f"{APP}-w-{number}" for number in range(5)]
 FIRST = [f"first-{number}" for number in range(6_000)]
 """So many keys that a store built anew would show: each partition has some hundreds of them."""
+LEASE_S = 60
+"""So long that the operator does not lose it because the machine is busy."""
 TAIL = [f"key-{number}" for number in range(300)]
 
 
-def test_workers_come_behind_warm_ups_go_by_draining_and_take_their_volumes_up_again(
+def test_workers_of_an_installed_chart_are_scaled_and_rolled_and_count_each_update_once(
     bootstrap_servers: str,
     unique_name: str,
-    journey: Journey,
-    own_installation: Installation,
-    cluster: Cluster,
+    operators: Operators,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    journey, cluster = operators.journey, operators.cluster
     counting = Counting(bootstrap_servers, unique_name)
     workers = Workers(journey)
-    with explained(journey, own_installation.process("first"), cluster):
+    with (
+        operators.installed(replicas=1, lease_s=LEASE_S),
+        explained(journey, operators, cluster),
+    ):
         with step("two workers, not those with the lowest numbers"):
             # Else the volume with the most state would also be the one with the lowest number.
             policy = {"acceptableRecoveryLag": 500}
@@ -84,15 +101,49 @@ def test_workers_come_behind_warm_ups_go_by_draining_and_take_their_volumes_up_a
             with capsys.disabled():
                 print(f"\n{adopted(counting, workers, chosen, positions[chosen])}")
             counting.feed(TAIL)
+        give_standbys(journey, workers)
+        roll(counting, journey)
         with step("volumes are not kept any more"):
             journey.patch("/spec/state", {"retention": {"whenScaled": "Delete"}})
             present = sorted(journey.names(PODS))
-            expected = (present, present, present)
-            journey.until(lambda: kept(journey) == expected, "what nobody uses to go")
+            journey.until(lambda: kept(journey) == (present,) * 3, "what nobody uses to go")
             counting.feed(TAIL)
         journey.kubectl("delete", "sapp", APP, "--timeout=120s")
         assert journey.names(CLAIMS) == [claim_name(name) for name in present]
         counting.check_volumes(journey, cluster)
+
+
+def give_standbys(journey: Journey, workers: Workers) -> None:
+    """Ask for a standby of each task: they are there in time, and nobody starts anew."""
+
+    def is_every_task_covered() -> bool:
+        is_ready = journey.condition("StandbysReady")[:2] == ("True", "CaughtUp")
+        return is_ready and sorted(workers.standbys()) == journey.tasks()
+
+    with step("a standby of each task"):
+        before = journey.uids(), journey.status()["revision"]
+        policy = {"standbyReplicas": 1, "acceptableRecoveryLag": 500}
+        journey.patch("/spec/assignment", policy)
+        journey.until(is_every_task_covered, "a standby of every task")
+        until_shared(journey, 3)
+        assert (journey.uids(), journey.status()["revision"]) == before
+
+
+def roll(counting: Counting, journey: Journey) -> None:
+    """Roll out a new revision under load: each update counts once, one worker is away at a time."""
+    first = journey.status()["revision"]["current"]
+
+    def are_new(count: int) -> bool:
+        status = journey.status()
+        return status["revision"]["update"] != first and status["updatedReplicas"] >= count
+
+    with step("a new revision, under load, one worker at a time"):
+        with counting.under_load(), one_at_a_time(journey):
+            journey.patch("/spec/config/commit.interval.ms", 250)
+            for number in (1, 2, 3):
+                journey.until(partial(are_new, number), f"{number} workers to be new")
+            until_shared(journey, 3)
+        counting.until_counted()
 
 
 def assert_warmed_up(workers: Workers, name: str) -> None:
