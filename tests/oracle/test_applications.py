@@ -9,89 +9,190 @@ import pytest
 
 from headwater.dsl.loading import build_topology
 from tests.oracle.run import run
-from tests.support.agreement import Left, check_changelogs, check_outputs, left_by_java
-from tests.support.applications import draw
+from tests.support.agreement import (
+    Expected,
+    Left,
+    check_changelogs,
+    check_outputs,
+    expected,
+    left_by_java,
+)
+from tests.support.applications import Order, Spread, draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.java.tool import Oracle
+    from tests.support.agreement import Sent
+    from tests.support.applications import Application
 
 pytestmark = pytest.mark.java
 
-SEED = "a comparison"
+SEED = "how they compare"
+TOPOLOGIES = 10
 
 
 @pytest.fixture(scope="module")
-def java(oracle: Oracle) -> Left:
-    left, _ = left_by_java(oracle.ask(draw(SEED, topologies=6, records=15).request))
+def application() -> Application:
+    return draw(SEED, topologies=TOPOLOGIES, records=15)
+
+
+@pytest.fixture(scope="module")
+def java(oracle: Oracle, application: Application) -> Expected:
+    return expected(application, oracle.ask)
+
+
+@pytest.fixture
+def left(java: Expected) -> Left:
+    """What an engine might leave: the second of two tasks comes after the first."""
+    left = Left(changelogs=java.changelogs)
+    for part in deepcopy(java.parts):
+        for topic, sent in part.outputs.items():
+            left.outputs[topic] += sent
+    left.places = {at: java.place(*at) for at in left.changelogs}
     return left
 
 
-def test_an_application_of_many_topologies_does_here_what_it_does_in_java(java: Left) -> None:
-    application = draw(SEED, topologies=6, records=15)
+def test_an_application_of_many_topologies_does_here_what_it_does_in_java(
+    oracle: Oracle, application: Application
+) -> None:
+    java, _ = left_by_java(oracle.ask(application.request))
 
     ours, stores = left_by_java(run(application.request))
 
-    _compare(ours, java)
+    ours.places = dict.fromkeys(ours.changelogs, 0)
+    _compare(ours, Expected((java,)))
     assert java.stores == ours.stores == stores
 
 
-def _compare(left: Left, java: Left) -> None:
+def test_java_is_asked_for_every_record_and_what_it_leaves_is_taken_as_it_is(
+    application: Application, java: Expected, left: Left
+) -> None:
+    asked = [len(request["inputs"]) for request in application.requests()]
+
+    assert sum(asked) == len(application.request["inputs"])
+    assert set(Spread) == set(application.spread.values())
+    assert set(Order) == set(java.orders.values())
+    assert set(left.places.values()) == {0, 1}
+    _compare(left, java)
+
+
+def test_what_two_tasks_send_may_come_in_turns(java: Expected, left: Left) -> None:
+    topic, (first, second) = _of_two_tasks(java)
+    left.outputs[topic] = [*second[:1], *first[:2], *second[1:], *first[2:]]
+
+    _compare(left, java)
+
+
+def _of_two_tasks(java: Expected) -> tuple[str, list[list[Sent]]]:
+    """A topic to which two tasks send, each something of its own."""
+    found = ((topic, java.outputs(topic)) for topic in java.orders)
+    return next(
+        (topic, parts)
+        for topic, parts in found
+        if java.orders[topic] is Order.BY_TASK
+        and all(len(set(part)) > 1 for part in parts)
+        and not set(parts[0]).intersection(parts[1])
+    )
+
+
+def _compare(left: Left, java: Expected) -> None:
     check_outputs(left, java)
     check_changelogs(left, java)
 
 
 @pytest.mark.parametrize("number", range(4))
 def test_of_what_is_drawn_some_can_be_dataframes_and_some_cannot(number: int) -> None:
-    application = draw(f"{SEED} {number}", topologies=10, records=1)
+    application = draw(f"{SEED} {number}", topologies=TOPOLOGIES, records=1)
 
     chosen = application.for_dataframes()
 
     assert 0 < len(chosen) < len(build_topology(application.build()).subtopologies)
 
 
-def _last_output_is_lost(left: Left) -> None:
-    next(iter(left.outputs.values())).pop()
+# -- planted differences ---------------------------------------------------------------------------
 
 
-def _an_output_comes_twice(left: Left) -> None:
-    sent = next(iter(left.outputs.values()))
+def _ordered(left: Left, java: Expected) -> list[list[Sent]]:
+    """What was put out by one task alone."""
+    return [
+        sent
+        for topic, sent in left.outputs.items()
+        if java.orders[topic] is Order.BY_TASK and sent in java.outputs(topic)
+    ]
+
+
+def _last_output_is_lost(left: Left, java: Expected) -> None:
+    _ordered(left, java)[0].pop()
+
+
+def _an_output_comes_twice(left: Left, java: Expected) -> None:
+    sent = _ordered(left, java)[0]
     sent.append(sent[-1])
 
 
-def _outputs_change_places(left: Left) -> None:
-    sent = next(sent for sent in left.outputs.values() if len(set(sent)) > 1)
+def _outputs_change_places(left: Left, java: Expected) -> None:
+    sent = next(sent for sent in _ordered(left, java) if len(set(sent)) > 1)
     sent.sort(key=repr, reverse=sent == sorted(sent, key=repr))
 
 
-def _headers_are_lost(left: Left) -> None:
-    sent = next(sent for sent in left.outputs.values() if any(one[3] for one in sent))
+def _headers_are_lost(left: Left, java: Expected) -> None:
+    sent = next(sent for sent in _ordered(left, java) if any(one[3] for one in sent))
     sent[:] = [(*one[:3], ()) for one in sent]
 
 
-def _another_time(left: Left) -> None:
+def _another_time(left: Left, _java: Expected) -> None:
     at, (value, timestamp) = next(iter(left.stores.items()))
     left.changelogs[at] = value, timestamp + 1
 
 
-def _another_value(left: Left) -> None:
+def _another_value(left: Left, _java: Expected) -> None:
     at, (value, timestamp) = next(iter(left.stores.items()))
     left.changelogs[at] = f"{value}00", timestamp
 
 
-def _a_key_is_lost(left: Left) -> None:
+def _a_key_is_lost(left: Left, _java: Expected) -> None:
     del left.changelogs[next(iter(left.stores))]
 
 
-def _a_deleted_key_lives(left: Left) -> None:
+def _a_deleted_key_lives(left: Left, _java: Expected) -> None:
     at = next(at for at, entry in left.changelogs.items() if entry[0] is None)
     left.changelogs[at] = "00", left.changelogs[at][1]
 
 
-def _another_time_of_a_deletion(left: Left) -> None:
+def _another_time_of_a_deletion(left: Left, _java: Expected) -> None:
     at = next(at for at, entry in left.changelogs.items() if entry[0] is None)
     left.changelogs[at] = None, left.changelogs[at][1] + 1
+
+
+def _a_key_is_in_another_partition(left: Left, java: Expected) -> None:
+    at = next(at for at, place in left.places.items() if place == 1)
+    left.places[at] = 0
+
+
+def _of_two_tasks_one_sends_in_another_order(left: Left, java: Expected) -> None:
+    topic, (first, second) = _of_two_tasks(java)
+    left.outputs[topic] = [*reversed(second), *first]
+
+
+def _of_two_tasks_one_sends_nothing(left: Left, java: Expected) -> None:
+    topic, (first, _) = _of_two_tasks(java)
+    left.outputs[topic] = first
+
+
+def _what_has_no_order_lacks_a_record(left: Left, java: Expected) -> None:
+    next(left.outputs[topic] for topic, order in java.orders.items() if order is Order.NONE).pop()
+
+
+def _a_turn_is_taken_twice(left: Left, java: Expected) -> None:
+    """Its records come once more after all of them, in their order."""
+    sent = next(sent for sent in _ordered(left, java) if len(set(sent)) > 2)
+    sent += sent[-3:]
+
+
+def _a_turn_comes_before_the_one_before(left: Left, java: Expected) -> None:
+    sent = next(sent for sent in _ordered(left, java) if len(set(sent)) > 3)
+    sent[:] = [*sent[-2:], *sent[:-2]]
 
 
 @pytest.mark.parametrize(
@@ -106,11 +207,18 @@ def _another_time_of_a_deletion(left: Left) -> None:
         _a_key_is_lost,
         _a_deleted_key_lives,
         _another_time_of_a_deletion,
+        _a_key_is_in_another_partition,
+        _of_two_tasks_one_sends_in_another_order,
+        _of_two_tasks_one_sends_nothing,
+        _what_has_no_order_lacks_a_record,
+        _a_turn_is_taken_twice,
+        _a_turn_comes_before_the_one_before,
     ],
 )
-def test_a_planted_difference_is_seen(java: Left, fault: Callable[[Left], None]) -> None:
-    left = deepcopy(java)
-    fault(left)
+def test_a_planted_difference_is_seen(
+    java: Expected, left: Left, fault: Callable[[Left, Expected], None]
+) -> None:
+    fault(left, java)
 
     with pytest.raises(AssertionError):
         _compare(left, java)

@@ -1,7 +1,11 @@
-"""Native workers, tasks on Spark, DataFrames and Java leave the same of random applications."""
+"""Native workers, tasks on Spark, DataFrames and Java leave the same of random applications.
+
+Tasks on Spark have them once as a backfill and once continuously.
+"""
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,15 +19,17 @@ from headwater.model.lifecycle import ClientState
 from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
 from headwater.spark.outputs import Outputs
+from tests.support import drawn
 from tests.support.agreement import (
     Left,
     check_changelogs,
     check_outputs,
-    left_by_java,
+    expected,
     left_on_kafka,
 )
 from tests.support.applications import Application, draw
 from tests.support.backfills import Listener
+from tests.support.continuous import SparkDriver
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -40,6 +46,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java, pytest.mar
 TOPOLOGIES = 10
 RECORDS = 15
 """Of each input."""
+LIMIT = 30
+"""Offsets of a micro-batch: less than what waits."""
+START_S = 300
 
 
 class Case:
@@ -50,24 +59,31 @@ class Case:
         self._topics = topics
         self._name = name
         self._inputs = f"{name}-"
-        self._made = [self._inputs + topic for topic in application.inputs]
-        self._create(self._made)
+        self._made = self._made_inputs()
+        spread = application.spread
+        for count in {one.partitions for one in spread.values()}:
+            self._create(
+                (self._inputs + topic for topic in spread if spread[topic].partitions == count),
+                count,
+            )
         self._send()
         self._topology: Topology = build_topology(application.build(self._inputs))
 
-    def _create(self, names: Iterable[str]) -> None:
-        created = self._topics.admin.create_topics([NewTopic(name, 1, 1) for name in names])
+    def _create(self, names: Iterable[str], partitions: int = 1) -> None:
+        new = [NewTopic(name, partitions, 1) for name in names]
+        created = self._topics.admin.create_topics(new)
         for future in created.values():
             future.result(60)
 
     def _send(self) -> None:
         servers = {"bootstrap.servers": self._topics.bootstrap_servers, "log_level": 0}
         producer = Producer(servers)
-        for record in self._application.request["inputs"]:
+        for partition, record in self._application.records:
             producer.produce(
                 self._inputs + record["topic"],
                 _bytes(record["value"]),
                 _bytes(record["key"]),
+                partition,
                 timestamp=record["timestamp"],
                 headers=[(name, _bytes(value)) for name, value in record.get("headers", ())],
             )
@@ -98,19 +114,65 @@ class Case:
             wait_for(self._reader(app), what="all topics to be read", timeout_s=240, every_s=0.5)
         return self._left(app, prefix)
 
+    def continuously(self, directory: Path) -> Left:
+        """As one query of Spark, by the command that people run."""
+        app, prefix = self._named("query")
+        file = directory / "drawn"
+        file.write_bytes(self._application.pickled(self._inputs, prefix))
+        spec: dict[str, object] = {
+            "applicationId": app,
+            "topology": {"module": drawn.TOPOLOGY},
+            "config": {name: str(value) for name, value in self._application.config.items()},
+            "kafka": {"bootstrapServers": self._topics.bootstrap_servers},
+            "spark": {
+                "master": "local[2]",
+                "triggerInterval": "100ms",
+                "maxOffsetsPerTrigger": LIMIT,
+                "config": {"spark.driver.memory": "1g"},
+            },
+        }
+        document: dict[str, object] = {
+            "apiVersion": "headwater.dev/v1alpha1",
+            "kind": "StreamApp",
+            "metadata": {"name": "drawn"},
+            "spec": spec,
+        }
+        with SparkDriver(document, directory, **{drawn.VARIABLE: str(file)}) as driver:
+
+            def is_ready() -> bool:
+                assert driver.process.poll() is None, driver.log[-4000:]
+                is_there = (driver.state_dir / "driver.json").exists()
+                return is_there and driver.get("/readyz")[0] == HTTPStatus.OK
+
+            wait_for(is_ready, what="the query to run", timeout_s=START_S, every_s=0.2)
+            reader = self._reader(app)
+            wait_for(
+                lambda: is_ready() and reader(),
+                what="all topics to be read",
+                timeout_s=START_S,
+                every_s=0.5,
+            )
+            driver.stop()
+        return self._left(app, prefix)
+
     def _reader(self, app: str) -> Callable[[], bool]:
-        """Whether all is read, seen so often that nobody can have sent on meanwhile."""
-        internal = {f"{app}-{topic}" for topic in self._topology.repartition_topics}
-        read = [TopicPartition(topic, 0) for topic in (*self._made_inputs(), *sorted(internal))]
-        seen = 0
+        """Whether all is read: whatever is committed has sent what it sends before."""
+        internal = [f"{app}-{topic}" for topic in self._topology.repartition_topics]
+        topics = [*self._made_inputs(), *internal]
 
         def is_read() -> bool:
-            nonlocal seen
-            ends = self._topics.ends(read)
-            committed = {one: self._topics.committed(app, one.topic)[0] for one in read}
-            is_at_end = all(committed[one] == end or not end for one, end in ends.items())
-            seen = seen + 1 if is_at_end else 0
-            return seen > len(internal)
+            there = self._topics.admin.list_topics(timeout=30).topics
+            if not there.keys() >= set(topics):
+                return False
+            counts = {topic: len(there[topic].partitions) for topic in topics}
+            read = [TopicPartition(topic, n) for topic in topics for n in range(counts[topic])]
+            ends = self._topics.ends(read, isolation="read_uncommitted")
+            committed = {
+                topic: self._topics.committed(app, topic, counts[topic]) for topic in topics
+            }
+            return ends == self._topics.ends(read, isolation="read_uncommitted") and all(
+                not end or committed[p.topic][p.partition] == end for p, end in ends.items()
+            )
 
         return is_read
 
@@ -134,6 +196,9 @@ class Case:
     def _left(self, app: str, prefix: str) -> Left:
         outputs = self._application.outputs
         stores = {name: name.removeprefix(self._inputs) for name in self._topology.stores}
+        # What a transaction has written is seen a moment after it is committed.
+        self._topics.wait_settled(app)
+        self._topics.wait_settled(prefix)
         left = left_on_kafka(self._topics.bootstrap_servers, app, stores, outputs, prefix)
         self._made += [name for name in self._topics.admin.list_topics().topics if app in name]
         return left
@@ -159,8 +224,7 @@ def test_all_engines_leave_what_java_leaves(
     tmp_path: Path,
 ) -> None:
     application = draw(f"{seed} by all", topologies=TOPOLOGIES, records=RECORDS)
-    java, stores = left_by_java(oracle.ask(application.request))
-    assert java.stores == stores
+    java = expected(application, oracle.ask)
     case = Case(application, topics, unique_name)
 
     native = case.natively(tmp_path)
@@ -173,4 +237,21 @@ def test_all_engines_leave_what_java_leaves(
     check_changelogs(by_frames, java)
     assert by_frames.outputs == {}
     assert computed == application.for_dataframes()
+    case.forget()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.seeded(5)
+def test_what_runs_continuously_leaves_what_java_leaves(
+    seed: str, oracle: Oracle, topics: Topics, unique_name: str, tmp_path: Path
+) -> None:
+    """Of fewer topologies: each of its tasks costs time in every micro-batch."""
+    application = draw(f"{seed} continuously", topologies=TOPOLOGIES // 2, records=RECORDS)
+    java = expected(application, oracle.ask)
+    case = Case(application, topics, unique_name)
+
+    left = case.continuously(tmp_path)
+
+    check_changelogs(left, java)
+    check_outputs(left, java)
     case.forget()

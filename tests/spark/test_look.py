@@ -1,9 +1,13 @@
-"""Topics and stores as DataFrames: one contract, which both readers keep."""
+"""Topics and stores as DataFrames: one contract, which both readers keep.
+
+What holds of any reader of a topic holds of that of a backfill, too (``spark/rows.py``).
+"""
 
 from __future__ import annotations
 
 import struct
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +18,12 @@ from pyspark.errors import PySparkException
 
 from headwater import Serdes
 from headwater.errors import ConfigError, MissingTopicError, TopologyError
+from headwater.ids import TopicPartition
 from headwater.spark import read_store, read_topic
-from tests.support.thread_rig import LONG
+from headwater.spark.rows import PartitionWork, Trouble, Union, read_rows, schema_of
+from headwater.spark.translate.kinds import Kind
+from headwater.spark.translate.plan import Read
+from tests.support.thread_rig import LONG, Topics
 from tests.support.topologies import counts_of
 
 if TYPE_CHECKING:
@@ -23,10 +31,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tests.support.thread_rig import Topics
+    from headwater.spark.rows import Gathered
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 both_readers = pytest.mark.parametrize("reader", ["python", "connector"])
+BACKFILL = "backfill"
+all_readers = pytest.mark.parametrize("reader", ["python", "connector", BACKFILL])
 
 HOUR_MS = 3_600_000
 
@@ -45,6 +55,53 @@ def write(topics: Topics, topic: str, records: Sequence[dict[str, Any]], **setti
     for record in records:
         producer.produce(topic, **record)
     assert producer.flush(60) == 0
+
+
+def topic_of(
+    session: SparkSession, topic: str, settings: dict[str, str], *, reader: Any, **told: Any
+) -> DataFrame:
+    """A topic by any of the readers: partition, offset, key, value and more."""
+    if reader != BACKFILL:
+        return read_topic(session, topic, settings, reader=reader, **told)
+    rows, _ = backfilled(session, topic, settings, **told)
+    return rows.filter("src < 0").withColumnsRenamed({"part": "partition", "off": "offset"})
+
+
+def backfilled(
+    session: SparkSession,
+    topic: str,
+    settings: dict[str, str],
+    *,
+    partitions: int = 1,
+    key: str = "bytes",
+    value: str = "bytes",
+    start: dict[int, int] | None = None,
+    end: dict[int, int] | None = None,
+    **_: Any,
+) -> tuple[DataFrame, Gathered]:
+    """The rows of a topic as DataFrames of a backfill read them, and what readers tell past them.
+
+    A backfill has asked the broker where each partition ends.
+    """
+    there = [TopicPartition(topic, number) for number in range(partitions)]
+    ends = Topics(settings["bootstrap.servers"]).ends(there)
+    read = Read(topic=topic, subtopology=0, key=Kind(key), value=Kind(value))
+    works = tuple(
+        PartitionWork(
+            read=read,
+            number=0,
+            partition=p,
+            start=(start or {}).get(p.partition, 0),
+            cut=min(ends[p], (end or {}).get(p.partition, ends[p])),
+            config={"application.id": topic, **settings},
+        )
+        for p in there
+        if start is None or p.partition in start
+    )
+    lost: Any = session.sparkContext.accumulator(frozenset(), Union())  # type: ignore[arg-type]
+    numbers = session.range(0, len(works), 1, len(works))
+    runner: Any = partial(read_rows, works, lost)
+    return numbers.mapInArrow(runner, schema_of(read)), lost
 
 
 @both_readers
@@ -77,7 +134,7 @@ def test_a_record_is_a_row_with_all_it_has(
     assert sorted(map(tuple, times)) == [(0, 0, 1_234), (1, 0, 10), (1, 1, 9)]
 
 
-@both_readers
+@all_readers
 def test_only_what_is_committed_is_read(
     spark_session: SparkSession, topics: Topics, unique_name: str, reader: Any
 ) -> None:
@@ -101,11 +158,11 @@ def test_only_what_is_committed_is_read(
     try:
         found = {}
         for piece in (1, 2, 500):
-            frame = read_topic(
+            frame = topic_of(
                 spark_session,
                 unique_name,
                 config(topics),
-                value=Serdes.string,
+                value="string",
                 reader=reader,
                 piece_records=piece,
             )
@@ -117,7 +174,7 @@ def test_only_what_is_committed_is_read(
     assert found == {1: wanted, 2: wanted, 500: wanted}
 
 
-@both_readers
+@all_readers
 def test_a_look_begins_and_ends_where_it_is_told_to(
     spark_session: SparkSession, topics: Topics, unique_name: str, reader: Any
 ) -> None:
@@ -128,61 +185,77 @@ def test_a_look_begins_and_ends_where_it_is_told_to(
             topics.send(unique_name, [("k", str(hour))], partition, timestamp_ms=at_ms or 1)
 
     def hours(**told: Any) -> list[tuple[Any, ...]]:
-        frame = read_topic(
+        told = {"partitions": 2, **told} if reader == BACKFILL else told
+        frame = topic_of(
             spark_session, unique_name, config(topics), value="string", reader=reader, **told
         )
         return seen(frame, "partition", "value")
 
+    assert hours(start={1: 4}) == [(1, "4"), (1, "5")]
+    assert hours(start={0: 1, 1: 5}, end={0: 2, 1: 99}) == [(0, "1"), (1, "5")]
+    if reader == BACKFILL:
+        return  # which knows offsets only
     between = hours(
         start=datetime.fromtimestamp(2 * 3600, UTC), end=datetime.fromtimestamp(4 * 3600, UTC)
     )
     assert between == [(p, hour) for p in (0, 1) for hour in ("2", "3")]
-    assert hours(start={1: 4}) == [(1, "4"), (1, "5")]
-    assert hours(start={0: 1, 1: 5}, end={0: 2, 1: 99}) == [(0, "1"), (1, "5")]
     assert hours(start=datetime(2999, 1, 1, tzinfo=UTC)) == []
 
 
-@both_readers
-def test_a_large_partition_is_read_in_pieces(
+@all_readers
+def test_a_large_partition_is_read_whole_and_in_pieces_by_who_looks(
     spark_session: SparkSession, topics: Topics, unique_name: str, reader: Any
 ) -> None:
     topics.create(unique_name, 2)
     topics.send(unique_name, [(f"k{n}", f"v{n}") for n in range(25_000)], 0)
     topics.send(unique_name, [("k", "v")], 1)
 
-    frame = read_topic(
-        spark_session, unique_name, config(topics), reader=reader, piece_records=10_000
+    told = {"partitions": 2} if reader == BACKFILL else {}
+    frame = topic_of(
+        spark_session, unique_name, config(topics), reader=reader, piece_records=10_000, **told
     )
 
-    assert frame.rdd.getNumPartitions() >= 4
+    assert reader == BACKFILL or frame.rdd.getNumPartitions() >= 4
     offsets = seen(frame, "partition", "offset")
     assert offsets == [*((0, at) for at in range(25_000)), (1, 0)]
 
 
-@both_readers
-def test_bytes_that_are_not_what_they_are_said_to_be_are_named(
+@all_readers
+def test_bytes_that_are_not_what_they_are_said_to_be_are_told(
     spark_session: SparkSession, topics: Topics, unique_name: str, reader: Any
 ) -> None:
     topics.create(unique_name)
     write(topics, unique_name, [{"value": LONG.pack(7)}, {"value": b"seven"}])
 
+    if reader == BACKFILL:  # a StreamTask will name them
+        rows, _ = backfilled(spark_session, unique_name, config(topics), value="long")
+        assert seen(rows, "src", "bad") == [(0, Trouble.UNDECODABLE)]
+        return
     frame = read_topic(spark_session, unique_name, config(topics), value=Serdes.long, reader=reader)
 
     with pytest.raises(PySparkException, match=f"{unique_name}-0 offset 1: the value is no long"):
         frame.collect()
 
 
-@both_readers
+@all_readers
 def test_records_deleted_after_the_look_was_planned_are_not_passed_over(
     spark_session: SparkSession, topics: Topics, unique_name: str, reader: Any
 ) -> None:
     topics.create(unique_name)
     topics.send(unique_name, [("k", "v")] * 20)
-    frame = read_topic(spark_session, unique_name, config(topics), reader=reader)
+    frame: DataFrame
+    if reader == BACKFILL:
+        frame, lost = backfilled(spark_session, unique_name, config(topics))
+    else:
+        frame = read_topic(spark_session, unique_name, config(topics), reader=reader)
     gone = ClientPartition(unique_name, 0, 10)
     for future in topics.admin.delete_records([gone]).values():
         future.result(60)
 
+    if reader == BACKFILL:  # it is told twice, lest somebody reads again what was lost
+        assert seen(frame, "src", "bad") == [(0, Trouble.DELETED)]
+        assert lost.value == {TopicPartition(unique_name, 0)}
+        return
     with pytest.raises((PySparkException, Py4JJavaError)) as refused:
         frame.collect()
     assert reader == "connector" or "deleted meanwhile" in str(refused.value)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
+from tests.support.applications import Order
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from tests.support.applications import Application
 
 Entry: TypeAlias = "tuple[str | None, int]"
 """Value and timestamp of a record."""
@@ -24,15 +28,58 @@ class Left:
     Attributes:
         outputs: by topic that is not internal, in order.
         changelogs: by store and key, the newest record of its changelog.
+        places: the partition of each of those.
     """
 
     outputs: dict[str, list[Sent]] = field(default_factory=lambda: defaultdict(list))
     changelogs: dict[tuple[str, str], Entry] = field(default_factory=dict)
+    places: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def stores(self) -> dict[tuple[str, str], Entry]:
         """What stores restored from the changelogs hold."""
         return {at: entry for at, entry in self.changelogs.items() if entry[0] is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What Java leaves.
+
+    Attributes:
+        parts: of each run of it.
+        place: the partition of a store and key.
+        orders: by topic that is written, what is known of the order there.
+    """
+
+    parts: tuple[Left, ...]
+    place: Callable[[str, str], int] = lambda _store, _key: 0
+    orders: Mapping[str, Order] = field(default_factory=dict)
+
+    @property
+    def changelogs(self) -> dict[tuple[str, str], Entry]:
+        """Of all runs; no two have the same key of a store."""
+        found = {at: entry for part in self.parts for at, entry in part.changelogs.items()}
+        assert len(found) == sum(len(part.changelogs) for part in self.parts)
+        return found
+
+    def outputs(self, topic: str) -> list[list[Sent]]:
+        """Return what each run puts out to a topic."""
+        return [part.outputs.get(topic, []) for part in self.parts]
+
+
+def expected(application: Application, ask: Callable[[dict[str, Any]], Any]) -> Expected:
+    """Return what becomes of an application.
+
+    Args:
+        application: it.
+        ask: carries out a request, in Java.
+    """
+    parts = []
+    for request in application.requests():
+        left, stores = left_by_java(ask(request))
+        assert left.stores == stores
+        parts.append(left)
+    return Expected(tuple(parts), application.place(), application.orders())
 
 
 def left_by_java(answer: dict[str, Any]) -> tuple[Left, dict[tuple[str, str], Entry]]:
@@ -62,7 +109,7 @@ def left_on_kafka(
     outputs: Collection[str],
     prefix: str,
 ) -> Left:
-    """Read what an application has left on its topics, each of one partition.
+    """Read what an application has left on its topics; those that it writes have one partition.
 
     Args:
         bootstrap_servers: of the broker.
@@ -75,14 +122,17 @@ def left_on_kafka(
     left = Left()
     topics = [f"{app}-{store}-changelog" for store in stores]
     topics += [f"{prefix}{topic}" for topic in outputs]
-    for topic, sent in _records(bootstrap_servers, topics):
+    for topic, partition, sent in _records(bootstrap_servers, topics):
         key, value, timestamp, headers = sent
         store = _store(app, topic)
         if store:
             assert headers == (), (topic, sent)
             assert key is not None, (topic, sent)
-            left.changelogs[stores[store], key] = value, timestamp
+            at = stores[store], key
+            left.changelogs[at] = value, timestamp
+            assert left.places.setdefault(at, partition) == partition, at
         else:
+            assert partition == 0, topic
             left.outputs[topic.removeprefix(prefix)].append(sent)
     return left
 
@@ -92,22 +142,51 @@ def _store(app: str, topic: str) -> str:
     return topic.removeprefix(f"{app}-").removesuffix("-changelog") if is_changelog else ""
 
 
-def check_changelogs(left: Left, java: Left) -> None:
-    """See that a restore brings what Java's changelogs bring.
+def check_changelogs(left: Left, java: Expected) -> None:
+    """See that a restore brings what Java's changelogs bring, each key where it belongs.
 
     A key that came and went within one commit need not be mentioned.
     """
-    assert left.stores == java.stores
+    wanted = java.changelogs
+    stores = {at: entry for at, entry in wanted.items() if entry[0] is not None}
+    differences = {at for at, _ in left.stores.items() ^ stores.items()}
+    assert not differences, {at: (left.stores.get(at), stores.get(at)) for at in differences}
     for at, entry in left.changelogs.items():
-        assert entry == java.changelogs.get(at), at
+        assert entry == wanted.get(at), at
+        assert left.places[at] == java.place(*at), at
 
 
-def check_outputs(left: Left, java: Left) -> None:
-    """See that the outputs are Java's, record for record."""
-    assert {topic: sent for topic, sent in left.outputs.items() if sent} == dict(java.outputs)
+def check_outputs(left: Left, java: Expected) -> None:
+    """See that the outputs are Java's, record for record.
+
+    What two tasks send to one topic may come in turns of any length; the order of each is Java's.
+    """
+    topics = {topic for part in (left, *java.parts) for topic, sent in part.outputs.items() if sent}
+    for topic in topics:
+        sent, parts = left.outputs.get(topic, []), java.outputs(topic)
+        match java.orders.get(topic, Order.BY_TASK):
+            case Order.BY_TASK:
+                assert _is_shuffled(sent, parts), (topic, sent, parts)
+            case Order.NONE:
+                assert Counter(sent) == Counter(one for part in parts for one in part), topic
+            case Order.UNKNOWN:
+                pass
 
 
-def _records(bootstrap_servers: str, topics: Iterable[str]) -> list[tuple[str, Sent]]:
+def _is_shuffled(sent: Sequence[Sent], parts: Sequence[Sequence[Sent]]) -> bool:
+    """Whether this is all of the parts, each in its order."""
+    reached = {(0,) * len(parts)}
+    for one in sent:
+        reached = {
+            (*at[:number], at[number] + 1, *at[number + 1 :])
+            for at in reached
+            for number, part in enumerate(parts)
+            if part[at[number] : at[number] + 1] == [one]
+        }
+    return tuple(map(len, parts)) in reached
+
+
+def _records(bootstrap_servers: str, topics: Iterable[str]) -> list[tuple[str, int, Sent]]:
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -118,22 +197,22 @@ def _records(bootstrap_servers: str, topics: Iterable[str]) -> list[tuple[str, S
             "log_level": 0,
         }
     )
-    places = [TopicPartition(topic, 0, OFFSET_BEGINNING) for topic in topics]
-    consumer.assign(places)
-    found: list[tuple[str, Sent]] = []
-    left = {place.topic for place in places}
+    there = consumer.list_topics(timeout=60).topics
+    left = {(topic, number) for topic in topics for number in there[topic].partitions}
+    consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in left])
+    found: list[tuple[str, int, Sent]] = []
     while left:
         message = consumer.poll(60)
         assert message is not None, f"no answer from {sorted(left)}"
-        error = message.error()
+        error, place = message.error(), (message.topic() or "", message.partition() or 0)
         if error is not None:
             assert error.code() == KafkaError._PARTITION_EOF, error
-            left.discard(message.topic() or "")
+            left.discard(place)
             continue
         given: Any = message.headers() or ()
         headers = tuple((name, _hex(data)) for name, data in given)
         sent = (_hex(message.key()), _hex(message.value()), message.timestamp()[1], headers)
-        found.append((message.topic() or "", sent))
+        found.append((*place, sent))
     consumer.close()
     return found
 
