@@ -1,7 +1,8 @@
 """The watched namespaces, each read by itself: one that cannot be read holds up no other.
 
 The rights in a namespace go with it, so one that was deleted answers as one without rights does:
-it is *closed*. That is said once, and it is asked again only now and then.
+it is *closed*. That is said once, and it is asked again only now and then. But not at the first
+refusal: an API server that has just started refuses what it will allow a moment later.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
 
+REFUSED_MS: Final = 10_000
+"""A namespace that has refused for so long is closed."""
 CLOSED_MS: Final = 20_000
 """A closed namespace is left alone for so long, unless it is the only one."""
 
@@ -26,12 +29,18 @@ CLOSED_MS: Final = 20_000
 @dataclass(frozen=True, slots=True)
 class _Refusal:
     error: KubeApiError
+    since_ms: int
     at_ms: int
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it is about what is there or allowed."""
+        return isinstance(self.error, ForbiddenError | NotFoundError)
 
     @property
     def is_for_long(self) -> bool:
         """Whether it will stay so until somebody does something."""
-        return isinstance(self.error, ForbiddenError | NotFoundError)
+        return self.is_right and self.at_ms - self.since_ms >= REFUSED_MS
 
 
 class Namespaces:
@@ -94,7 +103,9 @@ class Namespaces:
 
     def _note(self, namespace: str | None, error: KubeApiError) -> None:
         before = self._refused.get(namespace)
-        refusal = self._refused[namespace] = _Refusal(error, self._now_ms())
+        now_ms = self._now_ms()
+        since_ms = before.since_ms if before and before.is_right else now_ms
+        refusal = self._refused[namespace] = _Refusal(error, since_ms, now_ms)
         if len(self._namespaces) == 1 or (before and before.is_for_long == refusal.is_for_long):
             return  # Of the only one its caller tells.
         log.warning(

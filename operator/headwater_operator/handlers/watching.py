@@ -8,6 +8,7 @@ What a watch misses is found by the sweep.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import threading
@@ -36,8 +37,34 @@ _CONNECT_S: Final = 5.0
 _REQUEST_S: Final = 20.0
 
 
+class _Watch:
+    """kopf for one namespace, in a thread of its own."""
+
+    def __init__(self, namespace: str | None) -> None:
+        self.namespace = namespace
+        self.is_stopped = False
+        self._tell: Callable[[], object] = lambda: None
+
+    def begin(self) -> asyncio.Event:
+        """Return what ends it, in its own loop.
+
+        For a flag of threads kopf has a thread wait, and that keeps the loop from ending.
+        """
+        flag, loop = asyncio.Event(), asyncio.get_running_loop()
+        self._tell = lambda: loop.call_soon_threadsafe(flag.set)
+        if self.is_stopped:
+            flag.set()
+        return flag
+
+    def stop(self) -> None:
+        """Tell it to end; from any thread."""
+        self.is_stopped = True
+        with contextlib.suppress(RuntimeError):  # it has ended by itself
+            self._tell()
+
+
 class Watches:
-    """kopf in a thread of its own, one for each namespace: a refused watch ends all of its kopf.
+    """kopf, once for each namespace: a watch that is refused ends all of its kopf.
 
     Args:
         namespaces: to watch; ``(None,)`` for all.
@@ -57,53 +84,67 @@ class Watches:
         self._wake = wake
         self._hearing = hearing
         self._kubeconfig = kubeconfig
-        self._stop = threading.Event()
-        self._threads: dict[str | None, threading.Thread] = {}
+        self._has_begun = False
+        self._running: dict[str | None, tuple[_Watch, threading.Thread]] = {}
 
     def keep(self, readable: Collection[str | None]) -> None:
-        """Begin to watch these namespaces, if they are not being watched; others are left alone."""
-        if not self._threads:
+        """Watch these namespaces from now on, and no others.
+
+        The watch of one that could not be read is not waited for but replaced once it can be: kopf
+        may hang when a watch was refused.
+        """
+        if not self._has_begun:
+            self._has_begun = True
             self._hearing.begin()
         for namespace in self._namespaces:
-            known = self._threads.get(namespace)
-            if namespace not in readable or (known is not None and known.is_alive()):
-                continue
-            name = "kopf" if namespace is None else f"kopf-{namespace}"
-            thread = threading.Thread(target=self._run, args=(namespace,), name=name, daemon=True)
-            self._threads[namespace] = thread
-            thread.start()
+            running = self._running.get(namespace)
+            if running is not None and namespace not in readable:
+                log.warning("namespace %s is not watched: it cannot be read", namespace)
+                running[0].stop()
+                del self._running[namespace]
+            elif namespace in readable and (running is None or not running[1].is_alive()):
+                self._running[namespace] = self._start(_Watch(namespace))
 
     def stop(self, timeout_s: float) -> None:
         """Stop watching."""
-        self._stop.set()
+        running = tuple(self._running.values())
+        for watch, _ in running:
+            watch.stop()
         ends_s = time.monotonic() + timeout_s
-        for thread in self._threads.values():
+        for _, thread in running:
             thread.join(max(0.0, ends_s - time.monotonic()))
 
     @property
     def watched(self) -> frozenset[str | None]:
         """From where events still arrive, for all we know."""
-        threads = self._threads.copy()
-        return frozenset(each for each, thread in threads.items() if thread.is_alive())
+        running = self._running.copy()
+        return frozenset(each for each, (_, thread) in running.items() if thread.is_alive())
 
-    def _run(self, namespace: str | None) -> None:
+    def _start(self, watch: _Watch) -> tuple[_Watch, threading.Thread]:
+        name = "kopf" if watch.namespace is None else f"kopf-{watch.namespace}"
+        thread = threading.Thread(target=self._run, args=(watch,), name=name, daemon=True)
+        thread.start()
+        return watch, thread
+
+    def _run(self, watch: _Watch) -> None:
         why = "for no reason given"
         try:
-            asyncio.run(
-                kopf.operator(
-                    registry=self._registry(),
-                    settings=_settings(),
-                    standalone=True,
-                    clusterwide=namespace is None,
-                    namespaces=[] if namespace is None else [namespace],
-                    stop_flag=self._stop,
-                )
-            )
+            asyncio.run(self._watch(watch))
         except BaseException as error:  # noqa: BLE001 - whatever it was, it has to be said
             why = f"{type(error).__name__}: {error}"
-        if not self._stop.is_set():
-            where = "" if namespace is None else f" of namespace {namespace}"
+        if not watch.is_stopped:
+            where = "" if watch.namespace is None else f" of namespace {watch.namespace}"
             log.error("the watches%s have ended: %s; the next sweep begins anew", where, why)
+
+    async def _watch(self, watch: _Watch) -> None:
+        await kopf.operator(
+            registry=self._registry(),
+            settings=_settings(),
+            standalone=True,
+            clusterwide=watch.namespace is None,
+            namespaces=[] if watch.namespace is None else [watch.namespace],
+            stop_flag=watch.begin(),
+        )
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()

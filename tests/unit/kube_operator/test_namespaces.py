@@ -11,7 +11,7 @@ from tests.support.kube_model import KubeModel
 from tests.support.kube_rig import NAMESPACE, OPERATORS, KubeRig, streamapp
 
 from headwater_operator.handlers.leases import STEP_MS, LeaseBook
-from headwater_operator.handlers.namespaces import CLOSED_MS, Namespaces
+from headwater_operator.handlers.namespaces import CLOSED_MS, REFUSED_MS, Namespaces
 from headwater_operator.handlers.process import shut_out
 from headwater_operator.handlers.sweep import SWEEP_MS
 from headwater_operator.kube.api import STREAM_APPS
@@ -95,7 +95,7 @@ def test_an_operator_that_starts_beside_a_closed_namespace_runs_the_others(
     rig.scale(3)
 
     rig.until(lambda: rig.held().get("wc-w-2"))
-    assert rig.operator.sweep.closed == {OTHER}
+    rig.until(lambda: rig.operator.sweep.closed == {OTHER})
 
 
 def test_whether_watches_hear_is_compared_although_a_namespace_cannot_be_read(
@@ -192,12 +192,30 @@ def test_a_closed_namespace_is_told_of_once_and_asked_seldom(
             clock.now_ms += 2_000
             assert namespaces.each(read) == {NAMESPACE: "found"}
 
-    assert clock.asked.count(OTHER) == 60_000 // CLOSED_MS
+    assert (
+        clock.asked.count(OTHER) == (REFUSED_MS // 2_000 + 1) + (60_000 - REFUSED_MS) // CLOSED_MS
+    )
     assert clock.asked.count(NAMESPACE) == 30
-    (said,) = caplog.messages
-    assert said.startswith(f"objects of namespace {OTHER} cannot be read")
-    assert "watchNamespaces" in said
+    first, closed = caplog.messages
+    assert first.startswith(f"objects of namespace {OTHER} cannot be read")
+    assert "watchNamespaces" not in first
+    assert "watchNamespaces" in closed
     assert namespaces.closed == {OTHER}
+    assert namespaces.failing == frozenset()
+
+
+def test_one_refusal_closes_no_namespace() -> None:
+    clock, refusals = Clock(), [ForbiddenError("rights come a moment later")]
+    namespaces = Namespaces((OTHER, NAMESPACE), "objects", clock)
+
+    def read(namespace: str | None) -> str:
+        if namespace == OTHER and refusals:
+            raise refusals.pop()
+        return "found"
+
+    assert namespaces.each(read) == {NAMESPACE: "found"}
+    assert (namespaces.closed, namespaces.failing) == (frozenset(), {OTHER})
+    assert namespaces.each(read) == {OTHER: "found", NAMESPACE: "found"}
     assert namespaces.failing == frozenset()
 
 
