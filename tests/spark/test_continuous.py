@@ -23,6 +23,7 @@ from tests.support.counting import PREFIX_VARIABLE
 from tests.support.executors import executors
 from tests.support.manifests import leave, manifest
 from tests.support.membership import member
+from tests.support.reading import by_partition
 from tests.support.thread_rig import Topics
 from tests.support.waiting import wait_for
 
@@ -36,6 +37,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1_800)]
 
 LINES = ["to be or not to be", "that is the question"] * 50
 MORE = ["the fox again", "no dog"] * 20
+LIMIT = 20
+"""Offsets that a micro-batch takes of the topology without state."""
 
 
 def is_exact(word_count: WordCount) -> bool:
@@ -248,18 +251,23 @@ def test_a_topic_that_gets_partitions_ends_the_driver_with_a_sentence(
         word_count.go_on(unique_name, tmp_path / "native", takeover=True)
 
 
-def test_a_stateless_topology_reads_the_partitions_that_have_come(
+def test_a_stateless_topology_reads_the_partitions_that_have_come_in_turns_of_the_limit(
     topics: Topics, unique_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PREFIX_VARIABLE, unique_name)
     source, sink = topics.create(f"{unique_name}-in"), topics.create(f"{unique_name}-out")
-    topics.send(source, [("a", "1")], 0)
+    first, second = ([f"{place}{n:02}" for n in range(60)] for place in ("a", "b"))
+    topics.send(source, [("k", value) for value in first], 0)
     spec: dict[str, object] = {
         "applicationId": unique_name,
         "topology": {"module": "tests.support.copying:build"},
         "config": {"auto.offset.reset": "earliest"},
         "kafka": {"bootstrapServers": topics.bootstrap_servers},
-        "spark": {"master": "local[2]", "triggerInterval": "100ms"},
+        "spark": {
+            "master": "local[2]",
+            "triggerInterval": "100ms",
+            "maxOffsetsPerTrigger": LIMIT,
+        },
     }
     document: dict[str, object] = {
         "apiVersion": "headwater.dev/v1alpha1",
@@ -272,20 +280,35 @@ def test_a_stateless_topology_reads_the_partitions_that_have_come(
         return sorted(value.decode() for _, value in topics.read(sink))
 
     with SparkDriver(document, tmp_path) as driver:
-        wait_for(lambda: copied() == ["1"], what="the first", timeout_s=300, every_s=0.5)
+        wait_for(lambda: copied() == first, what="the first", timeout_s=300, every_s=0.5)
         topics.admin.create_partitions([NewPartitions(source, 2)])[source].result(60)
         wait_for(
             lambda: len(topics.admin.list_topics(timeout=30).topics[source].partitions) == 2,
             what="the partition",
         )
         # A producer that knows of them.
-        Topics(topics.bootstrap_servers).send(source, [("b", "2")], 1)
+        Topics(topics.bootstrap_servers).send(source, [("k", value) for value in second], 1)
         code, line = driver.ended()
     assert code != 0
     assert f"topic {source} has 2 partitions and had 1" in line
+    # All of them were there from the beginning, and each micro-batch has taken its share.
+    assert max(transactions(topics, sink)) <= LIMIT
 
     with SparkDriver(document, tmp_path) as driver:
-        wait_for(lambda: copied() == ["1", "2"], what="both", timeout_s=300, every_s=0.5)
+        wait_for(lambda: copied() == first + second, what="both", timeout_s=300, every_s=0.5)
         tasks = json.loads(driver.get("/status")[1])["tasks"]
         driver.stop()
     assert sorted(tasks) == ["0_0", "0_1"]
+
+
+def transactions(topics: Topics, topic: str) -> list[int]:
+    """How many records each transaction has written to a topic: a marker is between two."""
+    found: list[int] = []
+    last = None
+    for message in by_partition(topics.bootstrap_servers, topic):
+        offset = message.offset() or 0
+        if last is None or offset > last + 1:
+            found.append(0)
+        found[-1] += 1
+        last = offset
+    return found
