@@ -89,7 +89,7 @@ class Turns:
             try:
                 self.wait_counted()
             except AssertionError as error:
-                raise AssertionError(f"{error}\n{driver.get('/status')}\n{driver.log}") from error
+                raise AssertionError(f"{error}\n{driver.log}") from error
             driver.stop()
 
     def _wait_alone(self) -> None:

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1_800),
 ]
 
 KEEPS, NEIGHBOUR = "keeps", "neighbour"
@@ -95,7 +95,7 @@ def test_streamapps_deleted_while_their_broker_is_away_leave_nothing_and_lose_no
                 # Some are counted by now, some not, some are in transactions that stay open.
                 each.counting.send(KEYS)
             mortal.kill()
-            journey.kubectl("delete", "sapp", APP, KEEPS, "--timeout=150s")
+            journey.kubectl("delete", "sapp", APP, KEEPS, "--timeout=220s")
             journey.until(lambda: left(journey) == ([ONE],) * 3, "what belonged to them to go")
             claims = [claim_name(f"{KEEPS}-w-0"), claim_name(ONE)]
             journey.until(lambda: journey.names(CLAIMS) == claims, "claims to go as they say")
@@ -112,7 +112,7 @@ def test_streamapps_deleted_while_their_broker_is_away_leave_nothing_and_lose_no
                 each.until_settled(journey)
                 each.counting.feed(KEYS)
             assert journey.uid(CLAIMS, claims[0]) == volume
-        journey.kubectl("delete", "sapp", "--all", "--timeout=120s")
+        journey.kubectl("delete", "sapp", "--all", "--timeout=220s")
 
 
 def left(journey: Journey) -> tuple[list[str], list[str], list[str]]:

@@ -41,7 +41,7 @@ def test_an_applied_streamapp_becomes_ready_and_says_how_it_is(
 ) -> None:
     user.apply(streamapp())
 
-    kubectl("wait", "--for=condition=Ready", "sapp/wc", "--timeout=100s")
+    kubectl("wait", "--for=condition=Ready", "sapp/wc", "--timeout=220s")
 
     user.until(user.is_settled, "all workers to run")
     assert user.tasks() == TASKS
@@ -240,7 +240,7 @@ def test_a_deleted_streamapp_leaves_nothing_but_what_it_says(
     user.scale(1)
     user.until(lambda: user.is_settled() and len(user.names(PODS)) == 1, "one worker to go")
 
-    kubectl("delete", "sapp", "wc", "--timeout=100s")
+    kubectl("delete", "sapp", "wc", "--timeout=220s")
 
     expected = ["wc-w-0-state", "wc-w-1-state"] if kept == "Retain" else []
     user.until(lambda: user.names(CLAIMS) == expected, "claims to go as it says")
@@ -308,7 +308,7 @@ def test_of_two_streamapps_with_one_application_id_the_older_runs(user: Journey)
 
     assert f"{user.namespace}/wc" in user.condition("Ready", "copy")[2]
     assert user.names(PODS) == ["wc-w-0", "wc-w-1"]
-    user.kubectl("delete", "sapp", "wc", "--timeout=100s")
+    user.kubectl("delete", "sapp", "wc", "--timeout=220s")
     user.until(lambda: user.is_settled("copy"), "the other one to run")
 
 

@@ -177,7 +177,7 @@ def test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_nam
     assert all(len(text) > 100 for text in seen.values())
     hidden = [PASSWORD, GUESS, *key.splitlines()[1:-1]]
     assert {what for what, text in seen.items() for secret in hidden if secret in text} == set()
-    journey.kubectl("delete", "sapp", APP, "--timeout=120s")
+    journey.kubectl("delete", "sapp", APP, "--timeout=220s")
 
 
 def kafka(servers: str, kind: str, secret: str) -> dict[str, object]:

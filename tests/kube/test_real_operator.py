@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1_800),
 ]
 
 LEASE_S: Final = 6
@@ -93,7 +93,7 @@ def test_counts_stay_exact_while_the_operator_is_killed_frozen_and_cut_off(
             counting.feed(KEYS)
         with step("it is deleted, the operator killed once more"):
             operators.arm([LAST])
-            journey.kubectl("delete", "sapp", APP, "--timeout=120s")
+            journey.kubectl("delete", "sapp", APP, "--timeout=220s")
             assert operators.are_killed([LAST])
         counting.check_volumes(journey, cluster)
 
@@ -104,7 +104,7 @@ def without_liveness(kubectl: Command) -> None:
     change = json.dumps([{"op": "remove", "path": path}])
     name = f"deployment/{RELEASE}-operator"
     kubectl("patch", name, "--type=json", f"--patch={change}")
-    kubectl("rollout", "status", name, "--timeout=110s")
+    kubectl("rollout", "status", name, "--timeout=220s")
 
 
 def freeze_the_leader(operators: Operators) -> None:

@@ -38,7 +38,7 @@ pytestmark = [
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1_800),
 ]
 
 W0, W1, W2, W3, W4 = EVERYBODY = [f"{APP}-w-{number}" for number in range(5)]
@@ -108,7 +108,7 @@ def test_workers_of_an_installed_chart_are_scaled_and_rolled_and_count_each_upda
             present = sorted(journey.names(PODS))
             journey.until(lambda: kept(journey) == (present,) * 3, "what nobody uses to go")
             counting.feed(TAIL)
-        journey.kubectl("delete", "sapp", APP, "--timeout=120s")
+        journey.kubectl("delete", "sapp", APP, "--timeout=220s")
         assert journey.names(CLAIMS) == [claim_name(name) for name in present]
         counting.check_volumes(journey, cluster)
 

@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1_800),
 ]
 
 PARTITIONS = 4
@@ -129,7 +129,7 @@ def test_two_workers_count_exactly_through_faults_and_a_bad_roll_out(
             )
             journey.until(lambda: not any(journey.held().values()), "all tasks to be released")
         with step("it is deleted"):
-            journey.kubectl("delete", "sapp", APP, "--timeout=120s")
+            journey.kubectl("delete", "sapp", APP, "--timeout=220s")
             assert journey.names(PODS) == []
 
 

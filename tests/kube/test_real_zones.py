@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1_800),
 ]
 
 LEASE_MS = 10_000
@@ -92,7 +92,7 @@ def test_neither_a_worker_asleep_nor_a_lost_zone_costs_a_count_or_a_restore(
                 node.recover()
             zones.until_spread()
             counting.feed(TAIL)
-        journey.kubectl("delete", "sapp", APP, "--timeout=120s")
+        journey.kubectl("delete", "sapp", APP, "--timeout=220s")
         counting.check_volumes(journey, cluster)
 
 

@@ -94,6 +94,7 @@ def backfilled(
             start=(start or {}).get(p.partition, 0),
             cut=min(ends[p], (end or {}).get(p.partition, ends[p])),
             config={"application.id": topic, **settings},
+            group=f"{topic}-reading",
         )
         for p in there
         if start is None or p.partition in start
