@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import psutil
 from confluent_kafka import (
     Consumer,
-    IsolationLevel,
     KafkaException,
     TopicPartition,
 )
@@ -33,6 +32,7 @@ from headwater_operator.local.observe import read_worker
 from headwater_operator.local.processes import ProcessId
 from tests.support.freezing import freeze, thaw
 from tests.support.local_cluster import APP, LocalCluster
+from tests.support.transactions import open_transactions
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Hunter:
 
     def story(self, title: str, topics: tuple[str, ...]) -> str:
         """What was done, what is in flight now, and what everybody printed."""
-        now = f"now: {', '.join(self._open_transactions(topics)) or 'nothing is in flight'}"
+        now = f"now: {', '.join(open_transactions(self._admin, topics)) or 'nothing is in flight'}"
         printed = (self._cluster.output, self._cluster.worker_logs())
         return "\n".join((title, *self.log, now, *printed))
 
@@ -173,26 +173,7 @@ class Hunter:
         return ""
 
     def _open_transaction(self, topics: tuple[str, ...]) -> str:
-        return next(iter(self._open_transactions(topics)), "")
-
-    def _open_transactions(self, topics: tuple[str, ...]) -> list[str]:
-        metadata = self._admin.list_topics(timeout=10).topics
-        wanted = {
-            TopicPartition(topic, number): OffsetSpec.latest()
-            for topic in topics
-            if topic in metadata
-            for number in metadata[topic].partitions
-        }
-        ends = self._admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED)
-        stable = self._admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED)
-        found = []
-        for partition in wanted:
-            end, lso = ends[partition].result(10).offset, stable[partition].result(10).offset
-            if lso < end:
-                found.append(
-                    f"{partition.topic}-{partition.partition} stable to {lso}, written to {end}"
-                )
-        return found
+        return next(iter(open_transactions(self._admin, topics)), "")
 
     def _kill_in_restore(self, victim: Victim) -> None:
         # A dead StreamThread makes its tasks restore; the StateUpdater is frozen on sight.

@@ -25,6 +25,7 @@ from tests.support.manifests import leave, manifest
 from tests.support.membership import member
 from tests.support.reading import by_partition
 from tests.support.thread_rig import Topics
+from tests.support.transactions import open_transactions
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -65,6 +66,11 @@ def test_spark_leaves_what_workers_leave_and_each_goes_on_after_the_other(
         total = f"headwater_spark_records_total {sum(word_count.sent.values()) + 140}\n"
         # A micro-batch is told when all its tasks have ended, later than what they commit.
         wait_for(lambda: total in driver.get("/metrics")[1], what=total)
+        # Whatever is planned from now on is planned for the clock.
+        wait_for(
+            lambda: json.loads(driver.get("/status")[1])["batches"] > status["batches"] + 3,
+            what="turns without records",
+        )
         driver.stop()
 
     assert (status["state"], status["generation"], status["error"]) == ("RUNNING", 1, None)
@@ -89,7 +95,7 @@ def test_spark_leaves_what_workers_leave_and_each_goes_on_after_the_other(
 
 
 class Kills:
-    """Fail points at which a process ends once it is told so, and executors, which end at once."""
+    """Fail points at which a process ends once it is told so, and executors in a transaction."""
 
     POINTS = MappingProxyType(
         {
@@ -99,10 +105,15 @@ class Kills:
             "spark.batch_done": "the driver between Kafka's commits and Spark's",
         }
     )
+    HOST = ("commit.acknowledged", "spark.turn_committed")
+    WORKER = "spark.turn_asked"
+    DRIVER = "spark.batch_done"
     EXECUTOR = "executor"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, topics: Topics, sink: str) -> None:
         self._directory = directory
+        self._topics = topics
+        self._sink = sink
         directory.mkdir()
         for point in self.POINTS:
             self._file(point).touch()  # as long as it is there nobody ends
@@ -116,17 +127,31 @@ class Kills:
     ) -> None:
         """Wait until the victim has ended where it is to end, with records on their way."""
         if victim == self.EXECUTOR:
-            send()
-            executor = wait_for(
+            running = wait_for(
                 lambda: executors(driver.process), what="executors", timeout_s=300, every_s=0.2
             )
-            rng.choice(executor).kill()
+            chosen = rng.choice(running)
+            what = f"an executor, {self._open_transaction(send)}"
+            chosen.kill()
         else:
             self._file(victim).unlink()
             send()
             wait_for(self._file(victim).exists, what=f"a kill at {victim}", timeout_s=300)
-        what = self.POINTS.get(victim, "an executor")
+            what = self.POINTS[victim]
         print(f"{time.strftime('%H:%M:%S')} killed {what}")
+
+    def _open_transaction(self, send: Callable[[], None]) -> str:
+        """Go on sending until the output topic holds records that are not committed; say where."""
+        due = 0.0
+
+        def found() -> str:
+            nonlocal due
+            if time.monotonic() >= due:
+                send()
+                due = time.monotonic() + 1.0
+            return next(iter(open_transactions(self._topics.admin, [self._sink])), "")
+
+        return wait_for(found, what="an open transaction", timeout_s=300, every_s=0.005)
 
     def _file(self, point: str) -> Path:
         return self._directory / point
@@ -148,7 +173,7 @@ BACKFILL_STEPS = (
 def test_outputs_are_exact_whoever_is_killed(
     word_count: WordCount, unique_name: str, tmp_path: Path, seed: str
 ) -> None:
-    """Five kills a seed: a backfill between two steps, then driver, executor, and two others."""
+    """Five kills a seed: a backfill between two steps, then one of each kind of process."""
     rng = random.Random(seed)
     print(f"seed {seed}")
     word_count.send(LINES)
@@ -159,10 +184,9 @@ def test_outputs_are_exact_whoever_is_killed(
     ended = word_count.drive(unique_name, outputs=Outputs.ALL)
     assert ended.returncode == 0, ended.stderr
 
-    *workers, driver_point = Kills.POINTS
-    victims = [driver_point, Kills.EXECUTOR, *rng.sample(workers, 2)]
+    victims = [Kills.DRIVER, Kills.EXECUTOR, Kills.WORKER, rng.choice(Kills.HOST)]
     rng.shuffle(victims)
-    kills = Kills(tmp_path / "kills")
+    kills = Kills(tmp_path / "kills", word_count.topics, f"{word_count.prefix}-out")
     master = "local-cluster[2,1,1024]"
     while victims:
         with WordCountOnSpark(
@@ -172,7 +196,7 @@ def test_outputs_are_exact_whoever_is_killed(
             while victims:
                 victim = victims.pop()
                 kills.strike(victim, driver, rng, lambda: word_count.send(MORE))
-                if victim == driver_point:
+                if victim == Kills.DRIVER:
                     assert driver.process.wait(300) == -signal.SIGKILL, driver.log[-4000:]
                     break
                 word_count.send(MORE)
