@@ -187,11 +187,12 @@ def test_every_alert_is_about_a_metric_that_there_is_and_has_its_section_on_the_
     [group] = made["spec"]["groups"]
     metrics = Metrics()
     metrics.watch_queue(lambda: 0.0, lambda: 0.0)
+    metrics.watch_namespaces(lambda: 0.0)
     known = set(re.findall(r"# TYPE (\w+) ", generate_latest(metrics.registry).decode()))
     page = (CHART.parents[1] / "docs" / "failure-modes.md").read_text()
     headings = {each.lower().replace(" ", "-") for each in re.findall(r"(?m)^#+ (.*)$", page)}
 
-    assert len(group["rules"]) == 4
+    assert len(group["rules"]) == 5
     for rule in group["rules"]:
         [about] = re.findall(r"headwater_operator_\w+", rule["expr"])
         assert about.removesuffix("_count") in known
