@@ -128,6 +128,7 @@ def main() -> int:
         small=source,
         streamed=source,
         short=source,
+        shorter=source,
         settings=SETTINGS,
     )
     session = start(MASTER, SETTINGS)
