@@ -1,4 +1,8 @@
-"""Every code block in the README and in docs is run, and does what the text around it says."""
+"""Every program and command in the README and in docs is run, here or where a table below says.
+
+A StreamApp in the text is compared, field by field, with those in examples/word_count. Of these
+streamapp.yaml is run by test_three_ways.py; on_spark.yaml is only read.
+"""
 
 from __future__ import annotations
 

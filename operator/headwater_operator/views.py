@@ -15,6 +15,7 @@ from headwater_operator.manifests.driver import started_from
 from headwater_operator.manifests.names import (
     EXECUTOR_COMPONENT,
     WORKER_COMPONENT,
+    driver_name,
     pod_selector,
 )
 
@@ -200,6 +201,10 @@ class AppView:
             started_from=self.driver_digest,
             hour=hour,
             look_again_ms=LOOK_AGAIN_ON_A_CLUSTER_MS,
+            driver_log=(
+                f"its log went with its pod, `kubectl logs {driver_name(self.app.name)} "
+                f"--namespace {self.owner.namespace}` shows what the next one does"
+            ),
         )
 
     @property

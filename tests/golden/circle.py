@@ -1,4 +1,4 @@
-"""A topology that cannot be backfilled, to be explained."""
+"""A topology that a backfill computes in passes, to be explained."""
 
 from __future__ import annotations
 

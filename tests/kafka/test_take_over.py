@@ -134,7 +134,7 @@ def process(live: LiveTask, number: int) -> None:
     """Have a task process records without committing them: its transaction is open."""
     ends = dict.fromkeys(live._running.start, number)
     turn = Turn(number=TurnNumber(0, 0, 1, 1), task=TASK, slot=0, ends=ends)
-    live._single.loop.begin_turn(turn)
+    live._single.loop.begin_turn(turn.ends, turn.more)
 
     def is_done() -> bool:
         live._single.loop.run_once()

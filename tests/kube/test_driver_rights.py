@@ -122,6 +122,21 @@ def _secured(**fields: object) -> Callable[[Manifest], object]:
     return lambda pod: pod["spec"]["containers"][0]["securityContext"].update(fields)
 
 
+def _profiles(of_pod: object, of_container: object) -> Callable[[Manifest], object]:
+    """Give pod and container these profiles of seccomp; ``None`` takes one away."""
+
+    def change(pod: Manifest) -> None:
+        for where, profile in ((pod["spec"], of_pod), (pod["spec"]["containers"][0], of_container)):
+            where["securityContext"].pop("seccompProfile", None)
+            if profile is not None:
+                where["securityContext"]["seccompProfile"] = profile
+
+    return change
+
+
+_DEFAULT = {"type": "RuntimeDefault"}
+_LOCAL = {"type": "Localhost", "localhostProfile": "executors.json"}
+_NONE = {"type": "Unconfined"}
 _TOKEN = {"sources": [{"serviceAccountToken": {"path": "token"}}]}
 
 
@@ -134,6 +149,14 @@ _TOKEN = {"sources": [{"serviceAccountToken": {"path": "token"}}]}
         (_with(automountServiceAccountToken=True), "an executor has its driver's account"),
         (_with_volume(hostPath={"path": "/"}), "neither a path of the node nor a token"),
         (_with_volume(projected=_TOKEN), "neither a path of the node nor a token"),
+        (_with_volume(nfs={"server": "files", "path": "/"}), "no volume but those of a restricted"),
+        (
+            _with_volume(iscsi={"targetPortal": "disks:3260", "iqn": "iqn.2000-01.a:b", "lun": 0}),
+            "no volume but those of a restricted",
+        ),
+        (_profiles(_DEFAULT, _NONE), "has a profile of seccomp"),
+        (_profiles(_NONE, _DEFAULT), "has a profile of seccomp"),
+        (_profiles(None, None), "has a profile of seccomp"),
         (_with(hostNetwork=True), "an executor shares nothing with its node"),
         (_with(hostPID=True), "an executor shares nothing with its node"),
         (_secured(privileged=True, allowPrivilegeEscalation=True), "containers are restricted"),
@@ -148,6 +171,30 @@ def test_a_driver_makes_nothing_but_restricted_executors_of_its_own(
     change(pod)
 
     assert said in refused(lambda: driver.create_namespaced_pod(namespace, pod, dry_run="All"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _with_volume(emptyDir={}),
+        _with_volume(configMap={"name": "models"}),
+        _with_volume(secret={"secretName": "models"}),
+        _with_volume(downwardAPI={}),
+        _with_volume(projected={"sources": [{"secret": {"name": "models"}}]}),
+        _with_volume(persistentVolumeClaim={"claimName": "models"}),
+        _with_volume(csi={"driver": "models.example"}),
+        _profiles(_DEFAULT, None),
+        _profiles(None, _DEFAULT),
+        _profiles(_LOCAL, _LOCAL),
+    ],
+)
+def test_an_executor_may_have_what_a_restricted_pod_may_have(
+    driver: CoreV1Api, namespace: str, change: Callable[[Manifest], object]
+) -> None:
+    pod = executor("another")
+    change(pod)
+
+    assert refused(lambda: driver.create_namespaced_pod(namespace, pod, dry_run="All")) == ""
 
 
 def test_a_driver_deletes_no_pod_of_others_one_by_one_or_all_at_once(

@@ -6,7 +6,8 @@ The tasks run in this process; ``test_on_spark`` runs them on Spark.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -42,6 +43,7 @@ from tests.support.membership import member
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from headwater import StreamsBuilder
@@ -181,7 +183,7 @@ def test_a_backfill_that_is_killed_at_every_step_is_exact(
         "backfill.stage_computed=kill",
         "commit.acknowledged=kill@3",
         "backfill.written=kill",
-        "backfill.offsets_committed=kill",
+        "backfill.offsets_added=kill",
     ):
         ended = word_count.drive(unique_name, failpoint, Outputs.ALL)
         assert ended.returncode == -9, (failpoint, ended.stdout, ended.stderr)
@@ -597,6 +599,99 @@ def test_offsets_that_somebody_has_committed_meanwhile_are_not_overwritten(
         word_count.backfill(unique_name).run()
 
     assert word_count.offsets(unique_name, f"{unique_name}-in")[0][0] == 3
+
+
+class Late(Backfill):
+    """Something happens as it is about to say Committed."""
+
+    def __init__(self, word_count: WordCount, app: str, happens: Callable[[], Any]) -> None:
+        told = BackfillSettings(topology=TOPOLOGY, config=word_count.config(app))
+        super().__init__(told, Here(), Listener())
+        self._happens = happens
+
+    def _commit(self, writer: Any, manifest: Manifest) -> Any:
+        return super()._commit(LateWriter(writer, self._happens), manifest)
+
+
+@dataclass
+class LateWriter:
+    """Writes after something has happened."""
+
+    writer: Any
+    happens: Callable[[], Any]
+
+    def write(self, manifest: Manifest, **told: Any) -> Any:
+        self.happens()
+        return self.writer.write(manifest, **told)
+
+
+def test_a_driver_that_was_frozen_before_it_commits_changes_no_offset(
+    word_count: WordCount, unique_name: str, tmp_path: Path
+) -> None:
+    """Meanwhile another one has finished, and workers have gone on."""
+    word_count.send(LINES)
+    source = f"{unique_name}-in"
+    found: list[dict[int, tuple[int, str]]] = []
+
+    def others() -> None:
+        word_count.backfill(unique_name).run()
+        word_count.send(MORE)
+        word_count.go_on(unique_name, tmp_path)
+        found.append(word_count.offsets(unique_name, source))
+
+    with pytest.raises(FencedError):
+        Late(word_count, unique_name, others).run()
+
+    assert found == [word_count.offsets(unique_name, source)]
+    assert all(offset > len(LINES) // PARTITIONS for offset, _ in found[0].values())
+
+
+@pytest.mark.parametrize("step", ["delete_group", "delete_topics"])
+def test_a_driver_that_was_frozen_before_it_cleans_deletes_nothing(
+    word_count: WordCount, topics: Topics, unique_name: str, step: str
+) -> None:
+    word_count.send(LINES)
+    word_count.backfill(unique_name).run()
+    frozen = word_count.backfill(unique_name)
+    looks = ["delete_group", "delete_topics"].index(step)
+
+    class Thawed(ManifestGate):
+        """Another driver comes before the look that comes before the step."""
+
+        def check_driver(self, generation: str, attempt: int) -> None:
+            nonlocal looks
+            if looks == 0:
+                word_count.backfill(unique_name).run()
+            looks -= 1
+            super().check_driver(generation, attempt)
+
+    clients = Clients(topics.bootstrap_servers, unique_name)
+    frozen._gate = Thawed(clients.config, clients.connection, clients.admin, client_id="thawed")
+    with pytest.raises(FencedError, match="this one changes nothing more"):
+        frozen.run()
+
+    assert word_count.counts(unique_name) == word_count.sent
+    per_partition = {
+        offset for offset, _ in word_count.offsets(unique_name, f"{unique_name}-in").values()
+    }
+    assert per_partition == {len(LINES) // PARTITIONS}
+
+
+def test_a_member_that_joins_at_the_end_gets_no_offsets(
+    word_count: WordCount, topics: Topics, unique_name: str
+) -> None:
+    word_count.send(LINES)
+    source = f"{unique_name}-in"
+    with ExitStack() as joined:
+        java = member(topics.bootstrap_servers, unique_name, source, "java")
+        with pytest.raises(GroupInUseError, match="has members"):
+            Late(word_count, unique_name, lambda: joined.enter_context(java)).run()
+
+    offsets = {offset for offset, _ in word_count.offsets(unique_name, source).values()}
+    assert offsets == {OFFSET_INVALID}
+    report = word_count.backfill(unique_name).run()
+    assert report.manifest.attempt == 2
+    assert word_count.counts(unique_name) == word_count.sent
 
 
 def leave_silent_owner(topics: Topics, app: str, transactional_id: str) -> Producer:

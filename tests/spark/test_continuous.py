@@ -164,7 +164,7 @@ BACKFILL_STEPS = (
     "commit.acknowledged",
     "backfill.stage_computed",
     "backfill.written",
-    "backfill.offsets_committed",
+    "backfill.offsets_added",
 )
 
 
@@ -236,6 +236,30 @@ def test_what_must_not_be_is_refused(
     assert code != 0
     assert "a backfill of" in line
     assert "--abort" in line
+
+
+def test_who_comes_to_the_group_while_spark_runs_ends_the_driver_between_turns(
+    word_count: WordCount, topics: Topics, unique_name: str, tmp_path: Path
+) -> None:
+    word_count.send(LINES)
+    watchful = "tests.support.watchful_driver"
+    with WordCountOnSpark(word_count, unique_name, tmp_path, program=watchful) as driver:
+        driver.wait_counted()
+        with member(topics.bootstrap_servers, unique_name, f"{unique_name}-in", "somebody"):
+            code, line = driver.ended()
+    assert code != 0
+    assert "has members" in line
+    assert "somebody" in line
+    assert line.endswith("then start it again")
+    said = json.loads((driver.state_dir / "ended.json").read_text())
+    assert said["error"] == "GroupInUseError"
+
+    # Nothing was half done, so whoever goes on finds all of it.
+    word_count.send(MORE)
+    with WordCountOnSpark(word_count, unique_name, tmp_path, program=watchful) as driver:
+        driver.wait_counted()
+        driver.stop()
+    assert is_exact(word_count)
 
 
 def test_what_fails_in_a_task_is_told_in_its_own_words(

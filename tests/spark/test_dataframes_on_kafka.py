@@ -16,6 +16,7 @@ from psutil import NoSuchProcess
 
 from headwater import KafkaStreams
 from headwater.errors import BackfillError, EnvironmentProblemError, FencedError, TopologyError
+from headwater.ids import TopicPartition as Partition
 from headwater.service.duties import Duties
 from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
@@ -24,6 +25,9 @@ from headwater.spark.frames import frames_of
 from headwater.spark.load import load_rows
 from headwater.spark.outputs import Outputs
 from headwater.spark.progress import Computing
+from headwater.spark.rows import PartitionWork, read_rows
+from headwater.spark.translate.kinds import Kind
+from headwater.spark.translate.plan import Read
 from headwater.spark.turns import TakenOverError
 from headwater.wire.offset_metadata import decode
 from tests.chaos.kills import Trap
@@ -220,6 +224,45 @@ def test_dataframes_that_read_beyond_the_cut_are_seen(
 
     # Workers would count once more what has come meanwhile.
     assert totals.state(unique_name) != before
+
+
+LONG_VALUE = 900_000
+
+
+def test_a_reader_holds_some_megabytes_of_long_values_and_no_more(
+    topics: Topics, unique_name: str
+) -> None:
+    topic, count = topics.create(f"{unique_name}-in"), 100
+    producer = Producer({"bootstrap.servers": topics.bootstrap_servers, "log_level": 0})
+    for number in range(count):
+        producer.produce(topic, b"x" * LONG_VALUE, f"{number}", timestamp=1_000_000)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    work = PartitionWork(
+        read=Read(topic=topic, subtopology=0, key=Kind.STRING, value=Kind.BYTES),
+        number=0,
+        partition=Partition(topic, 0),
+        start=0,
+        cut=count,
+        config={"application.id": unique_name, "bootstrap.servers": topics.bootstrap_servers},
+        group=f"{unique_name}-reading",
+    )
+
+    batches = list(read_rows([work], Gathered(), [pa.RecordBatch.from_pydict({"id": [0]})]))
+
+    assert batches[-1].column("m").to_pylist() == [count]
+    assert sum(sum(batch.column("m").to_pylist()) for batch in batches[:-1]) == count
+    # What is held at once, and what one poll brings, which the client bounds by 32 MB.
+    assert max(batch.nbytes for batch in batches) < 55 * LONG_VALUE
+
+
+class Gathered:
+    """Nothing is deleted."""
+
+    value: frozenset[Partition] = frozenset()
+
+    def add(self, term: frozenset[Partition]) -> None:
+        raise AssertionError(term)
 
 
 def test_a_record_that_cannot_be_decoded_is_left_to_tasks(

@@ -31,7 +31,7 @@ from tests.support.thread_rig import LONG
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from headwater.spark.frames import UnitDone, UnitWork
     from headwater.spark.progress import Shown
@@ -132,10 +132,16 @@ class WordCount:
         return Backfill(BackfillSettings(**given), cluster or Here(), Listener())
 
     def drive(
-        self, app: str, failpoints: str = "", outputs: Outputs = Outputs.NONE, **options: Any
+        self,
+        app: str,
+        failpoints: str = "",
+        outputs: Outputs = Outputs.NONE,
+        settings: Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> subprocess.CompletedProcess[str]:
         """Run the driver as a program."""
-        told = (json.dumps(self.config(app, **options)), outputs.value)
+        settings = {"topology": TOPOLOGY, **(settings or {})}
+        told = (json.dumps(self.config(app, **options)), outputs.value, json.dumps(settings))
         return run_module(__name__, *told, failpoints=failpoints, timeout_s=PATIENCE_S)
 
     def go_on(self, app: str, directory: Path, *, takeover: bool = False) -> None:
@@ -189,11 +195,11 @@ def records(topics: Topics, topic: str) -> list[tuple[int, bytes | None, bytes |
     ]
 
 
-def main(config: str, outputs: str) -> BackfillReport:
+def main(config: str, outputs: str, others: str) -> BackfillReport:
     """Drive a backfill of the application whose prefix the environment names."""
     assert PREFIX_VARIABLE in os.environ
     settings = BackfillSettings(
-        config=json.loads(config), topology=TOPOLOGY, outputs=Outputs(outputs)
+        config=json.loads(config), outputs=Outputs(outputs), **json.loads(others)
     )
     return Backfill(settings, Here(), Listener()).run()
 

@@ -89,10 +89,7 @@ def _last_of_merged(right: Any) -> Any:
 
         def _merged(self, table: Any) -> Any:
             found = super()._merged(table)
-            there = table["value"].is_valid()
-            by_key = table.append_column("there", there).group_by(
-                ["src", "part", "key", "there", "bad"], use_threads=False
-            )
+            by_key = table.group_by(["key", "there"], use_threads=False)
             times = by_key.aggregate([("ts", "last")])["ts_last"]
             return found.set_column(found.schema.get_field_index("ts"), "ts", times)
 

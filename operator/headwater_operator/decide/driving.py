@@ -9,15 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headwater.errors import EngineError
+from headwater.errors import EngineError, GroupInUseError, PartitionMismatchError
 from headwater.model.appstatus import Failure
-from headwater_operator.decide.failures import is_passing
-from headwater_operator.decide.limits import (
-    DRIVER_SILENCE_MS,
-    DRIVER_START_MS,
-    HEALTHY_MS,
-    RESTARTS_MAX,
-)
+from headwater_operator.decide.failures import is_final, is_passing
+from headwater_operator.decide.limits import DRIVER_SILENCE_MS, DRIVER_START_MS, HEALTHY_MS
 from headwater_operator.decide.memory import DriverMemory
 from headwater_operator.decide.observed import ProcessState
 from headwater_operator.decide.progress import heard_of
@@ -38,9 +33,15 @@ def remember_driver(observed: Observed, known: DriverMemory, now_ms: int) -> Dri
     if view.waits_for and known.stopped_ms is None:
         # It has its full time to start from when it can.
         known = known.started(now_ms)
+    if not view.has_answered:
+        # It is taken to be as it has said last; what counts is for how long.
+        return known
+    known = replace(known, answered_ms=now_ms)
     if not view.is_running:
         return known
-    return replace(heard_of(view, known, now_ms), has_run=True, failure=None)
+    known = replace(heard_of(view, known, now_ms), has_run=True)
+    # Only a micro-batch shows that what ended the one before is over.
+    return replace(known, has_processed=True, failure=None) if view.is_processing else known
 
 
 def _ended(observed: Observed, known: DriverMemory, lived_ms: int, now_ms: int) -> DriverMemory:
@@ -48,40 +49,59 @@ def _ended(observed: Observed, known: DriverMemory, lived_ms: int, now_ms: int) 
     found = DriverMemory(attempt=view.attempt, ended_ms=now_ms)
     if known.stopped_ms is not None and not known.is_silent:
         return found
+    is_early = lived_ms < HEALTHY_MS or not known.has_processed
+    if is_early:
+        found = replace(
+            found,
+            early_deaths=known.early_deaths,
+            blamed=known.blamed,
+            failure=known.failure,
+        )
     is_gone = view.process is ProcessState.NONE or view.is_stopping
     if not known.is_silent and (is_gone or view.was_disrupted):
         # Somebody has deleted its pod, or had to: that is no fault of the process in it.
         return found
-    is_early = lived_ms < HEALTHY_MS or not known.has_run
-    is_blamed = not (known.is_silent or view.is_fenced or is_passing(view.error))
     found = replace(
         found,
-        early_deaths=known.early_deaths + 1 if is_early else 1,
-        blamed=known.blamed * is_early + is_blamed,
+        early_deaths=found.early_deaths + 1,
+        blamed=found.blamed + _is_blamed(view, known),
     )
     if known.is_silent:
         return replace(found, failure=_silence(observed, known))
-    return replace(found, failure=_end(view, found.blamed)) if view.end else found
+    return replace(found, failure=_end(view, known, found.blamed)) if view.end else found
 
 
-def _end(view: DriverView, blamed: int) -> Failure:
+def _is_blamed(view: DriverView, known: DriverMemory) -> bool:
+    return not (known.is_silent or view.is_fenced or is_passing(view.error))
+
+
+def _end(view: DriverView, known: DriverMemory, blamed: int) -> Failure:
     return Failure(
         error=view.error or EngineError.__name__,
         message=f"Spark's driver has ended: {view.end}",
-        # What may pass is waited for, however long that takes.
-        is_final=view.is_hopeless or blamed >= RESTARTS_MAX,
+        is_final=view.is_hopeless or _is_final(view.error, known, blamed),
     )
+
+
+def _is_final(error: str, known: DriverMemory, blamed: int) -> bool:
+    """Tell whether the application is given up; by the workers' rule, but for what a start cures.
+
+    Members of the group that a driver finds may leave, or soon time out. And a topic that has got
+    partitions ends a driver that runs: the next one has tasks for them, if that can be.
+    """
+    if error == GroupInUseError.__name__:
+        return False
+    if error == PartitionMismatchError.__name__ and known.has_processed:
+        return False
+    return is_final(error, early_deaths=blamed)
 
 
 def _silence(observed: Observed, known: DriverMemory) -> Failure:
     """What hangs may be a machine or a cluster without room: that passes, and is told."""
     minutes = (DRIVER_SILENCE_MS if known.has_run else DRIVER_START_MS) // 60_000
     what = "had not told for" if known.has_run else "had not begun to run within"
-    return Failure(
-        error=EngineError.__name__,
-        message=(
-            f"Spark's driver was killed, because it {what} {minutes} minutes that it runs; it is "
-            f"started again. `headwater logs {observed.app.name} --worker driver` shows what it "
-            "was doing; does spec.spark.master have room for its executors?"
-        ),
-    )
+    killed = f"Spark's driver was killed, because it {what} {minutes} minutes that it runs"
+    said = [f"{killed}; it is started again", observed.driver_log]
+    if observed.app.spec.spark.master is not None:
+        said.append("see whether spec.spark.master has room for its executors")
+    return Failure(error=EngineError.__name__, message="; ".join(filter(None, said)))

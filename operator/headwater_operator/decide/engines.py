@@ -19,6 +19,7 @@ from headwater.model.duties import TakeEngine
 from headwater.model.lifecycle import ClientState, Engine
 from headwater_operator.actions import Reason, StartDriver, StopDriver, StopHow
 from headwater_operator.decide.limits import (
+    DRIVER_BELIEVED_MS,
     DRIVER_SILENCE_MS,
     DRIVER_START_MS,
     STOP_AGAIN_MS,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from headwater.model.appstatus import Failure
     from headwater_operator.decide.memory import Memory
-    from headwater_operator.decide.observed import Observed
+    from headwater_operator.decide.observed import DriverView, Observed
     from headwater_operator.decide.scene import Scene
 
 
@@ -163,7 +164,8 @@ def _patience_ms(scene: Scene) -> int:
     One that answers that it starts, and goes on to say so, hangs as well as one that is silent.
     """
     driver, memory = scene.observed.driver, scene.memory.driver
-    is_starting = not memory.has_run or driver.state not in ("", RUNNING)
+    tells = scene.now_ms - memory.answered_ms < DRIVER_BELIEVED_MS
+    is_starting = not memory.has_run or (tells and driver.state not in ("", RUNNING))
     return DRIVER_START_MS if is_starting else DRIVER_SILENCE_MS
 
 
@@ -194,7 +196,7 @@ def counts_on(scene: Scene, counts: TaskCounts) -> TaskCounts:
     if not _may_run(scene):
         return counts
     total = scene.observed.driver.tasks or counts.total
-    running = total if scene.observed.driver.is_processing else 0
+    running = total if _is_at_work(scene) else 0
     return TaskCounts(total=total, running=running, restoring=total - running)
 
 
@@ -205,9 +207,14 @@ def engine_state(scene: Scene) -> ClientState | None:
     """
     if _may_run(scene):
         driver = scene.observed.driver
-        is_it = driver.is_processing and driver.generation == engine_now(scene).generation
+        is_it = _is_at_work(scene) and driver.generation == engine_now(scene).generation
         return ClientState.RUNNING if is_it else ClientState.REBALANCING
     return ClientState.REBALANCING if owed_engine(scene) else None
+
+
+def _is_at_work(scene: Scene) -> bool:
+    """Whether the driver has done a micro-batch; one that is killed as silent is given up."""
+    return scene.observed.driver.is_processing and not scene.memory.driver.is_silent
 
 
 def engine_reason(scene: Scene) -> str:
@@ -220,6 +227,10 @@ def engine_reason(scene: Scene) -> str:
     driver = scene.observed.driver
     if driver.process.is_proof_of_end:
         return "Spark has the application; its driver is to be started"
+    return _silence(scene) or _doing(driver)
+
+
+def _doing(driver: DriverView) -> str:
     if not driver.is_running:
         return "Spark's driver starts"
     if not driver.is_processing:
@@ -227,6 +238,21 @@ def engine_reason(scene: Scene) -> str:
             "Spark's driver runs; its executors start and restore state for the first micro-batch"
         )
     return f"all {driver.tasks} tasks run on Spark" if driver.tasks else "runs on Spark"
+
+
+def _silence(scene: Scene) -> str:
+    """Say that a driver that has run does not answer; in steps, or a status would always change."""
+    driver, memory = scene.observed.driver, scene.memory.driver
+    if memory.is_silent:
+        return "Spark's driver did not answer, and is being killed"
+    silent_ms = scene.now_ms - memory.answered_ms
+    if not memory.has_run or silent_ms < DRIVER_BELIEVED_MS:
+        return ""
+    silent_s = silent_ms // DRIVER_BELIEVED_MS * DRIVER_BELIEVED_MS // 1_000
+    return (
+        f"Spark's driver has not answered for {silent_s} s, and is killed after "
+        f"{DRIVER_SILENCE_MS // 1_000} s; when it answered last, it was {driver.state}"
+    )
 
 
 def _handing_over(scene: Scene, owed: Engine) -> str:

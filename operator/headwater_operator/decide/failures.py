@@ -30,6 +30,8 @@ _PASSING: Final = (
     errors.EngineError,
     errors.KafkaUnavailableError,
     errors.FencedError,
+    # Spark's driver looks before it begins; workers are told by the control loop, which looks.
+    errors.GroupInUseError,
     errors.StoreLockedError,
     errors.StoreCorruptedError,
 )

@@ -40,6 +40,9 @@ DRIVER_START_MS: Final = 300_000
 DRIVER_SILENCE_MS: Final = 120_000
 """The same for one that has run."""
 
+DRIVER_BELIEVED_MS: Final = 30_000
+"""A driver that does not answer is said to be silent after so long, and again after so long."""
+
 DRIVER_STALLED_MS: Final = 600_000
 """The same for one that runs and tells of itself, but ends no micro-batch; see ``progress``."""
 

@@ -81,26 +81,30 @@ class DriverMemory:
         attempt: of the process that was seen last.
         started_ms: when that was started, or first seen; ``None`` while there is none.
         heard_ms: when it has told last that it runs, or was started.
+        answered_ms: when it has told anything last, or was started.
         batches: how many micro-batches it had done when it told of itself last.
         progress_ms: when that number was first seen, or it was not running yet.
         stopped_ms: when it was last told to stop.
         is_silent: that was because it did not tell that it runs.
         has_run: whether it has ever told so.
+        has_processed: whether it has ended a micro-batch.
         ended_ms: when its end was seen; ``None`` before one was.
-        early_deaths: how often in a row it ended by itself soon after its start, or was killed
-            before it ran.
+        early_deaths: how often in a row it ended by itself, or was killed as silent, soon after its
+            start or before it had ended a micro-batch.
         blamed: how many of these were for no cause that may pass.
-        failure: why the last one ended by itself or was killed, until one runs.
+        failure: why the last one ended by itself or was killed, until one has ended a micro-batch.
     """
 
     attempt: int = 0
     started_ms: int | None = None
     heard_ms: int = 0
+    answered_ms: int = 0
     batches: int = 0
     progress_ms: int = 0
     stopped_ms: int | None = None
     is_silent: bool = False
     has_run: bool = False
+    has_processed: bool = False
     ended_ms: int | None = None
     early_deaths: int = 0
     blamed: int = 0
@@ -112,11 +116,13 @@ class DriverMemory:
             self,
             started_ms=now_ms,
             heard_ms=now_ms,
+            answered_ms=now_ms,
             batches=0,
             progress_ms=now_ms,
             stopped_ms=None,
             is_silent=False,
             has_run=False,
+            has_processed=False,
         )
 
 

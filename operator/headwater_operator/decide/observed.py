@@ -106,7 +106,8 @@ class DriverView:
         is_stopping: it was told to end.
         attempt: tells its processes apart; 0 before the first.
         has_answered: whether it has just told of itself.
-        state: what it calls itself: STARTING, RUNNING, STOPPING or FAILED; empty if it is silent.
+        state: what it calls itself, or has called itself when it told something last: STARTING,
+            RUNNING, STOPPING or FAILED; empty if it has never told. So with the numbers below.
         batches: how many micro-batches it has done: its sign of progress.
         last_batch: number of its last micro-batch; -1 before the first.
         input_rows_per_second: during that batch.
@@ -173,6 +174,7 @@ class Observed:
         started_from: a digest of what a driver would be started from now; empty as above.
         hour: the time of day, in hours since 1970; 0 when it is not known.
         look_again_ms: topics and group members are looked up this often.
+        driver_log: says where the log of a driver that was killed is to be found; empty if nowhere.
     """
 
     app: StreamApp
@@ -185,6 +187,7 @@ class Observed:
     started_from: str = ""
     hour: int = 0
     look_again_ms: int = LOOK_AGAIN_MS
+    driver_log: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from headwater_operator.local.observe import (
 from headwater_operator.local.pods import Wish
 from headwater_operator.local.records import SupervisorRecord
 from headwater_operator.local.snapshot import CopyRow, DriverRow, Snapshot, TaskRow, WorkerRow
+from headwater_operator.observe.driver import DriverAnswer
 from headwater_operator.observe.numbers import HttpNumbers, WorkerNumbers
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class Collector:
         self._rates: dict[tuple[str, TaskId], Rate] = {}
         self._history: deque[float] = deque(maxlen=_RATES_KEPT)
         self._numbers = HttpNumbers(silence_ms=0)
+        self._answered = 0, DriverAnswer()
 
     def close(self) -> None:
         """Ask nobody any more."""
@@ -159,7 +161,11 @@ class Collector:
             log = self._directory.driver.log
             problem = "" if process is None else describe_end(process, log)
             return DriverRow(state="ended", generation=generation, problem=problem)
-        answer = answer_of(self._directory)
+        answer, attempt = answer_of(self._directory), 0 if pod is None else pod.attempt
+        if answer.state or attempt != self._answered[0]:
+            self._answered = attempt, answer
+        # One that does not answer in time is shown as it was; the reason tells for how long.
+        answer = self._answered[1]
         return DriverRow(
             state=answer.state or "STARTING",
             pid=process.pid if process is not None else 0,

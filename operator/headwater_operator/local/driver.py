@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headwater_operator.local.layout import AppDir
     from headwater_operator.local.pods import PodProcess
     from headwater_operator.local.records import AppRecord
+    from headwater_operator.observe.driver_told import DriverTold
 
 PROGRAM_VARIABLE: Final = "HEADWATER_DRIVER_PROGRAM"
 """Names the module that is run as the driver, for tests without Spark."""
@@ -78,8 +79,13 @@ def _event(kind: EventKind, text: str) -> Event:
     return Event(at_ms=int(time.time() * 1000), kind=kind, text=text, worker="driver")
 
 
-def observe_driver(directory: AppDir) -> DriverView:
-    """Look at the driver.
+def observe_driver(directory: AppDir, told: DriverTold, now_ms: int) -> DriverView:
+    """Look at the driver, and ask it.
+
+    Args:
+        directory: the application's.
+        told: remembers what it has said.
+        now_ms: of a clock that never goes back.
 
     Raises:
         SpecError: a file that only we write is damaged.
@@ -104,17 +110,7 @@ def observe_driver(directory: AppDir) -> DriverView:
             is_fenced=process.exit_code == FencedError.exit_code,
             is_hopeless=process.exit_code == UserError.exit_code,
         )
-    answer = answer_of(directory)
-    return replace(
-        view,
-        has_answered=bool(answer.state),
-        state=answer.state,
-        batches=answer.batches,
-        last_batch=answer.last_batch,
-        input_rows_per_second=round(answer.input_rows_per_second),
-        processed_rows_per_second=round(answer.processed_rows_per_second),
-        tasks=len(answer.tasks),
-    )
+    return told.take_in(view, answer_of(directory), now_ms)
 
 
 def _last_error(directory: AppDir, process: PodProcess) -> tuple[str, str]:

@@ -41,6 +41,7 @@ from headwater_operator.local.events import Event, EventKind, write_event
 from headwater_operator.local.layout import ClusterDir
 from headwater_operator.local.observe import observe, read_record, read_report, stamp
 from headwater_operator.local.records import AppReport, SupervisorRecord
+from headwater_operator.observe.driver_told import DriverTold
 from headwater_operator.observe.lags import with_lags
 from headwater_operator.observe.numbers import HttpNumbers
 
@@ -74,6 +75,7 @@ class ControlLoop:
         self._generation = generation
         self._numbers = numbers if numbers is not None else HttpNumbers()
         self._memories: dict[str, Memory] = {}
+        self._drivers: dict[str, DriverTold] = {}
         self._due_ms: dict[str, int] = {}
         self._stamps: dict[str, tuple[object, ...]] = {}
         self._complaints: dict[str, str] = {}
@@ -109,7 +111,9 @@ class ControlLoop:
             # It is tried once more: what went wrong before is not held against it.
             self._memories.pop(directory.name, None)
         observed = observe(directory, record, generation=self._generation)
-        observed = replace(observed, driver=observe_driver(directory))
+        # Who watches on a terminal sees every number as it is.
+        told = self._drivers.setdefault(directory.name, DriverTold(shown_for_ms=0))
+        observed = replace(observed, driver=observe_driver(directory, told, _monotonic_ms()))
         # A process that listens has told so in its own file.
         endpoints = {each.worker.name: each.worker.status.endpoint for each in observed.workers}
         observed = with_lags(observed, endpoints, self._numbers)
@@ -179,7 +183,13 @@ class ControlLoop:
                 shutil.rmtree(directory.driver_state, ignore_errors=True)
             for path in (directory.status, directory.streamapp, directory.events, directory.app):
                 files.remove(path)
-            for memory in (self._memories, self._due_ms, self._stamps, self._complaints):
+            for memory in (
+                self._memories,
+                self._drivers,
+                self._due_ms,
+                self._stamps,
+                self._complaints,
+            ):
                 memory.pop(directory.name, None)
             self._introduced.discard(directory.name)
         elif record.intent is Intent.RESET:

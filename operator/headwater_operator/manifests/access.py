@@ -102,14 +102,16 @@ def spark_budget(app: StreamApp, owner: Owner) -> Manifest:
     """Return the budget that lets a drain take one of driver and executors at a time.
 
     Executors are the driver's pods, and a pod cannot be asked how many there should be: so this is
-    a number. It takes the place of the workers' budget, under its name.
+    a number. With a master of the user's own there is the driver's pod alone: a drain may take it,
+    and another one goes on. This takes the place of the workers' budget, under its name.
     """
+    executors = app.wanted_workers if app.spec.spark.master is None else 0
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": metadata(owner, app.name),
         "spec": {
-            "minAvailable": app.wanted_workers,
+            "minAvailable": executors,
             "selector": {
                 "matchLabels": {APP_LABEL: app.name},
                 "matchExpressions": [

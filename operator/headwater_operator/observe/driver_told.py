@@ -13,38 +13,39 @@ from headwater_operator.decide.observed import ProcessState
 from headwater_operator.observe.driver import DriverAnswer
 
 if TYPE_CHECKING:
-    from headwater_operator.decide.observed import Observed
+    from headwater_operator.decide.observed import DriverView, Observed
     from headwater_operator.observe.numbers import NumbersSource
     from headwater_operator.views import PodView
 
 _SHOWN_MS: Final = 15_000
 """The numbers that are shown are renewed after so long."""
-_BELIEVED_MS: Final = 30_000
-"""A driver that does not answer is taken to be as it has said for so long."""
 
 
 @dataclass(slots=True)
 class DriverTold:
     """Remembers answers of one application's driver; all of it can be lost.
 
+    One that does not answer is taken to be as it has said last: what becomes of it is decided by
+    for how long it has been silent.
+
     Attributes:
-        pod: the uid of the pod that has answered.
+        shown_for_ms: so long the numbers that are shown stay.
+        attempt: tells which driver has answered.
         answer: its last one.
-        answered_ms: when it came.
         shown: the answer whose numbers are shown.
         shown_ms: since when.
     """
 
-    pod: str = ""
+    shown_for_ms: int = _SHOWN_MS
+    attempt: int = 0
     answer: DriverAnswer = field(default_factory=DriverAnswer)
-    answered_ms: int = 0
     shown: DriverAnswer = field(default_factory=DriverAnswer)
     shown_ms: int = 0
 
     def observe(
         self, observed: Observed, pod: PodView | None, source: NumbersSource, now_ms: int
     ) -> Observed:
-        """Return a snapshot with what the driver says, if there is one that can be asked.
+        """Return a snapshot with what the driver says, if there is one.
 
         Args:
             observed: the snapshot, read just now.
@@ -52,23 +53,33 @@ class DriverTold:
             source: who is asked.
             now_ms: of a clock that never goes back.
         """
-        if pod is None or pod.state is not ProcessState.RUNNING or not pod.endpoint:
-            return observed
-        if pod.uid != self.pod:
-            self.pod, self.answer, self.shown = pod.uid, DriverAnswer(), DriverAnswer()
-            self.shown_ms = now_ms - _SHOWN_MS
-        told = source.ask_driver(pod.endpoint)
+        can_answer = pod is not None and pod.state is ProcessState.RUNNING and pod.endpoint
+        answer = source.ask_driver(pod.endpoint) if pod and can_answer else DriverAnswer()
+        return replace(observed, driver=self.take_in(observed.driver, answer, now_ms))
+
+    def take_in(self, driver: DriverView, answer: DriverAnswer, now_ms: int) -> DriverView:
+        """Return a driver with what it says, or has said last.
+
+        Args:
+            driver: what is known of it without asking.
+            answer: an empty one, if it has not answered.
+            now_ms: of a clock that never goes back.
+        """
+        if driver.process.is_proof_of_end:
+            return driver
+        if driver.attempt != self.attempt:
+            self.attempt, self.answer, self.shown = driver.attempt, DriverAnswer(), DriverAnswer()
+            self.shown_ms = now_ms - self.shown_for_ms
         # Its generation is known to itself only after it has begun.
-        is_told = bool(told.state)
+        is_told = bool(answer.state)
         if is_told:
-            self.answer, self.answered_ms = told, now_ms
-        elif now_ms - self.answered_ms > _BELIEVED_MS:
-            self.answer = DriverAnswer()
-        if self.answer.state != self.shown.state or now_ms - self.shown_ms >= _SHOWN_MS:
+            self.answer = answer
+        is_old = now_ms - self.shown_ms >= self.shown_for_ms
+        if self.answer.state != self.shown.state or is_old:
             self.shown, self.shown_ms = self.answer, now_ms
         shown = self.shown
-        driver = replace(
-            observed.driver,
+        return replace(
+            driver,
             has_answered=is_told,
             state=self.answer.state,
             batches=self.answer.batches,
@@ -77,4 +88,3 @@ class DriverTold:
             processed_rows_per_second=round(shown.processed_rows_per_second),
             tasks=max(len(self.answer.tasks), len(shown.tasks)),
         )
-        return replace(observed, driver=driver)

@@ -135,6 +135,7 @@ class Cluster:
     driver: DriverView = field(default_factory=DriverView)
     started_from: str = ""
     """Digest of what a driver is started from now."""
+    driver_log: str = ""
     engine: Engine = Engine.NATIVE
     """As Kafka has it."""
     engine_generation: int = 0
@@ -144,6 +145,8 @@ class Cluster:
     """Whether a take-over fails once its record is written."""
     hangs: str | None = None
     """What a driver that is started says for ever; empty if it is silent."""
+    batches: int = 1
+    """How many micro-batches a driver that is started has soon done."""
     stubborn: bool = False
     """Whether the driver does not end when it is told to."""
     taken: dict[str, DutyResult] = field(default_factory=dict)
@@ -164,6 +167,7 @@ class Cluster:
             revision=self.revision,
             started_from=self.started_from,
             hour=self.hour,
+            driver_log=self.driver_log,
         )
 
     def decide(self) -> Decision:
@@ -235,7 +239,7 @@ class Cluster:
             started_from=self.started_from,
             has_answered=self.hangs != "",
             state="RUNNING" if self.hangs is None else self.hangs,
-            batches=1,
+            batches=self.batches,
             tasks=4,
         )
 

@@ -27,6 +27,7 @@ from headwater_operator.decide.limits import (
     DRIVER_SILENCE_MS,
     DRIVER_STALLED_MS,
     DRIVER_START_MS,
+    HEALTHY_MS,
     RESTARTS_MAX,
     STOP_AGAIN_MS,
 )
@@ -241,9 +242,10 @@ def test_a_driver_that_was_shut_out_is_replaced_by_one_of_a_new_take_over() -> N
     assert cluster.status.state is ClientState.RUNNING
 
 
-def test_a_driver_that_falls_silent_is_killed_and_started_again() -> None:
+@pytest.mark.parametrize("known_as", ["RUNNING", "STOPPING", ""])
+def test_a_driver_that_falls_silent_is_killed_and_started_again(known_as: str) -> None:
     cluster = on_spark()
-    cluster.driver = replace(cluster.driver, has_answered=False, state="")
+    cluster.driver = replace(cluster.driver, has_answered=False, state=known_as)
     cluster.now_ms += DRIVER_SILENCE_MS - 5_000
     assert [a for a in go(cluster, 3) if isinstance(a, StopDriver)] == []
     cluster.now_ms += 5_000
@@ -253,6 +255,41 @@ def test_a_driver_that_falls_silent_is_killed_and_started_again() -> None:
     stops = [a for a in actions if isinstance(a, StopDriver)]
     assert [(a.how, a.reason) for a in stops] == [(StopHow.AT_ONCE, Reason.DRIVER_SILENT)]
     assert cluster.driver.is_running
+
+
+def test_a_driver_that_does_not_answer_is_shown_as_it_was_with_for_how_long() -> None:
+    cluster = on_spark()
+    cluster.driver = replace(cluster.driver, has_answered=False, last_batch=899)
+    said = []
+    for _ in range(5):
+        cluster.decide()
+        said.append(cluster.status.reason)
+        assert cluster.status.state is ClientState.RUNNING
+        assert (cluster.status.tasks.total, cluster.status.tasks.running) == (4, 4)
+        assert (cluster.status.engine.driver, cluster.status.engine.last_batch) == ("RUNNING", 899)
+        cluster.now_ms += 20_000
+
+    # A status that changed with every look would be written for ever.
+    assert said[0] == said[1] == "all 4 tasks run on Spark"
+    assert "has not answered for 30 s, and is killed after 120 s" in said[2]
+    assert "has not answered for 60 s" in said[3]
+    assert said[3] == said[4]
+    cluster.driver = replace(cluster.driver, has_answered=True)
+    cluster.decide()
+    assert cluster.status.reason == "all 4 tasks run on Spark"
+
+
+def test_a_driver_that_is_being_killed_as_silent_runs_nothing() -> None:
+    cluster = on_spark()
+    cluster.driver = replace(cluster.driver, has_answered=False, process=ProcessState.UNKNOWN)
+    cluster.now_ms += DRIVER_SILENCE_MS
+    cluster.decide()
+
+    cluster.decide()
+
+    assert cluster.status.state is ClientState.REBALANCING
+    assert cluster.status.tasks.running == 0
+    assert cluster.status.reason == "Spark's driver did not answer, and is being killed"
 
 
 def test_an_application_runs_on_spark_from_the_first_micro_batch_on() -> None:
@@ -351,11 +388,13 @@ def test_executors_are_counted_where_they_can_be_seen() -> None:
 
 
 @pytest.mark.parametrize("says", ["", "STARTING"], ids=["silent", "starting"])
+@pytest.mark.parametrize("has_master", [True, False])
 def test_a_driver_that_never_comes_to_run_is_killed_and_started_again_for_as_long_as_it_takes(
-    says: str,
+    says: str, has_master: bool
 ) -> None:
     cluster = running()
-    switch(cluster, Engine.SPARK)
+    switch(cluster, Engine.SPARK, spark=SparkSpec(master="local[2]" if has_master else None))
+    cluster.driver_log = "a person finds its log here"
     cluster.hangs = says
     go(cluster)
     assert cluster.status.engine.driver == "STARTING"
@@ -373,8 +412,9 @@ def test_a_driver_that_never_comes_to_run_is_killed_and_started_again_for_as_lon
         failure = cluster.status.failure
         assert failure is not None
         assert not failure.is_final
-        for words in ("within 5 minutes", "wc --worker driver", "spec.spark.master"):
+        for words in ("within 5 minutes", "; a person finds its log here"):
             assert words in cluster.status.reason
+        assert ("spec.spark.master" in cluster.status.reason) is has_master
         cluster.memory = replace(
             cluster.memory, driver=replace(cluster.memory.driver, heard_ms=cluster.now_ms)
         )
@@ -387,7 +427,8 @@ def test_a_driver_that_never_comes_to_run_is_killed_and_started_again_for_as_lon
 
 
 @pytest.mark.parametrize(
-    "error", ["KafkaUnavailableError", "BackfillUnfinishedError", "EngineError"]
+    "error",
+    ["KafkaUnavailableError", "BackfillUnfinishedError", "EngineError", "GroupInUseError"],
 )
 def test_a_driver_that_ends_of_what_passes_is_started_again_for_as_long_as_it_takes(
     error: str,
@@ -421,6 +462,125 @@ def test_the_failure_of_a_driver_bears_the_name_and_the_words_of_its_cause() -> 
         assert failure is not None
         assert failure.error == "KafkaUnavailableError"
         assert "no broker at here:9092 answers" in cluster.status.reason
+
+
+def end_after(cluster: Cluster, lived_ms: int, end: str, error: str = "") -> None:
+    """Have the driver live, then end; see what is made of it."""
+    cluster.round()
+    cluster.now_ms += lived_ms
+    cluster.round()
+    cluster.end_driver(end, error)
+    cluster.round()
+
+
+def await_driver(cluster: Cluster) -> None:
+    for _ in range(700):  # more than the longest pause
+        if cluster.driver.is_running:
+            return
+        cluster.round()
+    raise AssertionError(cluster.status)
+
+
+@pytest.mark.parametrize(
+    "error",
+    ["DeserializationError", "OffsetsExpiredError", "MissingTopicError", "KafkaAuthError"],
+)
+@pytest.mark.parametrize("lived_ms", [0, 2 * HEALTHY_MS], ids=["early", "late"])
+def test_what_is_final_for_workers_is_for_a_driver_at_once(error: str, lived_ms: int) -> None:
+    cluster = on_spark()
+
+    end_after(cluster, lived_ms, "cannot decode the record at lines-0@17", error)
+
+    assert [a for a in go(cluster) if isinstance(a, StartDriver)] == []
+    assert cluster.status.state is ClientState.ERROR
+    failure = cluster.status.failure
+    assert failure is not None
+    assert (failure.error, failure.is_final) == (error, True)
+
+
+def test_drivers_that_live_long_but_end_no_micro_batch_are_given_up() -> None:
+    cluster = running()
+    switch(cluster, Engine.SPARK)
+    cluster.batches = 0
+    for number in range(RESTARTS_MAX):
+        assert cluster.status.state is not ClientState.ERROR, number
+        await_driver(cluster)
+        end_after(cluster, 2 * HEALTHY_MS, "exit code 1: error: no such number")
+
+    go(cluster)
+
+    assert cluster.status.state is ClientState.ERROR
+
+
+def test_a_life_that_has_done_something_is_not_blamed_for_those_before() -> None:
+    cluster = on_spark()
+    for _ in range(2 * RESTARTS_MAX):
+        end_after(cluster, 2 * HEALTHY_MS, "exit code 1: error: no such number")
+        await_driver(cluster)
+
+    assert (cluster.memory.driver.early_deaths, cluster.memory.driver.blamed) == (1, 1)
+
+
+def test_an_eviction_does_not_excuse_the_ends_before_it() -> None:
+    cluster = on_spark()
+    for _ in range(RESTARTS_MAX - 1):
+        end_after(cluster, 0, "exit code 1: error: no such number")
+        await_driver(cluster)
+    cluster.driver = replace(cluster.driver, was_disrupted=True, state="", has_answered=False)
+    end_after(cluster, 0, "Evicted")
+    await_driver(cluster)
+
+    end_after(cluster, 0, "exit code 1: error: no such number")
+    go(cluster)
+
+    assert cluster.status.state is ClientState.ERROR
+
+
+def test_a_driver_that_finds_members_in_the_group_waits_until_they_have_gone() -> None:
+    cluster = on_spark()
+    for _ in range(2 * RESTARTS_MAX):
+        end_after(cluster, 0, "the consumer group wc has members", "GroupInUseError")
+
+        failure = cluster.status.failure
+        assert failure is not None
+        assert (failure.error, failure.is_final) == ("GroupInUseError", False)
+        await_driver(cluster)
+
+    assert cluster.memory.driver.blamed == 0
+    cluster.round()
+    assert cluster.status.state is ClientState.RUNNING
+
+
+def test_a_topic_that_has_got_partitions_ends_a_driver_and_the_next_one_has_tasks_for_them() -> (
+    None
+):
+    cluster = on_spark()
+    end_after(cluster, 0, "topic lines has 3 partitions and had 2", "PartitionMismatchError")
+    await_driver(cluster)
+    assert cluster.status.state is not ClientState.ERROR
+
+    # Its repartition topics have the old count: that is for somebody to decide.
+    cluster.driver = replace(cluster.driver, state="STARTING", batches=0)
+    end_after(cluster, 0, "counts-changelog has 2 and is to have 3", "PartitionMismatchError")
+    go(cluster)
+
+    assert cluster.status.state is ClientState.ERROR
+
+
+def test_what_ended_a_driver_is_told_until_the_next_one_has_done_a_micro_batch() -> None:
+    cluster = on_spark()
+    cluster.batches = 0
+    end_after(cluster, 0, "no broker at here:9092 answers", "KafkaUnavailableError")
+    await_driver(cluster)
+    cluster.round()
+    assert cluster.status.engine.driver == "RUNNING"
+    assert "no broker at here:9092 answers" in cluster.status.reason
+
+    cluster.driver = replace(cluster.driver, batches=1)
+    cluster.round()
+
+    assert cluster.status.failure is None
+    assert cluster.status.state is ClientState.RUNNING
 
 
 def test_another_number_of_replicas_is_another_number_of_executors() -> None:

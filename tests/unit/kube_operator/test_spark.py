@@ -79,6 +79,8 @@ def test_with_a_master_of_the_users_own_executors_count_as_wanted(rig: KubeRig) 
     rig.until(lambda: [rig.status()[name] for name in counts] == [2, 2, 2])
 
     assert rig.condition("Ready")[:2] == ("True", "Running")
+    # The driver's is the only pod: a drain may take it.
+    assert budget(rig)["minAvailable"] == 0
 
 
 def test_what_a_driver_needs_is_there_before_it(rig: KubeRig) -> None:
@@ -139,8 +141,21 @@ def test_a_driver_that_is_silent_for_a_moment_is_believed_and_then_killed(rig: K
     rig.turn(60)
     assert rig.status()["engine"]["driver"] == "RUNNING"
     assert rig.uid(PODS, DRIVER) == before
+    writes = len([call for call in rig.api.calls if call == ("apply", "streamapps/status")])
+    rig.turn(360)  # in all 105 s
+    assert rig.uid(PODS, DRIVER) == before
+    status = rig.status()
+    assert (status["engine"]["driver"], status["engine"]["lastBatch"]) == ("RUNNING", 7)
+    assert (status["tasks"]["total"], status["tasks"]["running"]) == (4, 4)
+    assert "has not answered for 90 s" in rig.condition("Ready")[2]
+    later = len([call for call in rig.api.calls if call == ("apply", "streamapps/status")])
+    assert later - writes <= 4, "a status is written now and then only"
 
-    rig.until(lambda: rig.uid(PODS, DRIVER) != before, turns=700)
+    rig.until(lambda: another(rig, before), turns=700)
+    rig.turn(4)
+    told = rig.condition("Degraded")[2]
+    assert f"`kubectl logs wc-driver --namespace {NAMESPACE}` shows what the next one does" in told
+    assert "spec.spark.master" not in told, "executors are pods"
     rig.drivers.silent = False
     rig.until(lambda: runs(rig))
 

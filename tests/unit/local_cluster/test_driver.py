@@ -14,10 +14,12 @@ from headwater.model.streamapp import parse
 from headwater_operator.actions import Reason, StartDriver, StopDriver, StopHow
 from headwater_operator.decide import DriverView, ProcessState
 from headwater_operator.local import control, files
+from headwater_operator.local.collect import Collector
 from headwater_operator.local.driver import observe_driver, start_driver, stop_driver
 from headwater_operator.local.layout import ClusterDir
-from headwater_operator.local.observe import read_process
+from headwater_operator.local.observe import observe, read_process
 from headwater_operator.local.pods import Phase, PodProcess, Wish
+from headwater_operator.observe.driver_told import DriverTold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +67,10 @@ def run(app: AppDir, phase: Phase, exit_code: int = 0) -> None:
     files.replace(app.driver.process, process.to_dict())
 
 
+def look(app: AppDir, told: DriverTold | None = None) -> DriverView:
+    return observe_driver(app, told or DriverTold(shown_for_ms=0), 1_000)
+
+
 @pytest.fixture
 def endpoint() -> Iterator[str]:
     """A driver's HTTP service."""
@@ -88,7 +94,7 @@ def endpoint() -> Iterator[str]:
 
 
 def test_without_one_there_is_nothing_to_see(app: AppDir) -> None:
-    assert observe_driver(app) == DriverView()
+    assert look(app) == DriverView()
     assert app.programs() == []
 
 
@@ -105,7 +111,7 @@ def test_a_driver_is_wished_for_once_with_its_generation(app: AppDir, record: Ap
     assert f"--import-path {record.import_path[0]}" in command
     assert [found.name for found in app.programs()] == ["driver"]
     assert start_driver(app, record, START) is None
-    view = observe_driver(app)
+    view = look(app)
     assert (view.process, view.generation, view.executors) == (ProcessState.RUNNING, 3, 2)
 
 
@@ -115,7 +121,7 @@ def test_a_driver_tells_what_it_does(app: AppDir, record: AppRecord, endpoint: s
     files.replace(app.driver_address, {"pid": 4711, "http": endpoint, "generation": 3})
 
     def answered() -> DriverView | None:
-        view = observe_driver(app)
+        view = look(app)
         return view if view.has_answered else None
 
     # On a busy machine it may not answer in time.
@@ -124,6 +130,44 @@ def test_a_driver_tells_what_it_does(app: AppDir, record: AppRecord, endpoint: s
     assert view.is_running
     assert (view.last_batch, view.batches, view.tasks) == (7, 8, 2)
     assert (view.input_rows_per_second, view.processed_rows_per_second) == (100, 400)
+
+
+def test_a_driver_that_misses_an_answer_is_shown_as_it_was(
+    tmp_path: Path, app: AppDir, record: AppRecord, endpoint: str
+) -> None:
+    start_driver(app, record, START)
+    run(app, Phase.RUNNING)
+    told, collector = DriverTold(shown_for_ms=0), Collector(ClusterDir(tmp_path), record.app.name)
+    files.replace(app.driver_address, {"pid": 4711, "http": endpoint, "generation": 3})
+
+    def both() -> tuple[bool, int | None]:
+        row = collector.collect().driver
+        return look(app, told).has_answered, None if row is None else row.last_batch
+
+    wait_for(lambda: both() == (True, 7), what="an answer")
+    files.replace(app.driver_address, {"pid": 4711, "http": "127.0.0.1:1", "generation": 3})
+
+    view, row = look(app, told), collector.collect().driver
+
+    assert not view.has_answered
+    assert view.is_processing
+    assert (view.last_batch, view.tasks) == (7, 2)
+    assert row is not None
+    assert (row.state, row.last_batch, row.tasks) == ("RUNNING", 7, 2)
+    # Another one has said nothing yet.
+    run(app, Phase.ENDED, 1)
+    start_driver(app, record, START)
+    view, row = look(app, told), collector.collect().driver
+    assert (view.state, view.last_batch, view.tasks) == ("", -1, 0)
+    assert row is not None
+    assert row.state == "STARTING"
+    collector.close()
+
+
+def test_the_log_of_a_driver_that_was_killed_is_here(app: AppDir, record: AppRecord) -> None:
+    said = observe(app, record, generation=1).driver_log
+
+    assert "`headwater logs app --worker driver`" in said
 
 
 @pytest.mark.parametrize("pid", [4711, 1])
@@ -135,7 +179,7 @@ def test_who_does_not_answer_or_was_the_driver_before_is_not_heard(
     address = "127.0.0.1:1" if pid == 4711 else endpoint
     files.replace(app.driver_address, {"pid": pid, "http": address, "generation": 3})
 
-    view = observe_driver(app)
+    view = look(app)
 
     assert not view.has_answered
     assert view.process is ProcessState.RUNNING
@@ -151,7 +195,7 @@ def test_a_driver_is_told_to_stop_once_and_may_be_killed_then(
 
     assert stop_driver(app, gently) is not None
     assert stop_driver(app, gently) is None
-    assert observe_driver(app).is_stopping
+    assert look(app).is_stopping
     at_once = StopDriver(how=StopHow.AT_ONCE, reason=Reason.DRIVER_SILENT)
     assert stop_driver(app, at_once) is not None
     pod, _ = read_process(app.driver)
@@ -170,7 +214,7 @@ def test_the_end_of_a_driver_says_what_to_do_about_it(
     app.driver.log.write_text("many words\nerror: no such topic\n")
     run(app, Phase.ENDED, code)
 
-    view = observe_driver(app)
+    view = look(app)
 
     assert view.process is ProcessState.ENDED
     assert view.error == ""
@@ -193,7 +237,7 @@ def test_what_a_driver_has_left_says_better_than_its_log_why_it_ended(
     files.replace(app.driver_end, end)
     run(app, Phase.ENDED, code)
 
-    view = observe_driver(app)
+    view = look(app)
 
     assert view.error == ("KafkaUnavailableError" if is_told else "")
     assert (view.end == "no broker answers") is is_told

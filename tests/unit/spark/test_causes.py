@@ -14,6 +14,7 @@ from headwater.spark import hosting, hosts
 from headwater.spark.causes import cause_of, last_words, without_secrets
 from headwater.spark.continuous import Continuous, ContinuousSettings
 from headwater.spark.hosting import Host
+from headwater.spark.query import TurnsFailedError
 from headwater.spark.status import DriverStatus
 from headwater.spark.turns import Again, HostSettings, LateTurnError, Turn, TurnDone, TurnNumber
 
@@ -154,3 +155,38 @@ def test_what_ends_the_driver_holds_no_password(tmp_path: Path) -> None:
         Refused(settings, DriverStatus()).run()
     assert "hunter2" not in repr(settings)
     assert raised.value.__suppress_context__
+
+
+class Told(DriverStatus):
+    """What is served, as it was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.errors: list[str] = []
+
+    def stumbled(self, error: str) -> None:
+        super().stumbled(error)
+        self.errors.append(error)
+
+
+def test_what_makes_the_query_begin_anew_is_told_without_passwords(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = {
+        "application.id": "app",
+        "bootstrap.servers": "127.0.0.1:1",
+        "sasl.password": "hunter2",
+    }
+    settings = ContinuousSettings(
+        config=config,
+        topology=f"{__name__}:build",
+        spark={"spark.hadoop.fs.s3a.secret.key": "s3cr3t"},
+        state_dir=tmp_path / "state",
+    )
+    status = Told()
+
+    Continuous(settings, status)._stumble(TurnsFailedError("login failed with hunter2 and s3cr3t"))
+
+    assert status.errors == ["login failed with *** and ***"]
+    assert "beginning the query anew: login failed with ***" in caplog.text
+    assert "hunter2" not in caplog.text

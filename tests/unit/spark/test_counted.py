@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pyarrow as pa
 import pytest
 
 from headwater import Serdes
@@ -15,7 +15,7 @@ from headwater.config import StreamsConfig
 from headwater.dsl.loading import build_topology
 from headwater.ids import TopicPartition
 from headwater.spark.counted import Counted
-from headwater.spark.rows import PartitionWork, as_batches, decoded
+from headwater.spark.rows import PartitionWork, Trouble, as_batches, schema_of
 from headwater.spark.translate.choose import choose
 from headwater.spark.translate.kinds import Kind
 from headwater.spark.translate.plan import Read
@@ -94,13 +94,13 @@ def test_merged_rows_stand_for_every_record(seed: str, value: Kind) -> None:
         (rng.choice([None, b"a", b"b", b"c", b"d"]), rng.choice([None, WHOLE]), rng.randrange(50))
         for _ in range(rng.randrange(1, 200))
     ]
-    merged = Counted(held_rows=rng.choice([1, 5, 1_000]))
+    held_rows, held_bytes = rng.choice([1, 5, 1_000]), rng.choice([1, 300, 1 << 20])
+    counted = partial(Counted, held_rows=held_rows, held_bytes=held_bytes)
 
-    batches = []
-    for columns in columns_of(records, chunk=rng.choice([1, 7, 500])):
-        batches += merged.add(decoded(pa, work_on(value, records), columns))
-    batches += merged.rest()
+    chunks = columns_of(records, chunk=rng.choice([1, 7, 500]))
+    *batches, told = as_batches(work_on(value, records), chunks, counted)
 
+    assert {batch.schema for batch in batches} == {told.schema}
     expected: Counter[tuple[str | None, bool]] = Counter()
     latest: dict[tuple[str | None, bool], int] = {}
     for key, data, at in records:
@@ -127,9 +127,44 @@ def test_the_partition_is_told_of_as_ever() -> None:
     assert (told["src"], told["m"], told["ts"], told["bad"]) == (3, 3, 7, 0)
 
 
-def test_a_record_that_cannot_be_decoded_is_told_all_the_same() -> None:
-    records = [(b"a", WHOLE, 1), (b"a", b"short", 2)]
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (Kind.LONG, [WHOLE, b"short"]),
+        (Kind.STRING, [b"a", b"\xff"]),
+        (Kind.STRING, [None, b"\xff"]),
+        (Kind.STRING, ["\u20ac".encode()[:1], "\u20ac".encode()[1:]]),
+    ],
+    ids=["long", "text", "text behind none", "text in two halves"],
+)
+@pytest.mark.parametrize("chunk", [1, 2])
+def test_a_record_that_cannot_be_decoded_is_told_all_the_same(
+    kind: Kind, values: list[bytes | None], chunk: int
+) -> None:
+    records = [(b"a", value, 1) for value in values]
 
-    *_, told = as_batches(work_on(Kind.LONG, records), columns_of(records, chunk=1))
+    *_, told = as_batches(work_on(kind, records), columns_of(records, chunk))
 
-    assert told.to_pylist()[0]["bad"] > 0
+    assert told.to_pylist()[0]["bad"] == Trouble.UNDECODABLE
+
+
+def test_text_beyond_ascii_is_counted() -> None:
+    records = [("\u00fc".encode(), value, 1) for value in ("\u20ac".encode(), None, b"")]
+
+    *batches, told = as_batches(work_on(Kind.STRING, records), columns_of(records, chunk=3))
+
+    found = {(row["value"], row["m"]) for batch in batches for row in batch.to_pylist()}
+    assert found == {("", 2), (None, 1)}
+    assert told.to_pylist()[0]["bad"] == Trouble.NONE
+
+
+@pytest.mark.parametrize("kind", [Kind.BYTES, Kind.DOUBLE, Kind.STRING, Kind.INTEGER])
+def test_rows_have_the_columns_that_spark_is_told(kind: Kind) -> None:
+    records = [(b"a", None, 3), (b"b", None, -1)]
+    work = work_on(kind, records)
+
+    good, told = as_batches(work, columns_of(records, chunk=1))
+
+    assert good.schema == told.schema
+    assert [name.split()[0] for name in schema_of(work.read).split(", ")] == good.schema.names
+    assert told.to_pylist()[0]["bad"] == Trouble.NO_TIMESTAMP

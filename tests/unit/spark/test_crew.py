@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from types import SimpleNamespace
+from typing import Any
 
-from headwater.spark.crew import Crew
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from headwater.spark.crew import Crew, crew_of
+from headwater.spark.query import TurnsFailedError
 
 
 class Seen:
@@ -52,3 +57,33 @@ def test_spark_is_asked_once_a_second() -> None:
         assert not crew.is_another()
 
     assert 4 <= seen.looks <= 7
+
+
+class Jvm:
+    """A Spark with one executor, whose JVM may die."""
+
+    def __init__(self) -> None:
+        self.is_there = True
+
+    def sc(self) -> Any:
+        if not self.is_there:
+            raise Py4JNetworkError("Error while sending or receiving")
+        executor = SimpleNamespace(host=lambda: "10.0.0.1", port=lambda: 7079)
+        tracker = SimpleNamespace(getExecutorInfos=lambda: [executor])
+        return SimpleNamespace(statusTracker=lambda: tracker)
+
+
+def test_a_spark_that_dies_during_a_look_is_told_in_one_line() -> None:
+    jvm = Jvm()
+    context = SimpleNamespace(master="k8s://https://10.0.0.1:443", _jsc=jvm)
+    session: Any = SimpleNamespace(sparkContext=context)
+    crew = crew_of(session)
+    assert crew is not None
+    assert not crew.is_another()
+
+    jvm.is_there = False
+    crew._next_s = 0
+    with pytest.raises(TurnsFailedError, match=r"given a look at its executors up"):
+        crew.is_another()
+    with pytest.raises(TurnsFailedError):
+        crew_of(session)

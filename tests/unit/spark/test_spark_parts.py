@@ -13,23 +13,21 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.subtopologies import topology
 
 from headwater.cli import backfill, streamapps
 from headwater.cli.backfill import Printer
 from headwater.cli.main import main
-from headwater.errors import TopologyError
 from headwater.ids import TaskId, TopicPartition
 from headwater.local.java import find_java
 from headwater.model.backfill import BackfillState, Manifest
 from headwater.model.streamapp import TopologySource
-from headwater.model.topics import RepartitionTopic, SubtopologyReport, TopologyReport
 from headwater.spark.again import gaps, read_again
 from headwater.spark.cluster import with_retries
 from headwater.spark.java import java_home, without_module
 from headwater.spark.outputs import ChosenOutputs, Outputs
 from headwater.spark.progress import Computing, Progress
 from headwater.spark.report import BackfillReport
-from headwater.spark.stages import stages
 from headwater.spark.work import TaskDone
 from headwater.testing.collector import MemoryCollector
 
@@ -38,62 +36,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headwater.errors import ProductionError
+    from headwater.model.topics import TopologyReport
     from headwater.ports import Headers, RecordCollector
     from headwater.spark.progress import Shown
-
-
-def topology(*subtopologies: tuple[str, str]) -> TopologyReport:
-    """Sub-topologies: what they read, what they write; small letters are repartition topics."""
-    return TopologyReport(
-        hash="",
-        subtopologies=tuple(
-            SubtopologyReport(
-                id=number,
-                source_topics=tuple(topic for topic in read if topic.isupper()),
-                repartition_sources=tuple(
-                    RepartitionTopic(name=topic) for topic in read if topic.islower()
-                ),
-                sink_topics=tuple(written),
-            )
-            for number, (read, written) in enumerate(subtopologies)
-        ),
-    )
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (topology(("A", "B")), [{0}]),
-        (topology(("A", "x"), ("x", "B")), [{0}, {1}]),
-        (topology(("y", "B"), ("A", "x"), ("x", "y")), [{1}, {2}, {0}]),
-        (topology(("A", "x"), ("B", "y"), ("xyC", "D")), [{0, 1}, {2}]),
-        # An external topic between two of them is read as it is.
-        (topology(("A", "B"), ("B", "C")), [{0, 1}]),
-    ],
-    ids=["one", "one after the other", "in another order", "joined", "by an external topic"],
-)
-def test_a_subtopology_is_computed_after_those_that_feed_it(
-    given: TopologyReport, expected: list[set[int]]
-) -> None:
-    assert list(stages(given)) == expected
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (topology(("Ay", "xz"), ("x", "y"), ("z", "B")), "0, 1 feed each other"),
-        (
-            topology(("A", "x"), ("xy", "yz"), ("z", "B")),
-            "sub-topology 1 reads .* writes to itself",
-        ),
-    ],
-    ids=["two", "one"],
-)
-def test_subtopologies_that_feed_each_other_are_refused_by_number(
-    given: TopologyReport, words: str
-) -> None:
-    with pytest.raises(TopologyError, match=words):
-        stages(given)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,11 @@ from headwater.config import StreamsConfig
 from headwater.dsl.loading import load_topology
 from headwater.model.description import parents_of
 from headwater.model.nodes import SinkNode, SourceNode
-from headwater.spark.stages import in_circles, sentence_of
 from headwater.spark.translate.plan import Target
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from headwater.model.nodes import Node, Subtopology
     from headwater.model.topology import Topology
@@ -70,37 +69,28 @@ def run(arguments: argparse.Namespace) -> int:
     given = pairs("--config", arguments.config, "default.key.serde=string")
     config = StreamsConfig.parse({"application.id": "app", **dict(given)})
     found = choose(topology, config, wants_outputs=arguments.outputs != "none")
-    circle = in_circles(topology.report("app"))
     if arguments.format == "mermaid":
         titles = {
-            number: f"Sub-topology {number}: "
-            + ("NOT BACKFILLED" if number in circle else verdict.target.upper())
+            number: f"Sub-topology {number}: {verdict.target.upper()}"
             for number, verdict in found.subtopologies.items()
         }
         print(mermaid(topology, titles), end="")
     else:
-        print("\n".join(explained(topology, found, circle)))
+        print("\n".join(explained(topology, found)))
     return 0
 
 
-def explained(topology: Topology, found: Translation, circle: Collection[int] = ()) -> list[str]:
+def explained(topology: Topology, found: Translation) -> list[str]:
     """Return the lines of the text.
 
     Args:
         topology: what is explained.
         found: how it would be computed.
-        circle: sub-topologies because of which it cannot be backfilled at all.
     """
     lines: list[str] = []
-    if circle:
-        lines += ["", f"Cannot be backfilled: {sentence_of(circle)}. Workers run it as any other."]
     for group in topology.subtopologies:
         verdict = found.subtopologies.get(group.id)
         if verdict is None:
-            continue
-        if group.id in circle:
-            lines += ["", f"Sub-topology {group.id}: not backfilled", ""]
-            lines += [drawn for drawn, _ in _tree(group)]
             continue
         lines += ["", f"Sub-topology {group.id}: {_MEANINGS[verdict.target]}", verdict.reason, ""]
         rows = list(_tree(group))

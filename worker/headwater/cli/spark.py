@@ -141,8 +141,12 @@ def _settings(
     """Return what the driver is told; a private Kafka that it needs runs until ``stack`` ends."""
     from headwater.service.settings import config_of, topology_source  # noqa: PLC0415
     from headwater.spark.continuous import ContinuousSettings  # noqa: PLC0415
-    from headwater.spark.on_kubernetes import executors  # noqa: PLC0415
+    from headwater.spark.on_kubernetes import check_master, executors  # noqa: PLC0415
 
+    spark = app.spec.spark
+    master, chosen = told_of_spark(arguments, app)
+    if master is not None:
+        check_master(master, os.environ)
     overrides: dict[str, str | int] = dict(
         pairs("--config", arguments.config, "statestore.cache.max.bytes=0")
     )
@@ -153,8 +157,6 @@ def _settings(
         app = streamapps.without_credentials(app)
         root = streamapps.home_of(arguments.home)
         overrides["bootstrap.servers"] = stack.enter_context(streamapps.private_kafka(root))
-    spark = app.spec.spark
-    master, chosen = told_of_spark(arguments, app)
     if master is None and (pods := executors(app.name, os.environ)) is not None:
         master, chosen = pods.master, {**pods.settings, **chosen, **pods.fixed}
     default_dir = Path(".headwater") / "spark" / app.application_id

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from headwater.errors import KafkaUnavailableError
+from headwater.errors import HeadwaterError, KafkaUnavailableError
 from headwater.ids import TopicPartition
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.producer import StreamsProducer
@@ -16,12 +17,17 @@ from headwater.model.engine import driver_transactional_id
 from headwater.model.topics import InternalTopic
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from headwater.config import StreamsConfig
     from headwater.kafka.admin import Admin
     from headwater.kafka.errors import Connection
+    from headwater.ports import PartitionOffsets
 
 _READ_S: Final = 30.0
-_POLL_S: Final = 0.05
+_POLL_S: Final = 0.005
+_FETCH_MS: Final = 5
+"""Whoever reads up to the end hears of it when the fetch behind it ends."""
 _TOPIC_CONFIG: Final = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
 ENGINE_KEY: Final = b"engine"
 MANIFEST_KEY: Final = b"manifest"
@@ -61,6 +67,7 @@ class DriverTopic:
         settings = consumer_settings(
             self._config, self._connection, client_id=f"{self._client_id}-manifest", role="global"
         )
+        settings["fetch.wait.max.ms"] = _FETCH_MS
         small = SmallTopic(
             self.partition, self._admin, PartitionConsumer(settings, self._connection)
         )
@@ -70,6 +77,18 @@ class DriverTopic:
             small.close()
         newest = {key: value for _, _, key, value, _ in records if key is not None}
         return {key: value for key, value in newest.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffsets:
+    """Offsets to be committed in a group."""
+
+    group: str
+    offsets: Sequence[PartitionOffsets]
+
+
+def _nothing() -> None:
+    """Nothing is to be looked at."""
 
 
 class DriverVoice:
@@ -90,6 +109,9 @@ class DriverVoice:
     def __init__(
         self, config: StreamsConfig, connection: Connection, admin: Admin, *, client_id: str
     ) -> None:
+        self._config = config
+        self._connection = connection
+        self._client_id = client_id
         self._timeout_s = config.request_timeout_ms / 1000
         self._admin = admin
         self._partition = TopicPartition(manifest_topic(config.application_id), 0)
@@ -107,18 +129,52 @@ class DriverVoice:
         self._send = self._producer.sender(topic)
         self._producer.init_transactions(self._timeout_s)
 
-    def write(self, key: bytes, value: bytes) -> None:
-        """Write a record; it counts when this returns.
+    def write(
+        self,
+        key: bytes,
+        value: bytes,
+        *,
+        offsets: GroupOffsets | None = None,
+        last_look: Callable[[], None] = _nothing,
+    ) -> None:
+        """Write a record, and commit offsets with it; both count when this returns, or neither.
+
+        Args:
+            key: of the record.
+            value: its value.
+            offsets: committed in the same transaction: a driver that is fenced commits none.
+            last_look: called before the transaction is committed, while whoever asks for the
+                offsets has to wait; what it raises ends the transaction.
 
         Raises:
             FencedError: another driver has taken over; nothing was written.
             KafkaUnavailableError: nobody answered; whether it was written is unknown.
         """
-        self._producer.begin()
-        self._send(key, value, time.time_ns() // 1_000_000, None, 0)
-        self._producer.flush(self._timeout_s)
-        self._producer.commit_transaction(self._timeout_s)
+        producer = self._producer
+        producer.begin()
+        try:
+            self._send(key, value, time.time_ns() // 1_000_000, None, 0)
+            if offsets is not None:
+                member = self._nobody(offsets.group)
+                producer.add_offsets(offsets.offsets, member, self._timeout_s)
+            producer.flush(self._timeout_s)
+            last_look()
+        except HeadwaterError:
+            producer.abort_transaction(self._timeout_s)
+            raise
+        producer.commit_transaction(self._timeout_s)
         self._wait_until_seen()
+
+    def _nobody(self, group: str) -> Any:
+        """Return what names a group to the broker, of which this client is no member."""
+        settings = consumer_settings(
+            self._config, self._connection, client_id=f"{self._client_id}-group", group=group
+        )
+        consumer = PartitionConsumer(settings, self._connection)
+        try:
+            return consumer.group_metadata
+        finally:
+            consumer.close()
 
     def _wait_until_seen(self) -> None:
         """A transaction counts as committed before its marker is there: only then it is read."""

@@ -100,13 +100,31 @@ class ManifestGate:
             FencedError: another driver has taken over since.
             BackfillError: as ``read``.
         """
-        manifest = self.read()
-        ours = (generation, attempt, BackfillState.PREPARED)
-        if manifest is None or (manifest.generation, manifest.attempt, manifest.state) != ours:
+        if not self._is_under_way(generation, attempt):
             raise FencedError(
                 f"task {task}: backfill {generation}, attempt {attempt}, is not the one under way "
                 "any more: another driver has taken over; this task writes nothing"
             )
+
+    def check_driver(self, generation: str, attempt: int) -> None:
+        """Return if the driver of a backfill may delete something, which no fence would hold back.
+
+        Raises:
+            FencedError: another driver has taken over since.
+            BackfillError: as ``read``.
+        """
+        if not self._is_under_way(generation, attempt):
+            raise FencedError(
+                f"backfill {generation}, attempt {attempt}, is not the one under way any more: "
+                "another driver has taken over; this one changes nothing more"
+            )
+
+    def _is_under_way(self, generation: str, attempt: int) -> bool:
+        manifest = self.read()
+        ours = (generation, attempt, BackfillState.PREPARED)
+        return (
+            manifest is not None and (manifest.generation, manifest.attempt, manifest.state) == ours
+        )
 
     def _manifest(self, said: Mapping[bytes, bytes]) -> Manifest | None:
         found = said.get(MANIFEST_KEY)

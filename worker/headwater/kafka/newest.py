@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 Columns: TypeAlias = "tuple[list[Any], list[Any], list[Any], list[Any]]"
-"""Offsets, timestamps, keys and values of records, all of one length."""
+"""Offsets, timestamps, keys and values of records, of one length if all of them are wanted."""
 
 _offset: Any = Message.offset
 _timestamp: Any = Message.timestamp
@@ -49,11 +49,15 @@ class Run:
         """The offset behind the last record."""
         return (_offset(self.messages[-1]) or 0) + 1
 
-    def columns(self) -> Columns:
-        """Take all of them apart: offsets, timestamps, keys, values."""
+    def columns(self, *, offsets: bool = True) -> Columns:
+        """Take all of them apart: offsets, timestamps, keys, values.
+
+        Args:
+            offsets: whether anybody wants them; otherwise that list is empty.
+        """
         messages = self.messages
         return (
-            list(map(_offset, messages)),
+            list(map(_offset, messages)) if offsets else [],
             list(map(_second, map(_timestamp, messages))),
             list(map(_key, messages)),
             list(map(_value, messages)),

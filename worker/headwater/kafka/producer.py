@@ -20,6 +20,7 @@ from headwater.errors import (
     KafkaUnavailableError,
     MissingTopicError,
 )
+from headwater.kafka.connecting import connect
 from headwater.kafka.errors import (
     DENIED,
     FENCED,
@@ -392,6 +393,7 @@ class StreamsProducer:
             KafkaUnavailableError: no coordinator answered in time.
             KafkaAuthError: the id is not allowed.
         """
+        connect(self._producer)
         self._transact("initialising transactions", self._producer.init_transactions, timeout_s)
 
     def begin(self) -> None:

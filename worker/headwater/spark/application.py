@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Final
 from headwater.config import StreamsConfig
 from headwater.errors import ConfigError, KafkaUnavailableError
 from headwater.ids import TopicPartition
-from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.errors import Connection
-from headwater.kafka.settings import consumer_settings
 from headwater.model import partitions
 from headwater.model.reporting import configured
 from headwater.native.loading import topology_of
 from headwater.service.duties import Duties
 from headwater.spark.latest import outputs_topic, waiting_topic
 from headwater.spark.outputs import Outputs
+from headwater.spark.passes import SLICE_RECORDS
 from headwater.spark.stages import repartition_topics
 
 if TYPE_CHECKING:
@@ -28,9 +27,8 @@ if TYPE_CHECKING:
     from headwater.ids import TaskId
     from headwater.model.partitions import PartitionPlan
     from headwater.model.topics import InternalTopic, TopologyReport
-    from headwater.ports import PartitionOffsets
 
-_POLL_S: Final = 0.1
+_POLL_S: Final = 0.01
 BEGINNING: Final = "beginning"
 EARLIEST: Final = "earliest"
 
@@ -50,6 +48,7 @@ class BackfillSettings:
         target: ``"auto"``, which computes as DataFrames what can be; ``"t1"``, which leaves all to
             StreamTasks; ``"t2"``, which refuses a topology of which something has to be left.
         worker_ids: transactional ids of workers that there were; whoever of them is left is fenced.
+        slice_records: of each source partition in one pass, where sub-topologies feed each other.
     """
 
     config: Mapping[str, str | int | float | bool] = field(repr=False)
@@ -60,6 +59,7 @@ class BackfillSettings:
     until: int | None = None
     target: str = "t1"
     worker_ids: tuple[str, ...] = ()
+    slice_records: int = SLICE_RECORDS
 
 
 class Application:
@@ -180,31 +180,3 @@ class Application:
                     "run the backfill again"
                 )
             time.sleep(_POLL_S)
-
-    def commit(self, group: str, offsets: Collection[PartitionOffsets]) -> None:
-        """Commit offsets with their metadata in one request.
-
-        Raises:
-            GroupInUseError: the group has a live member.
-            KafkaUnavailableError: nothing is known about the offsets; commit them again.
-        """
-        settings = consumer_settings(
-            self.config, self.connection, client_id=f"{self.client_id}-commit", group=group
-        )
-        consumer = PartitionConsumer(settings, self.connection)
-        try:
-            deadline = time.monotonic() + self.timeout_s
-            while True:
-                committing = consumer.commit_later(offsets)
-                while not committing.done() and time.monotonic() < deadline:
-                    consumer.poll(_POLL_S)
-                if not committing.done():
-                    raise self.connection.problem(f"committing offsets of {group}")
-                error = committing.exception()
-                if error is None:
-                    return
-                if not isinstance(error, KafkaUnavailableError) or time.monotonic() > deadline:
-                    raise error
-                time.sleep(_POLL_S)
-        finally:
-            consumer.close()

@@ -11,52 +11,33 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headwater import failpoints
 from headwater.errors import BackfillError, HeadwaterError
+from headwater.kafka.driver_topic import GroupOffsets
 from headwater.kafka.manifest import ManifestGate
 from headwater.model.backfill import BackfillState, Manifest
 from headwater.ports import PartitionOffsets
-from headwater.spark import gate, units
+from headwater.spark import gate
 from headwater.spark.aborting import give_up
 from headwater.spark.application import BEGINNING, Application
+from headwater.spark.computation import Computation, Computed
 from headwater.spark.manifests import ManifestWriter
-from headwater.spark.outputs import Outputs
-from headwater.spark.progress import Committed, Watch
-from headwater.spark.reading import reading_group, with_reading
 from headwater.spark.report import BackfillPlan, BackfillReport
-from headwater.spark.stages import stages
-from headwater.spark.work import TaskWork, progress_group
+from headwater.spark.work import progress_group
 from headwater.wire.offset_metadata import OffsetMetadata, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
-    from headwater.ids import TaskId, TopicPartition
-    from headwater.kafka.committed import CommittedOffset
+    from headwater.ids import TopicPartition
     from headwater.spark.application import BackfillSettings
     from headwater.spark.driving import Cluster, Listener
-    from headwater.spark.translate.plan import Unit
-    from headwater.spark.work import TaskDone
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Computed:
-    """How far the tasks are.
-
-    Attributes:
-        manifest: the newest.
-        done: the tasks that this driver has run.
-        earlier: the tasks of which something was committed before, and is in no count.
-    """
-
-    manifest: Manifest
-    done: list[TaskDone] = field(default_factory=list)
-    earlier: set[TaskId] = field(default_factory=set)
 
 
 class Backfill:
@@ -78,8 +59,7 @@ class Backfill:
         self._cluster = cluster
         self._listener = listener
         self._application = Application(settings)
-        self._stages = stages(self._application.report)
-        self._translation = units.translation_of(self._application, settings)
+        self._computation = Computation(settings, self._application, cluster, listener)
         self._gate = ManifestGate(
             self._application.config,
             self._application.connection,
@@ -111,7 +91,7 @@ class Backfill:
             application_id=application.id,
             manifest=found,
             goes_on=goes_on,
-            stages=tuple(self._tasks(stage) for stage in self._stages),
+            stages=self._computation.tasks,
             made_anew=() if found.topic_ids else tuple(sorted(existing)),
             frames=found.frames,
         )
@@ -144,23 +124,22 @@ class Backfill:
         # Nobody begins any more; who has begun, and is frozen, is shut out.
         application.duties.fence({*self._settings.worker_ids, *record.workers})
         failpoints.hit("backfill.fenced")
-        computed = _Computed(manifest=manifest, earlier=set(application.plan.tasks))
+        computed = Computed(manifest=manifest, earlier=set(application.plan.tasks))
         if manifest.state is BackfillState.PREPARED:
             if not manifest.topic_ids:
                 manifest = self._clean(writer, manifest)
-            computed = self._compute(writer, manifest)
+            computed = self._computation.run(writer, manifest)
             manifest = computed.manifest
-            self._write_latest(manifest)
+            self._computation.write_latest(manifest)
             manifest = self._write_written(writer, manifest)
-        committed = self._commit(manifest)
-        failpoints.hit("backfill.offsets_committed")
-        manifest = writer.write(replace(manifest, state=BackfillState.COMMITTED))
+        manifest, committed = self._commit(writer, manifest)
         self._tidy(manifest, committed)
+        done = computed.done
         return BackfillReport(
             application_id=application.id,
             manifest=manifest,
-            tasks=tuple(computed.done),
-            earlier=len(computed.earlier | {one.task for one in computed.done if one.went_on}),
+            tasks=tuple(done.values()),
+            earlier=len(computed.earlier | {one.task for one in done.values() if one.went_on}),
             took_s=time.monotonic() - began,
         )
 
@@ -195,7 +174,7 @@ class Backfill:
             start=start,
             cut=gate.cut_offsets(application, self._settings, start),
             tasks=tuple(sorted(map(str, application.plan.tasks))),
-            frames=units.numbers_of(self._translation),
+            frames=self._computation.frames,
             since=BEGINNING if self._settings.since is None else self._settings.since,
             until=self._settings.until,
         )
@@ -234,7 +213,7 @@ class Backfill:
         return manifest
 
     def _check_fits(self, found: Manifest) -> None:
-        frames = units.numbers_of(self._translation)
+        frames = self._computation.frames
         gate.check_fits(self._application, self._settings, found, frames)
         if found.topic_ids:
             gate.check_topics(self._application, found)
@@ -245,8 +224,10 @@ class Backfill:
         names = application.internal_topics
         self._listener.step(f"making {len(names)} internal topics anew")
         # The old offsets mean nothing without the old state, so they go first.
+        self._gate.check_driver(manifest.generation, manifest.attempt)
         application.admin.delete_group(application.id)
         before = application.admin.describe_topics(names)
+        self._gate.check_driver(manifest.generation, manifest.attempt)
         application.delete_topics(names)
         made = application.duties.create_topics(application.topics_to_make)
         old = {topic.topic_id for topic in before.values()}
@@ -256,222 +237,72 @@ class Backfill:
                 f"topics {', '.join(kept)} were not deleted; run the backfill again"
             )
         begin = encode(OffsetMetadata())
-        application.commit(
-            progress_group(application.id, manifest.generation),
-            [
-                PartitionOffsets(partition=p, offset=manifest.start.get(p, 0), metadata=begin)
-                for p in (*application.inputs, *application.waiting.values())
-            ],
-        )
-        failpoints.hit("backfill.cleaned")
+        offsets = [
+            PartitionOffsets(partition=p, offset=manifest.start.get(p, 0), metadata=begin)
+            for p in (*application.inputs, *application.waiting.values())
+        ]
         topic_ids = {name: topic.topic_id for name, topic in made.items()}
-        return writer.write(replace(manifest, topic_ids=topic_ids))
-
-    # -- compute ---------------------------------------------------------------------------------
-
-    def _tasks(self, stage: Collection[int]) -> tuple[TaskId, ...]:
-        return tuple(task for task in self._application.plan.tasks if task.subtopology in stage)
-
-    def _compute(self, writer: ManifestWriter, manifest: Manifest) -> _Computed:
-        """Bring every task to the cut, stage after stage.
-
-        What is computed as DataFrames is, once the last of its sub-topologies has its turn.
-        """
-        found = _Computed(manifest=manifest)
-        for number, stage in enumerate(self._stages, start=1):
-            self._run_tasks(found, stage, f"stage {number} of {len(self._stages)}")
-            later = frozenset[int]().union(*self._stages[number:])
-            for unit in units.units_of(self._translation, found.manifest):
-                if stage.intersection(unit.subtopologies) and later.isdisjoint(unit.subtopologies):
-                    self._run_unit(writer, found, unit)
-        return found
-
-    def _run_tasks(self, found: _Computed, stage: Collection[int], name: str) -> None:
-        tasks = self._tasks(set(stage).difference(found.manifest.frames))
-        if not tasks:
-            return
-        cut = self._cut(found.manifest, tasks)
-        committed = self._progress(found.manifest, cut)
-        self._note_earlier(found, tasks, committed)
-        waiting = [
-            task
-            for task in tasks
-            if any(committed[p].offset < cut[p] for p in self._application.plan.inputs[task])
-        ]
-        self._listener.step(f"{name}: {len(waiting)} of {len(tasks)} tasks")
-        if not waiting:
-            return
-        with self._watch(found.manifest, cut):
-            found.done += self._cluster.run(
-                [self._work(found.manifest, task, cut) for task in waiting]
-            )
-        failpoints.hit("backfill.stage_computed")
-
-    def _note_earlier(
-        self,
-        found: _Computed,
-        tasks: Collection[TaskId],
-        committed: Mapping[TopicPartition, CommittedOffset],
-    ) -> None:
-        inputs, start = self._application.plan.inputs, found.manifest.start
-        found.earlier.update(
-            task
-            for task in tasks
-            if any(committed[p].offset > start.get(p, 0) for p in inputs[task])
+        return writer.write(
+            replace(manifest, topic_ids=topic_ids),
+            offsets=GroupOffsets(progress_group(application.id, manifest.generation), offsets),
+            last_look=partial(failpoints.hit, "backfill.cleaned"),
         )
-
-    def _run_unit(self, writer: ManifestWriter, found: _Computed, unit: Unit) -> None:
-        """Compute sub-topologies as DataFrames, else by their tasks."""
-        application, manifest = self._application, found.manifest
-        names = ", ".join(map(str, unit.subtopologies))
-        tasks = self._tasks(unit.subtopologies)
-        cut = self._cut(manifest, tasks)
-        committed = self._progress(manifest, cut)
-        self._note_earlier(found, tasks, committed)
-        if all(committed[p].offset == cut[p] for p in cut):
-            return
-        self._listener.step(f"sub-topologies {names}: as DataFrames")
-        work = units.work_of(unit, application, self._settings, manifest, cut)
-        group = reading_group(application.id, manifest.generation)
-        tell = self._listener.progress
-        with with_reading(application.admin, group, work.partitions, tell) as tell_both:
-            done = self._cluster.compute(work, tell_both)
-        if not done.trouble:
-            application.commit(
-                progress_group(application.id, manifest.generation), units.offsets_of(done, cut)
-            )
-            found.done += done.tasks
-            failpoints.hit("backfill.stage_computed")
-            return
-        self._listener.step(f"sub-topologies {names}: by their tasks after all: {done.trouble}")
-        log.warning("sub-topologies %s are left to StreamTasks: %s", names, done.trouble)
-        left = tuple(n for n in manifest.frames if n not in unit.subtopologies)
-        found.manifest = writer.write(replace(manifest, frames=left))
-        for stage in self._stages:
-            members = stage.intersection(unit.subtopologies)
-            if members:
-                self._run_tasks(found, members, f"sub-topologies {names}")
-
-    def _cut(self, manifest: Manifest, tasks: Collection[TaskId]) -> dict[TopicPartition, int]:
-        """Where the inputs of tasks end; repartition topics where their writers have left them."""
-        inputs = {p for task in tasks for p in self._application.plan.inputs[task]}
-        written = [p for p in inputs if p not in manifest.cut]
-        return {
-            **{p: manifest.cut[p] for p in inputs if p in manifest.cut},
-            **self._application.settled_ends(written),
-        }
-
-    def _progress(
-        self, manifest: Manifest, partitions: Collection[TopicPartition]
-    ) -> dict[TopicPartition, CommittedOffset]:
-        """Return how far the tasks of this backfill have come.
-
-        Raises:
-            BackfillError: it is not known any more.
-        """
-        group = progress_group(self._application.id, manifest.generation)
-        found = self._application.admin.committed(group, partitions)
-        missing = sorted(set(partitions) - found.keys())
-        if missing:
-            raise BackfillError(
-                f"group {group} has no offset for {missing[0]}, so it is not known how far the "
-                "backfill has come (offsets expire after offsets.retention.minutes); give it up "
-                "with --abort and begin another one"
-            )
-        return found
-
-    def _watch(self, manifest: Manifest, cut: Mapping[TopicPartition, int]) -> Watch:
-        def committed() -> dict[TopicPartition, int]:
-            return {p: found.offset for p, found in self._progress(manifest, cut).items()}
-
-        start = {p: manifest.start.get(p, 0) for p in cut}
-        return Watch(Committed(committed, start=start, goal=cut), self._listener.progress)
-
-    def _work(
-        self, manifest: Manifest, task: TaskId, cut: Mapping[TopicPartition, int] | None = None
-    ) -> TaskWork:
-        return TaskWork(
-            task=task,
-            config=self._settings.config,
-            topology=self._settings.topology,
-            import_path=self._settings.import_path,
-            generation=manifest.generation,
-            attempt=manifest.attempt,
-            clock_ms=manifest.begun_ms,
-            cut={} if cut is None else {p: cut[p] for p in self._application.plan.inputs[task]},
-            start=manifest.start,
-            outputs=Outputs(manifest.outputs),
-            waiting=self._application.waiting.get(task),
-        )
-
-    def _write_latest(self, manifest: Manifest) -> None:
-        """Write the last outputs of all tasks, if that is what was asked for."""
-        waiting = self._application.waiting
-        if not waiting:
-            return
-        ends = self._application.settled_ends(waiting.values())
-        committed = self._progress(manifest, ends)
-        left = [
-            replace(self._work(manifest, task), cut={p: ends[p]}, is_writing_latest=True)
-            for task, p in waiting.items()
-            if committed[p].offset < ends[p]
-        ]
-        if left:
-            self._listener.step(f"writing the last outputs of {len(left)} tasks")
-            with self._watch(manifest, ends):
-                self._cluster.run(left)
-            failpoints.hit("backfill.latest_written")
 
     # -- commit ----------------------------------------------------------------------------------
 
     def _write_written(self, writer: ManifestWriter, manifest: Manifest) -> Manifest:
         gate.check_partitions(self._application, manifest)
+        # Before it is Written, a task that is not where it should be is run again.
+        cut = self._computation.cut(manifest, self._application.plan.tasks)
+        self._computation.check_complete(manifest, cut)
         ends = self._application.settled_ends(self._application.changelogs)
         written = writer.write(replace(manifest, state=BackfillState.WRITTEN, ends=ends))
         failpoints.hit("backfill.written")
         return written
 
-    def _commit(self, manifest: Manifest) -> dict[TopicPartition, int]:
-        """Commit the offsets of all partitions at once: from here on workers may go on.
+    def _commit(
+        self, writer: ManifestWriter, manifest: Manifest
+    ) -> tuple[Manifest, dict[TopicPartition, int]]:
+        """Commit the offsets of all partitions and say so, at once: from here on workers may go on.
 
         Returns:
-            Where they go on.
+            The manifest, and where workers go on.
 
         Raises:
             BackfillError: somebody has committed other offsets meanwhile.
+            FencedError: another driver has taken over; nothing was committed.
             GroupInUseError: the group has members now.
         """
         application = self._application
         self._listener.step("committing the offsets")
-        cut = self._cut(manifest, application.plan.tasks)
-        progress = self._progress(manifest, cut)
+        cut = self._computation.cut(manifest, application.plan.tasks)
+        progress = self._computation.check_complete(manifest, cut)
         wanted = {p: (found.offset, found.metadata) for p, found in progress.items()}
-        behind = [p for p, (offset, _) in wanted.items() if offset != cut[p]]
-        if behind:
-            raise BackfillError(
-                f"the tasks' group is not at the cut of {behind[0]} (and {len(behind) - 1} more): "
-                "somebody else writes to the application's topics, or commits for the backfill; "
-                "stop them, give it up with --abort and begin another one"
-            )
         found = application.admin.committed(application.id, cut)
         committed = {p: (one.offset, one.metadata) for p, one in found.items()}
-        if committed == wanted:
-            return cut
-        if committed:
+        if committed not in ({}, wanted):
             raise BackfillError(
                 f"somebody has committed offsets of group {application.id} while the backfill ran, "
                 "so its state may be mixed with theirs; stop whoever runs the application, give "
                 "this backfill up with --abort and begin another one"
             )
-        gate.check_nobody_runs(application)
-        application.commit(
-            application.id,
-            [
-                PartitionOffsets(partition=p, offset=offset, metadata=metadata)
-                for p, (offset, metadata) in wanted.items()
-            ],
+        offsets = [
+            PartitionOffsets(partition=p, offset=offset, metadata=metadata)
+            for p, (offset, metadata) in wanted.items()
+        ]
+
+        def last_look() -> None:
+            # Whoever joins the group after this has to wait for the offsets.
+            gate.check_nobody_runs(application)
+            failpoints.hit("backfill.offsets_added")
+
+        written = writer.write(
+            replace(manifest, state=BackfillState.COMMITTED),
+            offsets=GroupOffsets(application.id, offsets),
+            last_look=last_look,
         )
-        return cut
+        failpoints.hit("backfill.committed")
+        return written, cut
 
     def _tidy(self, manifest: Manifest, committed: Mapping[TopicPartition, int]) -> None:
         """Delete what nobody needs any more; what fails here costs a little space only.

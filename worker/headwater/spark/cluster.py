@@ -22,7 +22,7 @@ from headwater.errors import (
 from headwater.local.paths import cache_dir
 from headwater.native.garbage import tune_garbage_collection
 from headwater.spark import masters
-from headwater.spark.causes import last_words
+from headwater.spark.causes import is_secret, last_words
 from headwater.spark.frames import SHUFFLES, UnitDone, compute
 from headwater.spark.java import java_home
 from headwater.spark.tracking import tracked
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
     from headwater.spark.progress import Shown
@@ -184,9 +185,11 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
         EnvironmentProblemError: pyspark or Java is missing, or the master cannot be reached.
     """
     template = cache_dir() / _TEMPLATE_FILE
-    chosen = {**_SETTINGS, **masters.defaults(master, settings, str(template)), **settings}
+    ours = {"spark.master": with_retries(master), **_SETTINGS}
+    chosen = {**ours, **masters.defaults(master, settings, str(template)), **settings}
     try:
-        from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy
+        from pyspark import SparkContext  # noqa: PLC0415 - heavy
+        from pyspark.sql import SparkSession  # noqa: PLC0415
     except ImportError as error:
         raise EnvironmentProblemError(
             f"Spark needs {error.name}: pip install 'headwater[spark]'"
@@ -196,16 +199,28 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if chosen.get(masters.TEMPLATE) == str(template):
         _write_template(template)
-    builder = SparkSession.Builder().master(with_retries(master))
+    builder = SparkSession.Builder()
     for name, value in chosen.items():
         builder = builder.config(name, value)
     try:
+        SparkContext._ensure_initialized(conf=_public(chosen))  # noqa: SLF001
         return builder.getOrCreate()
     except Exception as error:
         raise EnvironmentProblemError(
             f"Spark does not start with master {master}: {last_words(error)}; see what it has "
             "printed above"
         ) from error
+
+
+def _public(chosen: Mapping[str, str]) -> SparkConf:
+    """Return what the JVM is started with: its command line is seen by all users of the machine.
+
+    The rest is told to the JVM once it runs, through its socket.
+    """
+    from pyspark import SparkConf  # noqa: PLC0415 - heavy
+
+    conf = SparkConf(loadDefaults=False)
+    return conf.setAll([(name, value) for name, value in chosen.items() if not is_secret(name)])
 
 
 def _write_template(file: Path) -> None:

@@ -18,17 +18,19 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from headwater import failpoints
-from headwater.errors import ConfigError, HeadwaterError
+from headwater.errors import ConfigError, GroupInUseError, HeadwaterError
 from headwater.kafka.engine import EngineWriter
 from headwater.kafka.manifest import ManifestGate
 from headwater.model import partitions
 from headwater.model.engine import spark_transactional_id
 from headwater.model.streamapp import Engine
+from headwater.service.duties import Duties
 from headwater.service.takeover import TakeOver
 from headwater.spark import gate
 from headwater.spark.application import Application, BackfillSettings
 from headwater.spark.causes import without_secrets
 from headwater.spark.crew import crew_of
+from headwater.spark.others import ANSWER_S, Others
 from headwater.spark.planner import PlannerSettings
 from headwater.spark.query import Query, TurnsFailedError, routes, session_of
 from headwater.spark.slots import slots_of
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from headwater.dsl.loading import SourceText
     from headwater.model.engine import EngineRecord
     from headwater.model.partitions import PartitionPlan
+    from headwater.spark.crew import Crew
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +58,8 @@ _QUERIES: Final = 3
 """So many queries in a row that do nothing end the driver."""
 _BATCH_S: Final = 120.0
 """How long a stop waits for the micro-batch that runs."""
+_AGAIN: Final = "start it again"
+"""What to do when nobody else runs the application any more."""
 _IDENTITY: Final = "application"
 _CHECKPOINTS: Final = "checkpoint"
 _TASKS: Final = "tasks"
@@ -141,10 +146,14 @@ class Continuous:
         try:
             self._take_over_and_run(on_begin, on_session)
         except HeadwaterError as error:
-            clean = without_secrets(str(error), self._settings.config, self._settings.spark)
+            clean = self._clean(error)
             if clean == str(error):
                 raise
             raise type(error)(clean) from None
+
+    def _clean(self, error: HeadwaterError) -> str:
+        """Return what an error says as anybody may see it."""
+        return without_secrets(str(error), self._settings.config, self._settings.spark)
 
     def _take_over_and_run(
         self, on_begin: Callable[[], None], on_session: Callable[[], None]
@@ -172,7 +181,14 @@ class Continuous:
         return partitions.plan(report, self._application.duties.partitions(topics))
 
     def _check_nobody_runs(self) -> None:
-        gate.check_nobody_runs(self._application, "start it again")
+        gate.check_nobody_runs(self._application, _AGAIN)
+
+    def _others(self) -> Others:
+        """Return who looks whether somebody comes to the group while Spark runs it."""
+        application = self._application
+        # With clients of its own, which do not wait for long.
+        asks = Duties(application.config, client_id=application.client_id, timeout_s=ANSWER_S).admin
+        return Others(lambda: gate.check_group(asks, application.id, _AGAIN))
 
     def _take_over(self, plan: PartitionPlan) -> EngineRecord:
         """From here on nobody else begins to write; then make sure of who has begun."""
@@ -230,11 +246,12 @@ class Continuous:
         """Run the query until ``stop``; begin it anew when Spark has given it up.
 
         Raises:
+            GroupInUseError: somebody else has come to the group.
             TurnsFailedError: Spark gives it up again and again.
             KafkaUnavailableError: that is because no broker answers.
             HeadwaterError: what another attempt would meet as well.
         """
-        failures = 0
+        failures, others = 0, self._others()
         for number in count(1):
             if self._stopping.is_set():
                 return
@@ -251,26 +268,45 @@ class Continuous:
                 )
                 self._status.move(State.RUNNING)
                 crew = crew_of(session)
-                while not self._stopping.is_set() and not query.await_end(_POLL_S):
-                    if crew is not None and crew.is_another():
-                        log.warning("executors have come or gone: beginning the query anew")
-                        break
+                self._watch(query, crew, others)
                 if crew is not None and crew.has_lost and not self._stopping.is_set():
                     continue  # The micro-batch that runs waits for them.
                 if self._stopping.is_set():
                     self._status.move(State.STOPPING)
                 query.drain(_BATCH_S)
+            except GroupInUseError:
+                self._status.move(State.STOPPING)
+                if query is not None:
+                    query.drain(_BATCH_S)
+                raise
             except TurnsFailedError as error:
                 failures = 1 if self._status.batches > before else failures + 1
                 if failures == _QUERIES:
                     # What Spark makes of an outage of Kafka does not name it.
                     self._application.admin.check_reachable(self._application.timeout_s)
                     raise
-                log.warning("beginning the query anew: %s", error)
-                self._status.stumbled(str(error))
+                self._stumble(error)
             finally:
                 if query is not None:
                     query.stop()
+
+    def _stumble(self, error: HeadwaterError) -> None:
+        said = self._clean(error)
+        log.warning("beginning the query anew: %s", said)
+        self._status.stumbled(said)
+
+    def _watch(self, query: Query, crew: Crew | None, others: Others) -> None:
+        """Return when the query has ended, or is to end.
+
+        Raises:
+            GroupInUseError: somebody else has come to the group.
+            HeadwaterError: what has ended the query.
+        """
+        while not self._stopping.is_set() and not query.await_end(_POLL_S):
+            others.check()
+            if crew is not None and crew.is_another():
+                log.warning("executors have come or gone: beginning the query anew")
+                return
 
 
 def _claim(state_dir: Path, application_id: str) -> None:

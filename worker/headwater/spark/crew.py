@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.spark.query import explained
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -49,13 +51,19 @@ class Crew:
 
 
 def crew_of(session: SparkSession) -> Crew | None:
-    """Return the executors of a session; ``None`` if they are not pods, which share no disk."""
+    """Return the executors of a session; ``None`` if they are not pods, which share no disk.
+
+    Raises:
+        TurnsFailedError: Spark is gone; a look raises it, too.
+    """
     context: Any = session.sparkContext
     if not str(context.master).startswith("k8s:"):
         return None
 
     def look() -> frozenset[str]:
-        found = context._jsc.sc().statusTracker().getExecutorInfos()  # noqa: SLF001 - not offered
-        return frozenset(f"{each.host()}:{each.port()}" for each in found)
+        with explained("a look at its executors"):
+            scala = context._jsc.sc()  # noqa: SLF001 - not offered
+            found = scala.statusTracker().getExecutorInfos()
+            return frozenset(f"{each.host()}:{each.port()}" for each in found)
 
     return Crew(look)

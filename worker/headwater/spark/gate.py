@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from headwater.ids import TopicPartition
+    from headwater.kafka.admin import Admin
     from headwater.model.backfill import Manifest
     from headwater.model.engine import EngineRecord
     from headwater.spark.again import Gap
@@ -49,13 +50,7 @@ def check_nobody_runs(
         GroupInUseError: the group has members.
         InstanceRunningError: a program runs the application.
     """
-    members = application.admin.group_members(application.id)
-    if members:
-        raise GroupInUseError(
-            f"the consumer group {application.id} has members: {', '.join(map(str, members))}; "
-            "stop that application (Java stays a member for up to 45 s after its end), then "
-            f"{again}"
-        )
+    check_group(application.admin, application.id, again)
     topic = owner_topic(application.id)
     if topic not in application.admin.describe_topics([topic]):
         return
@@ -72,6 +67,27 @@ def check_nobody_runs(
             application.duties.fence(owner.transactional_ids)
     finally:
         record.close()
+
+
+def check_group(admin: Admin, group: str, again: str) -> None:
+    """Make sure that nobody is in the consumer group.
+
+    Args:
+        admin: asks the broker.
+        group: whose id is the application's.
+        again: what to do when nobody is there any more.
+
+    Raises:
+        GroupInUseError: somebody is.
+        KafkaUnavailableError: nobody knows.
+    """
+    members = admin.group_members(group)
+    if members:
+        raise GroupInUseError(
+            f"the consumer group {group} has members: {', '.join(map(str, members))}; "
+            "stop that application (Java stays a member for up to 45 s after its end), then "
+            f"{again}"
+        )
 
 
 def check_workers_have_it(application: Application) -> EngineRecord:

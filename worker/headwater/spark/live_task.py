@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from headwater import failpoints
 from headwater.config import StreamsConfig
@@ -26,16 +25,13 @@ from headwater.kafka.engine import EngineRecords
 from headwater.kafka.manifest import ManifestGate
 from headwater.kafka.settings import offset_reset
 from headwater.native.thread import SystemClock
-from headwater.spark.counting import CountingLoop
 from headwater.spark.reader import TurnReader
 from headwater.spark.single import Code, SingleTask, for_a_task
+from headwater.spark.turn_loop import TurnLoop
 from headwater.spark.turns import LateTurnError, TurnDone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from headwater.ids import TaskId, TopicPartition
-    from headwater.kafka.errors import TransactionAbortedError
+    from headwater.ids import TaskId
     from headwater.model.engine import EngineRecord
     from headwater.native.clients import TaskClients
     from headwater.native.opening import RunningTask
@@ -139,7 +135,7 @@ class LiveTask:
         """
         loop, opened = self._single.loop, self._is_new
         before = loop.committed
-        loop.begin_turn(turn)
+        loop.begin_turn(turn.ends, turn.more)
         while True:
             loop.run_once()
             if loop.is_over and loop.end_turn():
@@ -158,91 +154,6 @@ class LiveTask:
     def close(self) -> None:
         """Release everything, even if some of it fails; what is not committed is given up."""
         self._opened.close()
-
-
-class TurnLoop(CountingLoop):
-    """The loop of a StreamThread with one task, which commits at the end of a turn, seldom within.
-
-    Args:
-        consumer: reads no further than the turn goes.
-        told: as for every loop.
-    """
-
-    def __init__(self, *, consumer: TurnReader, **told: Any) -> None:
-        super().__init__(consumer=consumer, **told)
-        self._reader = consumer
-        self._ends: Mapping[TopicPartition, int] = {}
-        self._more: frozenset[TopicPartition] = frozenset()
-        self._was_aborted = False
-
-    def begin_turn(self, turn: Turn) -> None:
-        """Read up to the turn's ends; count the commit interval from now."""
-        self._ends, self._more = turn.ends, turn.more
-        self._reader.read_up_to(turn.ends)
-        self._commit_due = time.monotonic() + self._commit_interval_s
-
-    @property
-    def is_over(self) -> bool:
-        """Whether there is nothing more to do in this turn but to commit."""
-        return not self.is_committing and (self._has_reached() or self._has_to_wait())
-
-    def end_turn(self) -> bool:
-        """Commit what the turn has done; return whether that was possible.
-
-        If it was not, the task is back at its last commit, and the turn goes on from there.
-
-        Raises:
-            HeadwaterError: as ``commit_now``.
-        """
-        self._was_aborted = False
-        # A partition without committed offset gets one, or no turn would ever read it.
-        self.commit_now(every_offset=any(p not in self._ends for p in self._owners))
-        if self._was_aborted:
-            return False
-        self._purge_if_due(time.monotonic())
-        return True
-
-    def _has_reached(self) -> bool:
-        """Whether everything before the turn's ends is processed, or was passed over."""
-        return all(self._is_read(p) and not self._owners[p].task.buffered(p) for p in self._ends)
-
-    def _is_read(self, partition: TopicPartition) -> bool:
-        """Whether everything before the end was returned by the reader; nothing is, too."""
-        if self._reader.end_of(partition) is not None:
-            return True
-        owner = self._owners[partition]
-        return any(
-            found.partition == partition and found.offset >= self._ends[partition]
-            for found in owner.task.offsets()
-        )
-
-    def _has_to_wait(self) -> bool:
-        """Whether the task waits for a record that only the next turn may read.
-
-        Of several partitions the lowest timestamp is next. One that ends here, but has more, may
-        have it.
-        """
-        if not self._several:
-            return False
-        empty = [p for p, owner in self._owners.items() if not owner.task.buffered(p)]
-        return (
-            any(p in self._more or p not in self._ends for p in empty)
-            and all(p not in self._ends or self._is_read(p) for p in empty)
-            and not any(o.task.is_ready(self._clock.now_ms()) for o in self._several)
-        )
-
-    def _update_lags(self, running: RunningTask) -> None:
-        """Say which empty partitions have nothing more, as of when the turn was planned."""
-        running.task.update_lags(
-            {
-                p: 0 if p in self._ends and p not in self._more and self._is_read(p) else 1
-                for p in running.start
-            }
-        )
-
-    def _abort(self, error: TransactionAbortedError) -> None:
-        super()._abort(error)
-        self._was_aborted = True
 
 
 class TaskDirectory:

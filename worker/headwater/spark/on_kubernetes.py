@@ -49,6 +49,31 @@ class Executors:
     fixed: Mapping[str, str] = field(default_factory=dict)
 
 
+def check_master(master: str, environment: Mapping[str, str]) -> None:
+    """Make sure that executors in pods are those of a driver that the operator has made.
+
+    Args:
+        master: that the user has named.
+        environment: the variables of the process.
+
+    Raises:
+        ConfigError: it is a Kubernetes: a driver in a pod finds it by itself, and one that was
+            started by hand shares no directory with its executors.
+    """
+    if not masters.is_kubernetes(master):
+        return
+    if contract.ENV_POD in environment:
+        raise ConfigError(
+            f"spec.spark.master is {master}: leave it out of the StreamApp, the executors are pods "
+            "of this driver"
+        )
+    raise ConfigError(
+        f"headwater spark does not run with a master {master}, its executors would not reach the "
+        "state directory: give the StreamApp to the operator with engine: Spark and without "
+        "spec.spark.master, then executors are pods; a backfill may have such a master"
+    )
+
+
 def executors(app: str, environment: Mapping[str, str]) -> Executors | None:
     """Return how executors are made; ``None`` if this is no driver in a pod.
 

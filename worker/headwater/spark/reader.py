@@ -28,6 +28,17 @@ def deleted(partitions: Iterable[object]) -> BackfillError:
     )
 
 
+def none_deleted(lost: list[TopicPartition]) -> list[TopicPartition]:
+    """Return ``lost``, which is empty.
+
+    Raises:
+        BackfillError: it is not.
+    """
+    if lost:
+        raise deleted(lost)
+    return lost
+
+
 class BoundedReader(PartitionConsumer):
     """Reads each partition up to an offset, and says that it ends there.
 
@@ -78,6 +89,11 @@ class BoundedReader(PartitionConsumer):
         position = self.position(partition)
         return cut if cut is not None and position is not None and position >= cut else None
 
+    @property
+    def is_at_cut(self) -> bool:
+        """Whether everything before the cut has been returned."""
+        return all(self.end_of(partition) is not None for partition in self.assigned)
+
     def _park(self, partition: TopicPartition) -> None:
         self._parked.add(partition)
         super().pause([partition])
@@ -94,11 +110,6 @@ class BoundedReader(PartitionConsumer):
 
 class ReaderToCut(BoundedReader):
     """Reads up to a cut that stays where it is, and fetches nothing beyond it."""
-
-    @property
-    def is_at_cut(self) -> bool:
-        """Whether everything before the cut has been returned."""
-        return all(self.end_of(partition) is not None for partition in self.assigned)
 
     def poll(self, timeout_s: float) -> list[Batch]:
         """Return what is there before the cut. See the base class."""
@@ -129,10 +140,7 @@ class ReaderToCut(BoundedReader):
         Raises:
             BackfillError: they were; the state would lack them.
         """
-        lost = super().take_lost()
-        if lost:
-            raise deleted(lost)
-        return []
+        return none_deleted(super().take_lost())
 
 
 class TurnReader(BoundedReader):
@@ -218,3 +226,15 @@ class TurnReader(BoundedReader):
         self._held.pop(partition, None)
         self._paused.discard(partition)
         super().seek(partition, offset)
+
+
+class PassReader(TurnReader):
+    """Reads the passes of a backfill; what was deleted before it was read ends it."""
+
+    def take_lost(self) -> list[TopicPartition]:
+        """Raise if records were deleted before they were read.
+
+        Raises:
+            BackfillError: they were; the state would lack them.
+        """
+        return none_deleted(super().take_lost())

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import importlib
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from headwater.config import StreamsConfig
@@ -17,13 +19,13 @@ from headwater.errors import BackfillError
 from headwater.kafka.errors import Connection
 from headwater.kafka.settings import batch_records, consumer_settings
 from headwater.native.garbage import tune_garbage_collection
-from headwater.spark.counted import Counted
+from headwater.spark.counted import COUNTED, Counted
 from headwater.spark.reader import ReaderToCut
 from headwater.spark.reading import Teller
 from headwater.spark.translate.kinds import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from headwater.ids import TopicPartition
     from headwater.kafka.newest import Columns
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 _POLL_S: Final = 0.1
 _BATCH: Final = 50_000
+_BATCH_BYTES: Final = 16 << 20
+"""So much of keys and values, and what one poll brings, is held as Python objects and in Arrow."""
 _SQL: Final = {
     Kind.BYTES: "binary",
     Kind.DOUBLE: "binary",
@@ -147,16 +151,21 @@ def read_rows(
             yield from as_batches(works[number], _chunks(works[number], lost))
 
 
-def as_batches(work: PartitionWork, chunks: Iterable[Columns | None]) -> Iterator[Any]:
+def as_batches(
+    work: PartitionWork,
+    chunks: Iterable[Columns | None],
+    counted: Callable[[], Counted] = Counted,
+) -> Iterator[Any]:
     """Return the records of one partition as Arrow batches, and what is told of it.
 
     Args:
         work: which partition.
         chunks: its records; ``None`` says that some were deleted before they were read.
+        counted: makes what merges those that are only counted.
     """
     pa: Any = importlib.import_module("pyarrow")  # heavy, and untyped
     latest, count, trouble = -1, 0, Trouble.NONE
-    merged = Counted() if work.only_counts else None
+    merged = counted() if work.only_counts else None
     for columns in chunks:
         if columns is None:
             trouble = Trouble.DELETED
@@ -166,31 +175,72 @@ def as_batches(work: PartitionWork, chunks: Iterable[Columns | None]) -> Iterato
         except (pa.ArrowInvalid, ValueError):
             trouble = Trouble.UNDECODABLE
             break
-        times = columns[1]
-        if min(times) < 0:
+        times = batch.column("ts").to_numpy()
+        if times.min() < 0:
             trouble = Trouble.NO_TIMESTAMP
             break
-        latest = max(latest, *times)
-        count += len(times)
+        latest = max(latest, int(times.max()))
+        count += len(columns[1])
         if merged is None:
             yield batch
         else:
-            yield from merged.add(batch)
+            yield from (_of_counted(pa, work, rows) for rows in merged.add(batch))
     if merged is not None:
-        yield from merged.rest()
+        yield from (_of_counted(pa, work, rows) for rows in merged.rest())
     told = (work.number, work.partition.partition, latest, -1, None, None, count, int(trouble))
     yield _batch(pa, work.read, [[one] for one in told])
 
 
+@cache
+def _numpy() -> Any:
+    return importlib.import_module("numpy")  # heavy; to ask for it costs some microseconds
+
+
 def decoded(pa: Any, work: PartitionWork, columns: Columns) -> Any:
-    """Return records as an Arrow batch.
+    """Return records as an Arrow batch, with the columns ``COUNTED`` if they are only counted.
 
     Raises:
         ValueError: one cannot be decoded (``ArrowInvalid`` is one, too).
     """
-    np: Any = importlib.import_module("numpy")
-    offsets, times, keys, values = columns
-    size = len(offsets)
+    np = _numpy()
+    offsets, at, keys, values = columns
+    read, times = work.read, np.array(at, np.int64)
+    key = bulk_decode(pa, read.key, keys)
+    if work.only_counts:
+        there = _there(pa, read.value, values)
+        ones = np.ones(len(times), np.int64)
+        return pa.RecordBatch.from_arrays([key, there, pa.array(times), pa.array(ones)], COUNTED)
+    return _rows(pa, work, times, offsets, key, bulk_decode(pa, read.value, values))
+
+
+def _there(pa: Any, kind: Kind, data: Sequence[bytes | None]) -> Any:
+    """Return of each whether there is one; what there is can be decoded.
+
+    Raises:
+        ValueError: something cannot be decoded.
+    """
+    given: Any = data
+    with suppress(TypeError):  # one is None
+        if kind is Kind.STRING and b"".join(given).isascii():
+            return pa.array(_numpy().ones(len(data), bool))
+    return bulk_decode(pa, kind, data).is_valid()
+
+
+def _of_counted(pa: Any, work: PartitionWork, rows: Any) -> Any:
+    """Return merged records as rows; their value tells only whether there was one."""
+    np = _numpy()
+    key, there, times, counts = rows.columns
+    kind = work.read.value
+    choices = pa.array([None, 0 if kind.is_whole else b""]).cast(_type(pa, kind))
+    value = choices.take(there.cast(pa.int8()))
+    return _rows(pa, work, times, np.full(len(times), -1, np.int64), key, value, counts)
+
+
+def _rows(
+    pa: Any, work: PartitionWork, times: Any, offsets: Any, key: Any, value: Any, counts: Any = None
+) -> Any:
+    np = _numpy()
+    size = len(times)
     return _batch(
         pa,
         work.read,
@@ -199,9 +249,9 @@ def decoded(pa: Any, work: PartitionWork, columns: Columns) -> Any:
             np.full(size, work.partition.partition, np.int32),
             times,
             offsets,
-            bulk_decode(pa, work.read.key, keys),
-            bulk_decode(pa, work.read.value, values),
-            np.ones(size, np.int64),
+            key,
+            value,
+            np.ones(size, np.int64) if counts is None else counts,
             np.zeros(size, np.int32),
         ],
     )
@@ -213,7 +263,7 @@ def bulk_decode(pa: Any, kind: Kind, data: Sequence[bytes | None]) -> Any:
     Raises:
         ValueError: something cannot be decoded.
     """
-    np: Any = importlib.import_module("numpy")
+    np = _numpy()
     raw = pa.array(data, pa.binary())
     if kind is Kind.STRING:
         return raw.cast(pa.string())
@@ -230,8 +280,7 @@ def bulk_decode(pa: Any, kind: Kind, data: Sequence[bytes | None]) -> Any:
 
 
 def _batch(pa: Any, read: Read, columns: Sequence[Any]) -> Any:
-    types = {"binary": pa.binary(), "string": pa.string(), "bigint": pa.int64()}
-    key, value = types[_SQL[read.key]], types[_SQL[read.value]]
+    key, value = _type(pa, read.key), _type(pa, read.value)
     kinds = [pa.int32(), pa.int32(), pa.int64(), pa.int64(), key, value, pa.int64(), pa.int32()]
     arrays = [
         column if isinstance(column, pa.Array) else pa.array(column, kind)
@@ -239,6 +288,10 @@ def _batch(pa: Any, read: Read, columns: Sequence[Any]) -> Any:
     ]
     names = ["src", "part", "ts", "off", "key", "value", "m", "bad"]
     return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _type(pa: Any, kind: Kind) -> Any:
+    return {"binary": pa.binary(), "string": pa.string(), "bigint": pa.int64()}[_SQL[kind]]
 
 
 def _chunks(work: PartitionWork, lost: Gathered) -> Iterator[Columns | None]:
@@ -252,7 +305,7 @@ def _chunks(work: PartitionWork, lost: Gathered) -> Iterator[Columns | None]:
     connection = Connection(config.bootstrap_servers)
     client_id = f"{config.client_id or config.application_id}-spark-{work.partition}-consumer"
     consumer = ReaderToCut(
-        consumer_settings(config, connection, client_id=client_id, group=work.group),
+        consumer_settings(config, connection, client_id=client_id, group=work.group, is_bulk=True),
         connection,
         batch_records=batch_records(config),
         cut={work.partition: work.cut},
@@ -261,20 +314,26 @@ def _chunks(work: PartitionWork, lost: Gathered) -> Iterator[Columns | None]:
     try:
         consumer.assign({work.partition: work.start})
         chunk: Columns = ([], [], [], [])
+        held = 0
         timeout_s = config.task_timeout_ms / 1000
         deadline = time.monotonic() + timeout_s
         while not consumer.is_at_cut:
             for _, run in consumer.poll_runs(_POLL_S):
-                for column, more in zip(chunk, run.columns(), strict=True):
-                    column.extend(more)
+                if work.only_counts:
+                    # Taken apart and counted while it is in the processor's cache.
+                    yield run.columns(offsets=False)
+                else:
+                    for column, more in zip(chunk, run.columns(), strict=True):
+                        column.extend(more)
+                    held += _bytes(chunk, len(run))
                 deadline = time.monotonic() + timeout_s
             consumer.take_lost()
             teller.tell()
             if time.monotonic() > deadline:
                 raise connection.problem(f"reading {work.partition}")
-            if len(chunk[0]) >= _BATCH:
+            if len(chunk[0]) >= _BATCH or held >= _BATCH_BYTES:
                 yield chunk
-                chunk = ([], [], [], [])
+                chunk, held = ([], [], [], []), 0
         teller.end()
         if chunk[0]:
             yield chunk
@@ -283,3 +342,9 @@ def _chunks(work: PartitionWork, lost: Gathered) -> Iterator[Columns | None]:
         yield None
     finally:
         consumer.close()
+
+
+def _bytes(columns: Columns, last: int) -> int:
+    """Return how long the keys and values of the last records are."""
+    _, _, keys, values = columns
+    return sum(map(len, filter(None, keys[-last:]))) + sum(map(len, filter(None, values[-last:])))

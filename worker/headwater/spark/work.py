@@ -3,16 +3,17 @@
     initialise the transactional id ──► is the manifest still ours? ──► restore what is committed
          ──► read, process, commit … up to the cut ──► TaskDone
 
-It is the loop of a StreamThread with a reader that ends. Each commit is one transaction of
-changelog entries, repartition records, outputs, and offsets in a group of the backfill's own; so a
-task that is killed and run again, here or on another machine, goes on from its last commit.
+It is the loop of a StreamThread with a reader that ends; where sub-topologies feed each other, at
+the end of each pass. Each commit is one transaction of changelog entries, repartition records,
+outputs, and offsets in a group of the backfill's own; so a task that is killed and run again, here
+or on another machine, goes on from its last commit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from headwater import failpoints
 from headwater.config import StreamsConfig
@@ -24,13 +25,14 @@ from headwater.native.opening import NO_RESET
 from headwater.spark.counting import CountingLoop
 from headwater.spark.latest import write_latest
 from headwater.spark.outputs import ChosenOutputs, Outputs
-from headwater.spark.reader import ReaderToCut
+from headwater.spark.reader import PassReader, ReaderToCut
 from headwater.spark.scratch import scratch_directory
 from headwater.spark.single import WORKER, Code, SingleTask, for_a_task
+from headwater.spark.turn_loop import TurnLoop
 from headwater.spark.turns import TakenOverError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from headwater.dsl.loading import SourceText
     from headwater.ids import TaskId, TopicPartition
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from headwater.model.topology import Topology
     from headwater.native.clients import TaskClients
     from headwater.native.opening import RunningTask
+    from headwater.spark.reader import BoundedReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,8 @@ class TaskWork:
         clock_ms: the time that the task's clock shows.
         cut: where each of the task's partitions ends.
         start: where each begins, if not at 0.
+        more: in one pass of several, the partitions of which a later pass reads on beyond ``cut``;
+            ``None`` if the task is to come to its end at once.
         outputs: what is written to topics that are not the application's own.
         waiting: where outputs wait of which only the last are written.
         is_writing_latest: the task has reached the cut, and what waits up to ``cut`` is written.
@@ -68,6 +73,7 @@ class TaskWork:
     clock_ms: int
     cut: Mapping[TopicPartition, int]
     start: Mapping[TopicPartition, int] = field(default_factory=dict)
+    more: frozenset[TopicPartition] | None = None
     outputs: Outputs
     waiting: TopicPartition | None = None
     is_writing_latest: bool = False
@@ -75,14 +81,14 @@ class TaskWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDone:
-    """A task that has reached the cut.
+    """A task that has reached the cut, or the end of a pass.
 
     Attributes:
         task: which.
         processed: records it has processed, without those of an earlier attempt.
         dropped: those among them that had no key, came too late, or were let go by a handler.
         dead_letters: records sent to dead-letter topics, likewise.
-        keys: how many keys its stores hold.
+        keys: how many keys its stores hold; not counted before the last pass.
         went_on: part of it was committed by an earlier attempt, of which nothing is counted.
     """
 
@@ -92,6 +98,16 @@ class TaskDone:
     dead_letters: int
     keys: int
     went_on: bool = False
+
+    def after(self, earlier: TaskDone) -> TaskDone:
+        """Return what this pass and the one before have done together."""
+        return replace(
+            self,
+            processed=earlier.processed + self.processed,
+            dropped=earlier.dropped + self.dropped,
+            dead_letters=earlier.dead_letters + self.dead_letters,
+            went_on=earlier.went_on or self.went_on,
+        )
 
 
 class FixedClock:
@@ -116,7 +132,7 @@ def transactional_id(application_id: str, owner: object) -> str:
 
 
 def run_task(work: TaskWork) -> TaskDone:
-    """Run a task up to the cut.
+    """Run a task up to the cut, or to the end of a pass.
 
     Raises:
         TakenOverError: another driver has taken the backfill over.
@@ -126,7 +142,8 @@ def run_task(work: TaskWork) -> TaskDone:
     if work.is_writing_latest:
         return _write_latest(work)
     with scratch_directory() as directory:
-        host = _TaskHost(work, str(directory))
+        kind = _TaskHost if work.more is None else _PassHost
+        host = kind(work, str(directory))
         try:
             return host.run()
         except FencedError:
@@ -140,25 +157,29 @@ def run_task(work: TaskWork) -> TaskDone:
 class _TaskHost:
     """One task that runs up to the cut."""
 
+    _LOOP: ClassVar[type[CountingLoop]] = CountingLoop
+
     def __init__(self, work: TaskWork, directory: str) -> None:
         self._work = work
         given = _for_a_task(work.config)
         config = self._config = StreamsConfig.parse(given)
-        self._single = SingleTask(
+        self._single: SingleTask[BoundedReader, CountingLoop] = SingleTask(
             work.task,
             given=given,
             code=Code(topology=work.topology, import_path=work.import_path),
             state_dir=directory,
-            reader=partial(ReaderToCut, cut=work.cut),
+            reader=self._reader(),
             # Made after the collector.
-            loop=partial(CountingLoop, dead_letters=lambda: self._collector.dead_letters),
+            loop=partial(self._LOOP, dead_letters=lambda: self._collector.dead_letters),
             clock=FixedClock(work.clock_ms),
             default_reset=NO_RESET,
             check=partial(_check, work, config),
             group=progress_group(config.application_id, work.generation),
             collector=self._chosen,
         )
-        self._loop = self._single.loop
+
+    def _reader(self) -> Callable[..., BoundedReader]:
+        return partial(ReaderToCut, cut=self._work.cut)
 
     def _chosen(self, producer: StreamsProducer, topology: Topology) -> ChosenOutputs:
         work = self._work
@@ -175,23 +196,30 @@ class _TaskHost:
         single = self._single
         single.clients.admin.check_reachable(single.config.request_timeout_ms / 1000)
         running = single.open(lambda: failpoints.hit("backfill.task_initialized"))
-        while any(running.committed.get(p) != cut for p, cut in self._work.cut.items()):
-            if self._is_at_cut(running):
-                self._loop.commit_now(every_offset=True)
-            else:
-                self._loop.run_once()
+        self._read(running)
         failpoints.hit("backfill.task_done")
         # All of it is committed by now, and what was aborted on the way is not in it.
-        found = self._loop.committed
+        found = single.loop.committed
         return TaskDone(
             task=self._work.task,
             processed=found.processed,
             dropped=found.dropped,
             dead_letters=found.dead_letters,
             # Counted: RocksDB's estimate counts a key as often as it was committed.
-            keys=sum(1 for store in running.stores.values() for _ in store.range(None, None)),
+            keys=0
+            if self._work.more
+            else sum(1 for store in running.stores.values() for _ in store.range(None, None)),
             went_on=any(at > self._work.start.get(p, 0) for p, at in running.start.items()),
         )
+
+    def _read(self, running: RunningTask) -> None:
+        """Process and commit everything up to the cut."""
+        loop = self._single.loop
+        while any(running.committed.get(p) != cut for p, cut in self._work.cut.items()):
+            if self._is_at_cut(running):
+                loop.commit_now(every_offset=True)
+            else:
+                loop.run_once()
 
     def check(self) -> None:
         """Ask again whether the backfill is still the one that this task belongs to.
@@ -210,6 +238,27 @@ class _TaskHost:
         self._single.close()
 
 
+class _PassHost(_TaskHost):
+    """One task that runs up to the end of a pass, or until only the next one may read on.
+
+    Of several partitions the record with the lowest timestamp is next, as everywhere. If that may
+    be one which this pass does not read, the task stops: no end of a pass changes the order.
+    """
+
+    _LOOP = TurnLoop
+
+    def _reader(self) -> Callable[..., BoundedReader]:
+        return PassReader
+
+    def _read(self, running: RunningTask) -> None:  # noqa: ARG002 - the turn knows when it is over
+        loop, more = self._single.loop, self._work.more
+        assert isinstance(loop, TurnLoop)
+        assert more is not None
+        loop.begin_turn(self._work.cut, more)
+        while not (loop.is_over and loop.end_turn()):
+            loop.run_once()
+
+
 def _write_latest(work: TaskWork) -> TaskDone:
     """Write the last outputs of a task that has reached the cut."""
     assert work.waiting is not None, "its outputs have waited"
@@ -226,7 +275,7 @@ def _write_latest(work: TaskWork) -> TaskDone:
     return TaskDone(task=work.task, processed=0, dropped=0, dead_letters=0, keys=0)
 
 
-def _check(work: TaskWork, config: StreamsConfig, clients: TaskClients[ReaderToCut]) -> None:
+def _check(work: TaskWork, config: StreamsConfig, clients: TaskClients[BoundedReader]) -> None:
     check_not_taken_over(work.task, work.generation, work.attempt, config, clients)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.errors import TopologyError
 from headwater.model.description import parents_of
+from headwater.spark.stages import reasons
 from headwater.spark.translate.kinds import Refused
 from headwater.spark.translate.plan import Target, Translation, Unit, Verdict
 from headwater.spark.translate.rules import Flow, Surroundings, behind
@@ -48,7 +49,7 @@ def choose(
         wants_outputs: topics that are not the application's own are written to.
     """
     ordered = _in_order(topology)
-    refused: dict[int, str] = {}
+    refused = reasons(topology.report(""))
     while True:
         found = _look(topology, config, ordered, refused, wants_outputs=wants_outputs)
         readers = {
