@@ -269,7 +269,8 @@ def test_a_java_application_started_beside_ours_stops_ours(
 def test_ours_started_a_second_after_the_end_of_javas_says_whom_it_waits_for_and_then_runs(
     cluster: LocalCluster, shared: Words
 ) -> None:
-    java = shared.java(session_timeout_ms=90_000)  # time for ours to start in
+    # Time for ours to start in; and over at the third look, with half a minute of patience left.
+    java = shared.java(session_timeout_ms=60_000)
     shared.feed(1_000)
     shared.wait_counted()
     said, _ = java.communicate("stop\n", timeout=240)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headwater.spark import columns, frames, rows
+from headwater.spark.counted import Counted
 from headwater.spark.translate.kinds import Kind, result_of
 from headwater.spark.translate.plan import Fold, HasKey, Path, Where
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from headwater.spark.translate.plan import Step
 
-Plant: TypeAlias = "tuple[ModuleType, str, Callable[[Any], Any]]"
+Plant: TypeAlias = "tuple[ModuleType | type, str, Callable[[Any], Any]]"
 """Where a function stands, its name, and what makes a wrong one of the right one."""
 
 
@@ -84,16 +85,15 @@ def _not_a_number_is_none(kind: Kind, found: list[list[Any]]) -> list[list[Any]]
 
 
 def _last_of_merged(right: Any) -> Any:
-    class Fault(right):  # type: ignore[misc]
-        """Rows that are merged have the time of the last of them."""
+    """Rows that are merged have the time of the last of them."""
 
-        def _merged(self, table: Any) -> Any:
-            found = super()._merged(table)
-            by_key = table.group_by(["key", "there"], use_threads=False)
-            times = by_key.aggregate([("ts", "last")])["ts_last"]
-            return found.set_column(found.schema.get_field_index("ts"), "ts", times)
+    def fault(self: Counted, table: Any) -> Any:
+        found = right(self, table)
+        by_key = table.group_by(["key", "there"], use_threads=False)
+        times = by_key.aggregate([("ts", "last")])["ts_last"]
+        return found.set_column(found.schema.get_field_index("ts"), "ts", times)
 
-    return Fault
+    return fault
 
 
 def _without_sign(right: Any) -> Any:
@@ -341,7 +341,7 @@ FAULTS: dict[str, tuple[Plant, ...]] = {
         _folds(Fold.SMALLEST, lambda s, kept: s.max(s.when(kept, s.col("value")))),
     ),
     "a null value is one": ((frames, "folded", _null_is_a_value),),
-    "merged rows have the last time": ((rows, "Counted", _last_of_merged),),
+    "merged rows have the last time": ((Counted, "_merged", _last_of_merged),),
     "a row is a record": ((columns, "_records", _a_row_is_a_record),),
     "another partition": (
         (frames, "place", lambda right: lambda count, found: right(count + 1, found)),
