@@ -586,6 +586,49 @@ def test_topics_that_are_not_the_backfills_own_are_refused(
             attempt()
 
 
+def test_a_changelog_that_somebody_makes_anew_meanwhile_is_not_taken_for_loaded(
+    word_count: WordCount, topics: Topics, unique_name: str
+) -> None:
+    word_count.send(LINES)
+    changelog = f"{unique_name}-{STORE}-changelog"
+
+    class MadeAnew(Here):
+        """It is, when all tasks have ended."""
+
+        def run(self, works):  # type: ignore[no-untyped-def]
+            done = super().run(works)
+            if any(work.task.subtopology == 1 for work in works):
+                topics.delete(changelog)
+                topics.create(changelog, PARTITIONS, cleanup_policy="compact")
+            return done
+
+    with pytest.raises(BackfillError, match=rf"{changelog} is not the one.*--abort"):
+        word_count.backfill(unique_name, MadeAnew()).run()
+
+    # Nobody goes on from nothing.
+    assert set(topics.committed(unique_name, f"{unique_name}-in").values()) == {OFFSET_INVALID}
+
+
+def test_a_backfill_can_be_given_up_whatever_has_become_of_its_topics_and_topology(
+    word_count: WordCount, topics: Topics, unique_name: str
+) -> None:
+    word_count.send(LINES)
+    unfinished(word_count, unique_name)
+    topics.delete(f"{unique_name}-in")
+
+    def build(builder: StreamsBuilder) -> None:
+        serdes = {"key_serde": Serdes.string, "value_serde": Serdes.string}
+        lines = builder.stream(f"{unique_name}-in", **serdes)
+        again = lines.repartition(name="again", **serdes)
+        again.to(f"{unique_name}-again-repartition", **serdes)
+        again.group_by_key(**serdes).count(store=STORE, logging=False)
+
+    other = word_count.backfill(unique_name, topology=cloudpickle.dumps(build))
+    assert other.abort()
+
+    assert not word_count.backfill(unique_name).abort()
+
+
 def test_offsets_that_somebody_has_committed_meanwhile_are_not_overwritten(
     word_count: WordCount, topics: Topics, unique_name: str
 ) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pickle
 import random
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -444,6 +446,58 @@ def test_a_loading_task_that_is_fenced_is_final_only_if_another_driver_has_come(
     results = [pickle.loads(batch.column(0)[0].as_py()) for batch in (again, overtaken)]
     assert results[0] == 2
     assert isinstance(results[1], TakenOverError)
+
+
+class LateCopy(SparkCluster):
+    """A second copy of a loading task begins when the first has ended.
+
+    It falls asleep between two of its transactions. What it writes is told apart from the first's.
+    """
+
+    def __init__(self, totals: Totals, app: str) -> None:
+        super().__init__("local[2]", {})
+        self._state = partial(totals.state, app)
+        self.is_over = threading.Event()
+        self._has_begun = threading.Event()
+        self.copy = threading.Thread(target=self._load, daemon=True)
+        self.said: list[Any] = []
+        self._load_work: Any = None
+
+    def compute(self, work: UnitWork, tell: Any) -> UnitDone:
+        done = super().compute(work, tell)
+        if self._load_work is None:
+            self._load_work = work.load
+            self.copy.start()
+            assert self._has_begun.wait(PATIENCE_S)
+        return done
+
+    def _rows(self) -> Iterator[Any]:
+        row = {"task": [0], "out": [0], "key": [b"late"], "value": [LONG.pack(1)], "t": [0]}
+        while not any(key == b"late" for _, _, key in self._state()):
+            yield pa.RecordBatch.from_pydict(row)
+        self._has_begun.set()
+        self.is_over.wait(PATIENCE_S)
+        yield pa.RecordBatch.from_pydict({**row, "value": [LONG.pack(2)]})
+
+    def _load(self) -> None:
+        for batch in load_rows(self._load_work, self._rows()):
+            self.said += map(pickle.loads, batch.column(0).to_pylist())
+
+
+def test_a_copy_of_a_loading_task_that_slept_through_the_end_writes_nothing(
+    totals: Totals, spark: SparkCluster, unique_name: str
+) -> None:
+    """Workers may have written by then what is newer."""
+    assert spark.session()
+    late = LateCopy(totals, unique_name)
+    totals.backfill(unique_name, late).run()
+    before = totals.state(unique_name)
+
+    late.is_over.set()
+    late.copy.join(PATIENCE_S)
+
+    assert [type(said) for said in late.said] == [TakenOverError]
+    assert totals.state(unique_name) == before
 
 
 def test_dataframes_of_an_earlier_driver_load_nothing(

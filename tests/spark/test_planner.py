@@ -6,9 +6,10 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
+from headwater.errors import TopicError
 from headwater.ids import TaskId, TopicPartition
 from headwater.spark.planner import Planner, PlannerSettings
 from headwater.spark.turns import Turn, TurnNumber
@@ -102,3 +103,29 @@ def test_a_turn_takes_no_more_than_the_limit_although_more_waits(planned: Planne
     # A share is rounded up, at the cost of one offset a partition.
     assert 7 <= sum(end for turn in turns for end in turn.ends.values()) < 7 + PARTITIONS
     assert [turn.more for turn in turns] == [frozenset([p]) for p in planned.partitions]
+
+
+def test_a_topic_that_ends_before_what_is_committed_of_it_ends_the_query(planned: Planned) -> None:
+    """As one that was made anew: a turn up to there would never be over."""
+    planned.commit(RECORDS + 1)
+
+    with pytest.raises(TopicError, match=rf"-0 ends at offset {RECORDS}, and {RECORDS + 1} is"):
+        planned.planner().next(1)
+
+
+def test_what_was_read_of_an_open_transaction_is_no_end_that_was_lost(
+    planned: Planned, topics: Topics, unique_name: str
+) -> None:
+    """At-least-once reads it natively, and commits what lies behind it."""
+    producer = Producer(
+        {"bootstrap.servers": topics.bootstrap_servers, "transactional.id": unique_name}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for number in range(PARTITIONS):
+        producer.produce(unique_name, b"v", b"k", number)
+    assert producer.flush(30) == 0
+    planned.commit(RECORDS + 1)
+
+    assert len(planned.planner().next(1)) == PARTITIONS
+    producer.abort_transaction(30)

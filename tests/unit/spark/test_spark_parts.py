@@ -18,6 +18,7 @@ from tests.support.subtopologies import topology
 from headwater.cli import backfill, streamapps
 from headwater.cli.backfill import Printer
 from headwater.cli.main import main
+from headwater.errors import ConfigError
 from headwater.ids import TaskId, TopicPartition
 from headwater.local.java import find_java
 from headwater.model.backfill import BackfillState, Manifest
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from headwater.errors import ProductionError
     from headwater.model.topics import TopologyReport
     from headwater.ports import Headers, RecordCollector
+    from headwater.spark.application import BackfillSettings
     from headwater.spark.progress import Shown
 
 
@@ -272,6 +274,23 @@ def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
+def settings_of(directory: Path, flag: str, given: str) -> BackfillSettings:
+    file = directory / "app.yaml"
+    file.write_text(APP.replace("NAME", "name"))
+    parser = argparse.ArgumentParser()
+    backfill.register(parser.add_subparsers())
+    arguments = parser.parse_args(["backfill", "-f", str(file), flag, given])
+    return backfill.settings_of(arguments, streamapps.read(file, None, None))
+
+
+@pytest.mark.parametrize("flag", ["--from", "--to"])
+@pytest.mark.parametrize("given", ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999Z", "today"])
+def test_what_is_no_time_of_kafkas_is_refused(flag: str, given: str, tmp_path: Path) -> None:
+    """A negative one means the end to a broker, or the beginning, or nothing."""
+    with pytest.raises(ConfigError, match=rf"{flag} {given}: expected .*since 1970"):
+        settings_of(tmp_path, flag, given)
+
+
 @pytest.mark.usefixtures("far_east")
 @pytest.mark.parametrize(
     ("flag", "given", "expected"),
@@ -290,13 +309,7 @@ def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_times_are_given_in_seconds_and_kept_in_milliseconds(
     flag: str, given: str, expected: int | str, tmp_path: Path
 ) -> None:
-    file = tmp_path / "app.yaml"
-    file.write_text(APP.replace("NAME", "name"))
-    parser = argparse.ArgumentParser()
-    backfill.register(parser.add_subparsers())
-
-    arguments = parser.parse_args(["backfill", "-f", str(file), flag, given])
-    settings = backfill.settings_of(arguments, streamapps.read(file, None, None))
+    settings = settings_of(tmp_path, flag, given)
 
     asked = {"--from": settings.since, "--to": settings.until}
     assert asked == {"--from": None, "--to": None} | {flag: expected}

@@ -195,13 +195,19 @@ def settings_of(arguments: argparse.Namespace, app: StreamApp) -> BackfillSettin
 
 
 def _time_ms(flag: str, text: str) -> int:
+    """Return a time in milliseconds; what is negative means something else to Kafka."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
-        words = "beginning, earliest or " if flag == "--from" else ""
-        raise ConfigError(
-            f"{flag} {text}: expected {words}a time such as 2026-01-31T08:00:00Z"
-        ) from error
-    if at.tzinfo is None:
-        at = at.replace(tzinfo=UTC)
-    return int(at.timestamp() * 1000)
+        raise _no_time(flag, text) from error
+    found = int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    if found < 0:
+        raise _no_time(flag, text)
+    return found
+
+
+def _no_time(flag: str, text: str) -> ConfigError:
+    words = "beginning, earliest or " if flag == "--from" else ""
+    return ConfigError(
+        f"{flag} {text}: expected {words}a time since 1970, such as 2026-01-31T08:00:00Z"
+    )

@@ -39,8 +39,8 @@ def give_up(application: Application, manifests: ManifestGate) -> bool:
     if found is None or not found.is_unfinished:
         return False
     manifest = writer.write(replace(found, attempt=found.attempt + 1))
-    # The topology may be another one by now.
-    tasks = sorted({*map(str, application.plan.tasks), *manifest.tasks})
+    # The topology may be another one by now, and a source topic may be gone.
+    tasks = manifest.tasks or tuple(map(str, application.plan.tasks))
     application.duties.fence([transactional_id(application.id, task) for task in tasks])
     application.admin.delete_group(application.id)
     made = {*application.internal_topics, *manifest.topic_ids}

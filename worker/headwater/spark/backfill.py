@@ -12,7 +12,7 @@ import logging
 import time
 import uuid
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from headwater import failpoints
@@ -27,7 +27,7 @@ from headwater.spark.application import BEGINNING, Application
 from headwater.spark.computation import Computation, Computed
 from headwater.spark.manifests import ManifestWriter
 from headwater.spark.report import BackfillPlan, BackfillReport
-from headwater.spark.work import progress_group
+from headwater.spark.work import progress_group, transactional_id
 from headwater.wire.offset_metadata import OffsetMetadata, encode
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Backfill:
     Raises:
         ConfigError: an option is wrong or missing.
         ImportPathError: the topology cannot be had.
-        TopologyError: the topology cannot be backfilled.
+        TopologyError: the topology breaks a rule.
     """
 
     def __init__(self, settings: BackfillSettings, cluster: Cluster, listener: Listener) -> None:
@@ -59,13 +59,17 @@ class Backfill:
         self._cluster = cluster
         self._listener = listener
         self._application = Application(settings)
-        self._computation = Computation(settings, self._application, cluster, listener)
         self._gate = ManifestGate(
             self._application.config,
             self._application.connection,
             self._application.admin,
             client_id=self._application.client_id,
         )
+
+    @cached_property
+    def _computation(self) -> Computation:
+        """What is not needed to give a backfill up, whatever has become of the topology."""
+        return Computation(self._settings, self._application, self._cluster, self._listener)
 
     # -- what the command does -------------------------------------------------------------------
 
@@ -75,7 +79,7 @@ class Backfill:
         Raises:
             HeadwaterError: why it cannot be done.
         """
-        application = self._application
+        application, computation = self._application, self._computation
         application.admin.check_reachable(application.timeout_s)
         gate.check_nobody_runs(application, fences=False)
         gate.check_workers_have_it(application)
@@ -91,7 +95,7 @@ class Backfill:
             application_id=application.id,
             manifest=found,
             goes_on=goes_on,
-            stages=self._computation.tasks,
+            stages=computation.tasks,
             made_anew=() if found.topic_ids else tuple(sorted(existing)),
             frames=found.frames,
         )
@@ -103,10 +107,11 @@ class Backfill:
             GroupInUseError: the application runs.
             BackfillError: it cannot begin, or cannot go on.
             FencedError: another driver has taken over.
+            TopologyError: the topology cannot be backfilled.
             HeadwaterError: why a task cannot reach the cut.
         """
         began = time.monotonic()
-        application = self._application
+        application, computation = self._application, self._computation
         self._listener.step("looking whether anybody runs the application")
         application.admin.check_reachable(application.timeout_s)
         gate.check_nobody_runs(application)
@@ -128,10 +133,12 @@ class Backfill:
         if manifest.state is BackfillState.PREPARED:
             if not manifest.topic_ids:
                 manifest = self._clean(writer, manifest)
-            computed = self._computation.run(writer, manifest)
+            computed = computation.run(writer, manifest)
             manifest = computed.manifest
-            self._computation.write_latest(manifest)
+            computation.write_latest(manifest)
             manifest = self._write_written(writer, manifest)
+        # A task that begins from here on refuses; one that has begun, and is frozen, is shut out.
+        application.duties.fence([transactional_id(application.id, t) for t in manifest.tasks])
         manifest, committed = self._commit(writer, manifest)
         self._tidy(manifest, committed)
         done = computed.done
@@ -252,6 +259,7 @@ class Backfill:
 
     def _write_written(self, writer: ManifestWriter, manifest: Manifest) -> Manifest:
         gate.check_partitions(self._application, manifest)
+        gate.check_topics(self._application, manifest)
         # Before it is Written, a task that is not where it should be is run again.
         cut = self._computation.cut(manifest, self._application.plan.tasks)
         self._computation.check_complete(manifest, cut)

@@ -20,6 +20,7 @@ from headwater.errors import (
     KafkaUnavailableError,
     MissingTopicError,
     PartitionMismatchError,
+    TopicError,
 )
 from headwater.service.duties import Duties
 from headwater.spark.turns import Turn, shares
@@ -83,6 +84,7 @@ class Planner:
         Raises:
             MissingTopicError: a source topic was deleted.
             PartitionMismatchError: one has other partitions now.
+            TopicError: one ends before what is committed of it.
             KafkaUnavailableError: nobody answered.
         """
         now = time.monotonic()
@@ -93,6 +95,7 @@ class Planner:
             p: found.offset for p, found in self._admin.committed(self._group, self._inputs).items()
         }
         there = self._admin.end_offsets(self._inputs, committed_only=True)
+        self._check_ends({p: at for p, at in committed.items() if at > there[p]})
         is_due = now - self._taken_at >= self._told.idle_s
         if not is_due and all(there[p] <= offset for p, offset in committed.items()):
             return []
@@ -125,6 +128,24 @@ class Planner:
             for p, end in shares(committed, there, self._told.limit).items()
         }
         return self._promised
+
+    def _check_ends(self, beyond: Mapping[TopicPartition, int]) -> None:
+        """Refuse turns that could never reach their ends.
+
+        Args:
+            beyond: what is committed behind the last record that is committed. Natively records of
+                open transactions may have been read, too; so the end of all records decides.
+        """
+        if not beyond:
+            return
+        for partition, end in self._admin.end_offsets(list(beyond)).items():
+            if beyond[partition] > end:
+                raise TopicError(
+                    f"{partition} ends at offset {end}, and {beyond[partition]} is committed in "
+                    f"group {self._group}: the topic was made anew or has lost records, so the "
+                    "state is not of what lies there. Reset the application to begin anew, or "
+                    "commit an offset that there is"
+                )
 
     def _check_topics(self) -> None:
         found = self._admin.describe_topics(self._partitions)
