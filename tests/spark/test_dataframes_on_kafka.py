@@ -527,4 +527,4 @@ def test_outputs_that_are_asked_for_are_made_by_tasks(
 
 def test_what_dataframes_cannot_do_is_named(totals: Totals, unique_name: str) -> None:
     with pytest.raises(TopologyError, match=r"sub-topology 1.*outputs are asked for"):
-        totals.backfill(unique_name, Here(), target="t2", outputs=Outputs.ALL)
+        totals.backfill(unique_name, Here(), target="t2", outputs=Outputs.ALL).plan()

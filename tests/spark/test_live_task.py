@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 
 from headwater import Processor, ProcessorContext, Record, Serdes
-from headwater.errors import HeadwaterError, ProcessingError
+from headwater.errors import HeadwaterError, MissingTopicError, ProcessingError
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.engine import EngineRecord
 from headwater.model.lifecycle import Engine
@@ -203,10 +204,33 @@ def test_of_two_partitions_the_lowest_timestamp_is_next_wherever_a_turn_ends(
     assert (waits.processed, rig.committed("a"), rig.committed("b")) == (3, 2, 1)
     again = rig.take(3, a=12, b=20, more="a")
     assert (again.processed, rig.committed("b")) == (20, 11)
-    rig.take(4, a=20, b=20)
+    turns = count(4)
 
-    assert (rig.committed("a"), rig.committed("b")) == (20, 20)  # so the markers are there
+    def is_all_read() -> bool:
+        # The last record may wait for another one of the partition that has none, turn by turn.
+        rig.take(next(turns), a=20, b=20)
+        return (rig.committed("a"), rig.committed("b")) == (20, 20)
+
+    wait_for(is_all_read, what="the last record")  # so the markers are there
     assert rig.out() == [f"{n:02}" for n in range(40)]
+
+
+def test_a_task_that_idles_for_a_record_of_another_partition_holds_up_no_turn(
+    topics: Topics, unique_name: str, tmp_path: Path
+) -> None:
+    """The other tasks' next turns come after it."""
+    for name in ("a", "b", "out"):
+        topics.create(f"{unique_name}-{name}")
+    an_hour = 3_600_000
+    rig = Rig(topics, unique_name, tmp_path, merged(unique_name), max_task_idle_ms=an_hour)
+    rig.take(1)
+    topics.send(f"{unique_name}-a", [("k", "1")], 0)
+
+    assert [rig.take(number, a=1, b=0).processed for number in (2, 3)] == [0, 0]
+    assert rig.committed("a") == 0
+
+    topics.send(f"{unique_name}-b", [("k", "2")], 0)
+    assert rig.take(4, a=1, b=1).processed == 1
 
 
 def test_a_turn_whose_transaction_was_aborted_goes_on_and_reports_what_is_committed(
@@ -280,6 +304,32 @@ def test_a_task_that_has_moved_is_closed_here_whatever_query_counts(copy: Rig) -
         copy.take(number, query=2, a=number)
 
     assert list(copy.host._tasks) == [TASK]
+
+
+@pytest.mark.parametrize("name", ["a", "counts-changelog"])
+def test_a_topic_that_is_made_anew_while_its_task_is_open_ends_it(
+    topics: Topics, unique_name: str, tmp_path: Path, name: str
+) -> None:
+    """What is committed next would be all that a changelog holds, or of other records."""
+    for topic in ("a", "a-counts", "counts-changelog"):
+        topics.create(f"{unique_name}-{topic}")
+    topics.send(f"{unique_name}-a", [("k", "v")] * 3, 0)
+    rig = Rig(topics, unique_name, tmp_path, counts_of(f"{unique_name}-a"))
+    turns = count(1)
+    rig.take(next(turns))
+    assert rig.take(next(turns), a=3).processed == 3
+    topics.delete(f"{unique_name}-{name}")
+    topics.create(f"{unique_name}-{name}")
+
+    def said() -> str:
+        try:
+            rig.take(next(turns), a=3)
+        except MissingTopicError as error:
+            return str(error)
+        return ""
+
+    found = wait_for(said, what="the end of the task")
+    assert f"{unique_name}-{name} was deleted and created again" in found
 
 
 def test_a_store_of_a_changelog_that_was_made_anew_is_not_gone_on_with(

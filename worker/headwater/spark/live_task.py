@@ -25,6 +25,7 @@ from headwater.kafka.engine import EngineRecords
 from headwater.kafka.manifest import ManifestGate
 from headwater.kafka.settings import offset_reset
 from headwater.native.thread import SystemClock
+from headwater.native.watching import TopicWatch
 from headwater.spark.reader import TurnReader
 from headwater.spark.single import Code, SingleTask, for_a_task
 from headwater.spark.turn_loop import TurnLoop
@@ -85,6 +86,7 @@ class LiveTask:
             )
             opened.callback(self._single.close)
             self._running = self._open(turn)
+            self._watch = self._watched(self._running)
             self._opened = opened.pop_all()
 
     def _open(self, turn: Turn | None) -> RunningTask:
@@ -94,6 +96,14 @@ class LiveTask:
             self._check_not_over(turn)
         failpoints.hit("spark.before_init")
         return single.open(lambda: failpoints.hit("spark.task_initialized"))
+
+    def _watched(self, running: RunningTask) -> TopicWatch:
+        """Return who notices that a topic was made anew: then the state belongs to none."""
+        clients = self._single.clients
+        watch = TopicWatch(clients.admin, clients.connection)
+        topics = {p.topic for p in (*running.start, *running.changelogs.values())}
+        watch.watch(self._single.opener.topic_ids(topics))
+        return watch
 
     def _check_not_over(self, turn: Turn) -> None:
         """A turn commits nothing beyond its ends: what is committed there is a later one's.
@@ -131,12 +141,14 @@ class LiveTask:
 
         Raises:
             FencedError: another driver, or another host, has the task; nothing was committed.
+            MissingTopicError: an input or a changelog was deleted, or made anew.
             HeadwaterError: as a StreamThread would end with; close the task.
         """
         loop, opened = self._single.loop, self._is_new
         before = loop.committed
         loop.begin_turn(turn.ends, turn.more)
         while True:
+            self._watch.check()
             loop.run_once()
             if loop.is_over and loop.end_turn():
                 break

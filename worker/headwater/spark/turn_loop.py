@@ -80,18 +80,17 @@ class TurnLoop(CountingLoop):
         )
 
     def _has_to_wait(self) -> bool:
-        """Whether the task waits for a record that only the next turn may read.
+        """Whether the task waits for a record that only a later turn may read.
 
         Of several partitions the lowest timestamp is next. One that ends here, but has more, may
-        have it.
+        have it; so may, for ``max.task.idle.ms``, one that has no more yet. Other tasks have no
+        next turn before this one is over.
         """
         if not self._several:
             return False
         empty = [p for p, owner in self._owners.items() if not owner.task.buffered(p)]
-        return (
-            any(p in self._more or p not in self._ends for p in empty)
-            and all(p not in self._ends or self._is_read(p) for p in empty)
-            and not any(o.task.is_ready(self._clock.now_ms()) for o in self._several)
+        return all(p not in self._ends or self._is_read(p) for p in empty) and not any(
+            owner.task.is_ready(self._clock.now_ms()) for owner in self._several
         )
 
     def _update_lags(self, running: RunningTask) -> None:
