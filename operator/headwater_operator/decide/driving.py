@@ -15,7 +15,7 @@ from headwater_operator.decide.failures import is_final, is_passing
 from headwater_operator.decide.limits import DRIVER_SILENCE_MS, DRIVER_START_MS, HEALTHY_MS
 from headwater_operator.decide.memory import DriverMemory
 from headwater_operator.decide.observed import ProcessState
-from headwater_operator.decide.progress import heard_of
+from headwater_operator.decide.progress import heard_of, stalled_ms
 
 if TYPE_CHECKING:
     from headwater_operator.decide.observed import DriverView, Observed
@@ -48,7 +48,7 @@ def _ended(observed: Observed, known: DriverMemory, lived_ms: int, now_ms: int) 
     view = observed.driver
     found = DriverMemory(attempt=view.attempt, ended_ms=now_ms)
     if known.stopped_ms is not None and not known.is_silent:
-        return found
+        return _after_stall(observed, known, found) if known.is_stalled else found
     is_early = lived_ms < HEALTHY_MS or not known.has_processed
     if is_early:
         found = replace(
@@ -69,6 +69,18 @@ def _ended(observed: Observed, known: DriverMemory, lived_ms: int, now_ms: int) 
     if known.is_silent:
         return replace(found, failure=_silence(observed, known))
     return replace(found, failure=_end(view, known, found.blamed)) if view.end else found
+
+
+def _after_stall(observed: Observed, known: DriverMemory, found: DriverMemory) -> DriverMemory:
+    """Not blamed: what hangs may be a restore, a broker, or user code. But it is told."""
+    if not known.has_processed:
+        # Then what ended those before is not over either.
+        found = replace(found, early_deaths=known.early_deaths, blamed=known.blamed)
+    minutes = stalled_ms(observed.app.spec.spark) // 60_000
+    killed = f"Spark's driver was killed, because no micro-batch had ended for {minutes} minutes"
+    said = [f"{killed}; it is started again", observed.driver_log]
+    message = "; ".join(filter(None, said))
+    return replace(found, failure=Failure(error=EngineError.__name__, message=message))
 
 
 def _is_blamed(view: DriverView, known: DriverMemory) -> bool:

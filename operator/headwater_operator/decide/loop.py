@@ -98,7 +98,10 @@ def _note(scene: Scene, fleet: Fleet, actions: tuple[Action, ...]) -> Memory:
                 memory = replace(memory, driver=memory.driver.started(now_ms))
             case StopDriver(reason=reason):
                 is_silent = memory.driver.is_silent or reason is Reason.DRIVER_SILENT
-                driver = replace(memory.driver, stopped_ms=now_ms, is_silent=is_silent)
+                is_stalled = memory.driver.is_stalled or reason is Reason.DRIVER_STALLED
+                driver = replace(
+                    memory.driver, stopped_ms=now_ms, is_silent=is_silent, is_stalled=is_stalled
+                )
                 memory = replace(memory, driver=driver)
             case WriteWorkerSpec() | DeleteWorker():
                 pass

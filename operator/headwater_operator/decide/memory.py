@@ -86,6 +86,7 @@ class DriverMemory:
         progress_ms: when that number was first seen, or it was not running yet.
         stopped_ms: when it was last told to stop.
         is_silent: that was because it did not tell that it runs.
+        is_stalled: that was because no micro-batch ended.
         has_run: whether it has ever told so.
         has_processed: whether it has ended a micro-batch.
         ended_ms: when its end was seen; ``None`` before one was.
@@ -103,6 +104,7 @@ class DriverMemory:
     progress_ms: int = 0
     stopped_ms: int | None = None
     is_silent: bool = False
+    is_stalled: bool = False
     has_run: bool = False
     has_processed: bool = False
     ended_ms: int | None = None
@@ -121,6 +123,7 @@ class DriverMemory:
             progress_ms=now_ms,
             stopped_ms=None,
             is_silent=False,
+            is_stalled=False,
             has_run=False,
             has_processed=False,
         )

@@ -328,6 +328,35 @@ def test_a_driver_that_ends_no_micro_batch_is_killed_and_started_again() -> None
     assert [a for a in go(cluster, 3) if isinstance(a, StopDriver)] == []
 
 
+def test_that_a_driver_was_killed_as_it_ended_no_micro_batch_is_told_until_the_next_one_has() -> (
+    None
+):
+    cluster = on_spark()
+    cluster.batches = 0
+    cluster.end_driver("exit code 1: error: no such number")
+    go(cluster, 1_000)
+    deaths = cluster.memory.driver.early_deaths
+    assert deaths == 1
+    for _ in range(2):
+        cluster.driver = replace(cluster.driver, batches=0)
+        cluster.round()
+        cluster.now_ms += stalled_ms(cluster.app.spec.spark)
+
+        go(cluster)
+
+        failure = cluster.status.failure
+        assert failure is not None
+        assert "killed, because no micro-batch had ended for 11 minutes" in failure.message
+        assert not failure.is_final
+        # What has ended the one before it has not been found over.
+        assert cluster.memory.driver.early_deaths == deaths
+
+    cluster.driver = replace(cluster.driver, batches=1)
+    go(cluster)
+
+    assert cluster.status.failure is None
+
+
 def test_a_driver_with_a_long_interval_has_longer_for_a_micro_batch() -> None:
     short = SparkSpec(trigger_interval_ms=500, max_offsets_per_trigger=1)
     long = SparkSpec(trigger_interval_ms=3_600_000, max_offsets_per_trigger=10_000_000)
