@@ -104,8 +104,10 @@ class ControlLoop:
             self._introduced.add(directory.name)
             self._say(directory, EventKind.LEADER, f"control loop, generation {self._generation}")
         if not self._hand_to_workers(directory, record):
-            waiting = replace(read_report(directory).status, reason="waiting for the private Kafka")
-            self._report(directory, record, waiting)
+            # Nothing has been decided of what is wanted now: what stands there is of before.
+            former = read_report(directory)
+            waiting = replace(former.status, reason="waiting for the private Kafka")
+            self._report(directory, replace(record, applied=former.applied), waiting)
             return _RETRY_MS
         if _was_given_up(directory, record):
             # It is tried once more: what went wrong before is not held against it.

@@ -16,7 +16,7 @@ from headwater_operator.local.act import Actor, OutdatedDecisionError
 from headwater_operator.local.events import read_events
 from headwater_operator.local.layout import ClusterDir
 from headwater_operator.local.loop import ControlLoop
-from headwater_operator.local.observe import read_process, read_report, read_worker
+from headwater_operator.local.observe import read_process, read_record, read_report, read_worker
 from headwater_operator.local.pods import Phase, PodProcess, Wish
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ def test_the_private_kafka_is_waited_for_and_its_address_handed_to_the_workers(
 
     app = cluster.app("app")
     assert read_report(app).status.reason == "waiting for the private Kafka"
+    # What it says of the state, and of failures, is of what was applied before.
+    assert read_report(app).applied < read_record(app).applied
     assert app.workers() == []
     kafka = {"bootstrapServers": "127.0.0.1:20000", "pid": 1}
     record = {"pid": 1, "started": "s", "phase": "Running", "kafka": kafka}
