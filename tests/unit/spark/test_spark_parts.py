@@ -274,13 +274,20 @@ def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def settings_of(directory: Path, flag: str, given: str) -> BackfillSettings:
+def settings_of(directory: Path, *given: str) -> BackfillSettings:
     file = directory / "app.yaml"
     file.write_text(APP.replace("NAME", "name"))
     parser = argparse.ArgumentParser()
     backfill.register(parser.add_subparsers())
-    arguments = parser.parse_args(["backfill", "-f", str(file), flag, given])
+    arguments = parser.parse_args(["backfill", "-f", str(file), *given])
     return backfill.settings_of(arguments, streamapps.read(file, None, None))
+
+
+def test_a_range_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
+    """Its state would be empty, and workers would go on behind what was never read."""
+    later, earlier = "2026-11-25T23:00:00Z", "2026-11-25T08:00:00Z"
+    with pytest.raises(ConfigError, match=f"--from {later} is not before --to {earlier}"):
+        settings_of(tmp_path, "--from", later, "--to", earlier)
 
 
 @pytest.mark.parametrize("flag", ["--from", "--to"])

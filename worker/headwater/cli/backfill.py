@@ -180,18 +180,30 @@ def settings_of(arguments: argparse.Namespace, app: StreamApp) -> BackfillSettin
     )
     if arguments.bootstrap:
         overrides["bootstrap.servers"] = arguments.bootstrap
-    since = arguments.since
+    since, until = _range(arguments)
     return BackfillSettings(
         config=config_of(app, overrides, arguments.kafka_dir),
         topology=topology_source(app.spec.topology),
         # Spark's Python workers have a working directory of their own.
         import_path=(*arguments.import_path, str(Path.cwd())),
         outputs=Outputs(arguments.outputs),
-        since=since if since is None or since in _WORDS else _time_ms("--from", since),
-        until=None if arguments.until is None else _time_ms("--to", arguments.until),
+        since=since,
+        until=until,
         target=arguments.target,
         worker_ids=worker_ids(arguments.home, app),
     )
+
+
+def _range(arguments: argparse.Namespace) -> tuple[str | int | None, int | None]:
+    given = arguments.since
+    since = given if given is None or given in _WORDS else _time_ms("--from", given)
+    until = None if arguments.until is None else _time_ms("--to", arguments.until)
+    if isinstance(since, int) and until is not None and since >= until:
+        raise ConfigError(
+            f"--from {given} is not before --to {arguments.until}: no record lies between, and the "
+            "state would be empty; exchange them, or leave one out"
+        )
+    return since, until
 
 
 def _time_ms(flag: str, text: str) -> int:
