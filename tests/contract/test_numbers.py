@@ -11,12 +11,13 @@ from tests.support.views import task_view, worker_view
 
 from headwater.ids import TaskId
 from headwater.model.cluster import Role
-from headwater.service.http import HttpServer, document
+from headwater.service.http import document, serve
 from headwater_operator.observe.numbers import HttpNumbers, NumbersSource, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from headwater.httpserver import HttpServer
     from headwater.service.view import WorkerView
 
 TASK = TaskId(1, 0)
@@ -72,7 +73,7 @@ class Served:
 
     def serve(self, worker: str, lag: int) -> str:
         seen = view(worker, lag)
-        self.servers.append(HttpServer("127.0.0.1", 0, lambda: seen, lambda: 1))
+        self.servers.append(serve("127.0.0.1", 0, lambda: seen, lambda: 1))
         return self.servers[-1].endpoint
 
     def hang(self) -> str:

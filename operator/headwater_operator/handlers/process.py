@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater import failpoints
 from headwater_operator.handlers.hearing import Hearing
-from headwater_operator.handlers.http import HttpServer
+from headwater_operator.handlers.http import serve
 from headwater_operator.handlers.leases import LeaseBook
 from headwater_operator.handlers.metrics import Metrics
 from headwater_operator.handlers.queue import WorkQueue
@@ -134,7 +134,7 @@ class Operator:
         self._threads: list[threading.Thread] = []
         self._is_leading = False
         self._turned_ms = boot_ms()
-        self._http = HttpServer(
+        self._http = serve(
             options.http_host,
             options.http_port,
             self._metrics.registry,

@@ -14,7 +14,7 @@ import pytest
 from headwater.errors import ConfigError
 from headwater.ids import TaskId
 from headwater.native.messages import Stats, TaskStats
-from headwater.service.http import HttpServer
+from headwater.service.http import serve
 from headwater.service.view import TaskView, ThreadView, WorkerView
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Served:
     def __init__(self) -> None:
         self.view = VIEW
         self.now_ms = VIEW.at_ms
-        self.server = HttpServer("127.0.0.1", 0, lambda: self.view, lambda: self.now_ms)
+        self.server = serve("127.0.0.1", 0, lambda: self.view, lambda: self.now_ms)
 
     def get(self, path: str) -> tuple[int, str]:
         try:
@@ -189,11 +189,11 @@ def test_a_port_in_use_is_named() -> None:
         port = taken.getsockname()[1]
 
         with pytest.raises(ConfigError, match=f"127.0.0.1:{port}.*--http-port"):
-            HttpServer("127.0.0.1", port, lambda: VIEW, lambda: 0)
+            serve("127.0.0.1", port, lambda: VIEW, lambda: 0)
 
 
 def test_a_pod_may_have_an_address_of_the_sixth_version() -> None:
-    server = HttpServer("::1", 0, lambda: VIEW, lambda: VIEW.at_ms)
+    server = serve("::1", 0, lambda: VIEW, lambda: VIEW.at_ms)
     try:
         assert server.endpoint.startswith("[::1]:")
         with urllib.request.urlopen(f"http://{server.endpoint}/healthz", timeout=30) as answer:

@@ -10,16 +10,12 @@
 from __future__ import annotations
 
 import json
-import socket
-import sys
-import threading
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from headwater.errors import ConfigError
+from headwater.httpserver import JSON, Answer, HttpServer, Limits, Request
 from headwater.model.cluster import Role
 from headwater.service.metrics import WorkerCollector
 
@@ -29,79 +25,38 @@ if TYPE_CHECKING:
     from headwater.service.view import TaskView, ThreadView, WorkerView
 
 _STALLED_MS: Final = 10_000
-_SHUTDOWN_POLL_S: Final = 0.5
-_TEXT: Final = "text/plain; charset=utf-8"
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        # Whoever asked may be gone by now, above all if we were frozen meanwhile.
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
-class _ServerV6(_Server):
-    address_family = socket.AF_INET6
-
-
-class HttpServer:
-    """Serves the view of one worker from daemon threads.
+def serve(
+    host: str,
+    port: int,
+    view: Callable[[], WorkerView],
+    now_ms: Callable[[], int],
+    *,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+) -> HttpServer:
+    """Serve the view of one worker.
 
     Args:
         host: address to listen at.
         port: 0 picks a free one.
         view: returns the newest view.
         now_ms: the boot-time clock that views are stamped with.
+        limits: what callers may use up.
 
     Raises:
         ConfigError: the port cannot be used.
     """
-
-    def __init__(
-        self, host: str, port: int, view: Callable[[], WorkerView], now_ms: Callable[[], int]
-    ) -> None:
-        registry = CollectorRegistry()
-        registry.register(WorkerCollector(view))
-
-        def metrics() -> tuple[HTTPStatus, str, bytes]:
-            return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(registry)
-
-        routes: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {
-            "/healthz": lambda: _health(view(), now_ms()),
-            "/readyz": lambda: _readiness(view()),
-            "/metrics": metrics,
-            "/tasks": lambda: (HTTPStatus.OK, "application/json", _json(document(view()))),
-        }
-        kind = _ServerV6 if ":" in host else _Server
-        try:
-            self._server = kind((host, port), _handler(routes))
-        except (OSError, OverflowError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise ConfigError(
-                f"cannot serve HTTP at {host}:{port}: {reason}; choose another --http-port, or "
-                "http_port of KafkaStreams (0 picks a free one)"
-            ) from error
-        self._thread = threading.Thread(
-            target=self._server.serve_forever,
-            args=(_SHUTDOWN_POLL_S,),
-            name="http",
-            daemon=True,
-        )
-        self._thread.start()
-
-    @property
-    def endpoint(self) -> str:
-        """``host:port`` as it listens."""
-        host, port = self._server.server_address[:2]
-        return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
+    registry = CollectorRegistry()
+    registry.register(WorkerCollector(view))
+    routes: dict[str, Callable[[Request], Answer]] = {
+        "/healthz": lambda _: _health(view(), now_ms()),
+        "/readyz": lambda _: _readiness(view()),
+        "/metrics": lambda _: Answer(HTTPStatus.OK, generate_latest(registry), CONTENT_TYPE_LATEST),
+        "/tasks": lambda _: Answer(HTTPStatus.OK, _json(document(view())), JSON),
+    }
+    advice = "choose another --http-port, or http_port of KafkaStreams (0 picks a free one)"
+    return HttpServer(host, port, routes, limits=limits, advice=advice)
 
 
 def document(view: WorkerView) -> dict[str, object]:
@@ -161,17 +116,17 @@ def _task(task: TaskView) -> dict[str, object]:
     }
 
 
-def _health(view: WorkerView, now_ms: int) -> tuple[HTTPStatus, str, bytes]:
+def _health(view: WorkerView, now_ms: int) -> Answer:
     silent_ms = now_ms - view.at_ms
     if silent_ms > _STALLED_MS:
-        text = f"the main loop has not turned for {silent_ms // 1000} s\n"
-        return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, text.encode()
-    return HTTPStatus.OK, _TEXT, b"ok\n"
+        text = f"the main loop has not turned for {silent_ms // 1000} s"
+        return Answer.text(text, HTTPStatus.SERVICE_UNAVAILABLE)
+    return Answer.text("ok")
 
 
-def _readiness(view: WorkerView) -> tuple[HTTPStatus, str, bytes]:
+def _readiness(view: WorkerView) -> Answer:
     if view.is_ready:
-        return HTTPStatus.OK, _TEXT, b"ok\n"
+        return Answer.text("ok")
     if view.is_stopping:
         reason = "stopping"
     elif not view.epoch:
@@ -184,36 +139,8 @@ def _readiness(view: WorkerView) -> tuple[HTTPStatus, str, bytes]:
         ]
         listed = " ".join(waiting)
         reason = f"tasks not running yet: {listed}" if listed else "no tasks were granted yet"
-    return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{reason}\n".encode()
+    return Answer.text(reason, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
-
-
-def _handler(
-    routes: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]],
-) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        timeout = 30
-
-        def do_GET(self) -> None:
-            route = routes.get(self.path.partition("?")[0])
-            if route is None:
-                known = " ".join(routes)
-                self._answer(HTTPStatus.NOT_FOUND, _TEXT, f"there is {known}\n".encode())
-            else:
-                self._answer(*route())
-
-        def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", content_type)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *arguments: Any) -> None:
-            """Keep silent: probes come every few seconds."""
-
-    return Handler

@@ -56,7 +56,7 @@ from headwater.service.decide.values import (
 )
 from headwater.service.duties import Duties, DutyRunner
 from headwater.service.epoch import EpochFile
-from headwater.service.http import HttpServer
+from headwater.service.http import serve
 from headwater.service.settings import lease_duration_ms
 from headwater.service.stored import stored_tasks
 from headwater.service.view import Numbers
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from headwater.config import StreamsConfig
+    from headwater.httpserver import HttpServer
     from headwater.ids import TaskId
     from headwater.model.duties import Duty, DutyResult
     from headwater.model.topics import TopologyReport
@@ -124,9 +125,7 @@ class Worker:
         """The newest view of this worker; replaced as a whole."""
         self._http: HttpServer | None = None
         if settings.http_port is not None:
-            self._http = HttpServer(
-                settings.http_host, settings.http_port, lambda: self.view, boot_ms
-            )
+            self._http = serve(settings.http_host, settings.http_port, lambda: self.view, boot_ms)
             self._table.endpoint = self._http.endpoint
         # Last, because nobody closes a worker that could not be made.
         self._wake_read, self._wake_write = os.pipe()

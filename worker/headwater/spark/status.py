@@ -8,20 +8,17 @@ import threading
 import time
 from enum import StrEnum
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Final
 
-from headwater.errors import ConfigError
+from headwater.httpserver import JSON, Answer, HttpServer, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from headwater.spark.turns import TurnDone
 
-_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
-_JSON: Final = "application/json"
-_SHUTDOWN_POLL_S: Final = 0.2
+_METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _SMOOTHING: Final = 0.3
 """Weight of the newest micro-batch in the rates."""
 
@@ -168,24 +165,13 @@ class StatusServer:
     ) -> None:
         self._status = status
         self._file = directory / "driver.json"
-        try:
-            self._server = ThreadingHTTPServer((host, port), _handler(status))
-        except (OSError, OverflowError) as error:
-            raise ConfigError(
-                f"cannot serve HTTP at {host}:{port}: {error}; choose another --http-port "
-                "(0 picks a free one)"
-            ) from error
-        self._server.daemon_threads = True
-        threading.Thread(
-            target=self._server.serve_forever, args=(_SHUTDOWN_POLL_S,), name="http", daemon=True
-        ).start()
+        self._server = HttpServer(host, port, _routes(status))
         self.announce()
 
     @property
     def endpoint(self) -> str:
         """``host:port``."""
-        host, port = self._server.server_address[:2]
-        return f"{host!s}:{port}"
+        return self._server.endpoint
 
     def announce(self) -> None:
         """Write ``driver.json`` with what is known by now."""
@@ -200,38 +186,21 @@ class StatusServer:
 
     def close(self) -> None:
         """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
         self._file.unlink(missing_ok=True)
 
 
-def _handler(status: DriverStatus) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            code, kind, body = _answer(status, self.path.partition("?")[0])
-            self.send_response(code)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+def _routes(status: DriverStatus) -> dict[str, Callable[[Request], Answer]]:
+    def readiness(_: Request) -> Answer:
+        if status.is_ready:
+            return Answer.text("ok")
+        return Answer.text("not ready", HTTPStatus.SERVICE_UNAVAILABLE)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
-            """Say nothing."""
-
-    return Handler
-
-
-def _answer(status: DriverStatus, path: str) -> tuple[HTTPStatus, str, bytes]:
-    match path:
-        case "/healthz":
-            return HTTPStatus.OK, _TEXT, b"ok\n"
-        case "/readyz":
-            if status.is_ready:
-                return HTTPStatus.OK, _TEXT, b"ok\n"
-            return HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, b"not ready\n"
-        case "/status":
-            return HTTPStatus.OK, _JSON, json.dumps(status.document()).encode() + b"\n"
-        case "/metrics":
-            return HTTPStatus.OK, _TEXT, status.metrics().encode()
-        case _:
-            return HTTPStatus.NOT_FOUND, _TEXT, b"/healthz /readyz /status /metrics\n"
+    return {
+        "/healthz": lambda _: Answer.text("ok"),
+        "/readyz": readiness,
+        "/status": lambda _: Answer(
+            HTTPStatus.OK, json.dumps(status.document()).encode() + b"\n", JSON
+        ),
+        "/metrics": lambda _: Answer(HTTPStatus.OK, status.metrics().encode(), _METRICS),
+    }
