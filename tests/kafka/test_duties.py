@@ -9,6 +9,7 @@ from tests.support.creating import create_known
 from tests.support.waiting import wait_for
 
 from headwater.config import StreamsConfig
+from headwater.ids import TopicPartition
 from headwater.model.duties import (
     CreateTopics,
     DescribeGroup,
@@ -51,6 +52,25 @@ def test_topics_that_do_not_exist_are_not_named(bootstrap_servers: str, unique_n
     assert result.partitions == {f"{unique_name}-a": 3}
     assert result.topic_ids.keys() == {f"{unique_name}-a"}
     assert result.delete_retention_ms == {}
+
+
+def test_records_are_counted_in_partitions_without_a_committed_offset(
+    bootstrap_servers: str, unique_name: str
+) -> None:
+    create(bootstrap_servers, **{unique_name: 3})
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    for number in range(12):
+        producer.produce(unique_name, b"v", partition=number % 3)
+    assert producer.flush(30) == 0
+    duties = duties_of(bootstrap_servers, unique_name)
+    duties.admin.alter_offsets(unique_name, {TopicPartition(unique_name, 0): 1})
+    topics = (unique_name, f"{unique_name}-absent")
+    duty = DescribeTopics(id="d", epoch=1, topics=topics, inputs=topics)
+
+    result = duties.carry_out(duty)
+
+    assert isinstance(result, TopicsDescribed)
+    assert result.unread == {unique_name: 8}
 
 
 def test_a_topic_that_is_made_anew_is_described_with_another_id(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from headwater.model.cluster import StreamWorker, WorkerSpec, WorkerStatus
 from headwater.model.lifecycle import TaskState
@@ -64,6 +64,17 @@ class Counting:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         new = NewTopic(topic, partitions, 1, config=config)
         create_known(admin, new)
+
+    def widen(self, partitions: int) -> None:
+        """Give the input topic so many partitions in all, and wait until a new client sees them."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        admin.create_partitions([NewPartitions(self.topic, partitions)])[self.topic].result(30)
+        wait_for(
+            lambda: len(admin.list_topics(self.topic).topics[self.topic].partitions) == partitions,
+            what=f"{partitions} partitions",
+        )
+        self.partitions = partitions
+        self._producer = Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 5})
 
     def send(self, records: int, *, keys: int = 10, partition: int | None = None) -> None:
         """Send records; key ``k`` goes to partition ``k mod partitions``."""

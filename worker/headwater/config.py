@@ -21,6 +21,7 @@ Reference: TypeAlias = Any
 """A built-in name, ``"module:attribute"``, or the object itself; resolved where it is used."""
 
 _AFTER_GUARANTEE: Final = -1
+_METADATA_MAX_AGE_MS: Final = 300_000
 """Stands for the default that depends on the processing guarantee."""
 
 
@@ -200,6 +201,12 @@ class StreamsConfig:
     def exactly_once(self) -> bool:
         """Whether output, changelogs and offsets are committed in one transaction."""
         return self.processing_guarantee is ProcessingGuarantee.EXACTLY_ONCE_V2
+
+    @property
+    def metadata_max_age_ms(self) -> int:
+        """How often topics are looked up again (``metadata.max.age.ms``), 5 minutes by default."""
+        found = self.consumer_overrides().get("metadata.max.age.ms", _METADATA_MAX_AGE_MS)
+        return int(str(found))
 
     def cache_share(self, threads: int) -> int:
         """Return the bytes of record caches that each of so many StreamThreads may hold."""
@@ -465,7 +472,11 @@ def _check_overrides(config: StreamsConfig) -> None:
         if wrong:
             raise ConfigError(f"{name} cannot be set: {reason}; remove it")
     # These we read ourselves; the client checks all others.
-    for settings, name in ((consumer, "max.poll.interval.ms"), (producer, "buffer.memory")):
+    for settings, name in (
+        (consumer, "max.poll.interval.ms"),
+        (consumer, "metadata.max.age.ms"),
+        (producer, "buffer.memory"),
+    ):
         if name in settings:
             _whole(1)(name, settings[name])
 

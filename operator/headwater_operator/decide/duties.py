@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater.config import StreamsConfig
 from headwater.model.cluster import generation_of
 from headwater.model.duties import (
     CreateTopics,
@@ -13,7 +14,11 @@ from headwater.model.duties import (
     IdsFenced,
     Reset,
 )
-from headwater.model.partitions import internal_topic_names, topics_to_describe
+from headwater.model.partitions import (
+    external_topics,
+    internal_topic_names,
+    topics_to_describe,
+)
 from headwater_operator.decide.engines import owed_engine, take_engine
 from headwater_operator.decide.limits import LOOK_SOONER_MS, RETRY_DUTY_MS
 from headwater_operator.decide.observed import Intent
@@ -151,7 +156,10 @@ def _look_around(scene: Scene, epoch: int) -> Iterator[Duty]:
     yield DescribeGroup(id=f"group-{epoch}", epoch=epoch, group=scene.app.application_id)
     listed = {topic.name for topic in listed_topics(scene.app)}
     topics = tuple(sorted(listed.union(topics_to_describe(scene.topology))))
-    yield DescribeTopics(id=f"topics-{epoch}", epoch=epoch, topics=topics)
+    # Counting may wait for an open transaction, and a fence would wait behind it.
+    is_counting = scene.is_outgrown and not scene.owes_fence
+    inputs = external_topics(scene.topology) if is_counting else ()
+    yield DescribeTopics(id=f"topics-{epoch}", epoch=epoch, topics=topics, inputs=inputs)
 
 
 def is_look_due(scene: Scene) -> bool:
@@ -163,11 +171,24 @@ def is_look_due(scene: Scene) -> bool:
         return True
     is_told = any(worker.status.group_in_use for worker in scene.workers if worker.is_live)
     is_stuck = memory.members != () or scene.plan is None
-    period_ms = LOOK_SOONER_MS if is_stuck or is_told else scene.observed.look_again_ms
+    period_ms = LOOK_SOONER_MS if is_stuck or is_told else _look_again_ms(scene)
     if scene.now_ms - memory.looked_ms < period_ms:
         return False
     group = DescribeGroup(id="", epoch=0, group="")
     return not _is_under_way(scene, group)
+
+
+def _look_again_ms(scene: Scene) -> int:
+    """Return how often to look: more often if ``metadata.max.age.ms`` asks for it."""
+    spec = scene.app.spec
+    config = StreamsConfig(
+        application_id=scene.app.application_id, overrides={**spec.kafka.config, **spec.config}
+    )
+    try:
+        wanted_ms = config.metadata_max_age_ms
+    except ValueError:  # the workers say so
+        return scene.observed.look_again_ms
+    return min(scene.observed.look_again_ms, max(LOOK_SOONER_MS, wanted_ms))
 
 
 def _create_topics(scene: Scene, epoch: int) -> Iterator[Duty]:

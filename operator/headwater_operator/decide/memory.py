@@ -163,6 +163,8 @@ class Memory:
         members: foreign members of the consumer group; ``None`` before the first answer.
         partitions: partition counts by topic; ``None`` before the first answer.
         topic_ids: UUIDs by topic, as far as they are known.
+        unread: how many records of each source topic lie in partitions without a committed offset;
+            counted only where topics do not fit the topology any more, ``None`` before.
         delete_retention_ms: of changelogs, as far as it is known.
         warmups: by worker and task; those that were given up stay here until they are tried again.
         looked_ms: when the last look-up was handed out; ``None`` before the first.
@@ -177,6 +179,7 @@ class Memory:
     members: tuple[GroupMember, ...] | None = None
     partitions: Mapping[str, int] | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, int] | None = None
     delete_retention_ms: Mapping[str, int] = field(default_factory=dict)
     warmups: Mapping[tuple[str, TaskId], WarmupMemory] = field(default_factory=dict)
     looked_ms: int | None = None

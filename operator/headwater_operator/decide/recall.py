@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.model.cluster import LAG_UNKNOWN, Role, generation_of
 from headwater.model.duties import (
+    DescribeTopics,
     DutyFailed,
     EngineTaken,
     Fence,
@@ -157,7 +158,14 @@ def _take_in(memory: Memory, duty: Duty, result: DutyResult, now_ms: int) -> Mem
             taken = EngineMemory(engine=engine, generation=generation, is_ours=True)
             memory = replace(memory, engine=taken)
         case TopicsDescribed(partitions=partitions, topic_ids=ids, delete_retention_ms=kept):
-            return replace(memory, partitions=partitions, topic_ids=ids, delete_retention_ms=kept)
+            is_counted = isinstance(duty, DescribeTopics) and bool(duty.inputs)
+            return replace(
+                memory,
+                partitions=partitions,
+                topic_ids=ids,
+                delete_retention_ms=kept,
+                unread=result.unread if is_counted else None,
+            )
         case TopicsCreated(partitions=partitions, topic_ids=ids, delete_retention_ms=kept):
             return replace(
                 memory,

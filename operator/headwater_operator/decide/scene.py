@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from headwater.errors import TopicError
+from headwater.errors import PartitionMismatchError, TopicError
 from headwater.model.appstatus import Failure
 from headwater.model.cluster import generation_of, make_epoch
-from headwater.model.partitions import PartitionPlan, plan
+from headwater.model.partitions import PartitionPlan, plan, with_unread
 from headwater.model.topics import InternalTopic
 from headwater_operator.decide.engines import driver_failure
 from headwater_operator.decide.failures import worker_failure
@@ -39,6 +39,8 @@ class Scene:
         plan: tasks and internal topics; ``None`` until the topics were looked up in this run.
         misfits: why the topologies of workers of the new revision do not fit that of the others, by
             worker.
+        is_outgrown: whether topics do not have the partitions any more that the topology needs,
+            while workers run: records may wait that nobody reads.
         missing_listed: topics that the StreamApp lists, so that they are created on a private
             Kafka, and that do not exist; empty until the topics were looked up in this run.
         base_epoch: no epoch in use is greater.
@@ -52,6 +54,7 @@ class Scene:
     topology: TopologyReport | None
     misfits: Mapping[str, str]
     plan: PartitionPlan | None
+    is_outgrown: bool
     missing_listed: tuple[InternalTopic, ...]
     base_epoch: int
 
@@ -117,10 +120,14 @@ def set_scene(observed: Observed, memory: Memory, now_ms: int) -> Scene:
     misfits = _misfits(observed, workers)
     topology, failure = _topology(observed, workers, misfits)
     found: PartitionPlan | None = None
+    is_outgrown = False
     listed = _missing_listed(observed.app, memory)
     if topology is not None and failure is None and memory.partitions is not None and not listed:
         try:
             found = plan(topology, memory.partitions)
+        except PartitionMismatchError as error:
+            is_outgrown = any(worker.spec.active for worker in workers)
+            failure = _mismatch(error, memory, is_outgrown=is_outgrown)
         except TopicError as error:
             failure = Failure(error=type(error).__name__, message=str(error))
     failure = _failure(observed, workers, memory) or failure
@@ -133,9 +140,20 @@ def set_scene(observed: Observed, memory: Memory, now_ms: int) -> Scene:
         topology=topology,
         misfits=misfits,
         plan=found,
+        is_outgrown=is_outgrown,
         missing_listed=listed,
         base_epoch=_base_epoch(observed),
     )
+
+
+def _mismatch(error: PartitionMismatchError, memory: Memory, *, is_outgrown: bool) -> Failure:
+    """Return the failure; an application that runs is given up as soon as it is known what waits.
+
+    Java ends it as well: records of a key may be in another partition than the key's state.
+    """
+    message = with_unread(str(error), memory.unread or {})
+    is_final = is_outgrown and memory.unread is not None
+    return Failure(error=type(error).__name__, message=message, is_final=is_final)
 
 
 def listed_topics(app: StreamApp) -> tuple[InternalTopic, ...]:

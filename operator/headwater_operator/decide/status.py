@@ -152,7 +152,7 @@ def client_state(scene: Scene, tasks: TaskCounts) -> ClientState:
         return ClientState.NOT_RUNNING if is_over else ClientState.PENDING_SHUTDOWN
     if on_its_way := engine_state(scene):
         return on_its_way
-    if tasks.total and tasks.running == tasks.total:
+    if tasks.total and tasks.running == tasks.total and not scene.is_outgrown:
         return ClientState.RUNNING
     if scene.is_anything_held or scene.owes_fence:
         return ClientState.REBALANCING

@@ -121,6 +121,8 @@ class Cluster:
     places: dict[str, dict[str, str]] = field(default_factory=dict)
     """Labels by worker."""
     topic_ids: dict[str, str] = field(default_factory=dict)
+    unread: dict[str, int] = field(default_factory=dict)
+    """Records in partitions without a committed offset, by topic."""
     delete_retention_ms: dict[str, int] = field(default_factory=dict)
     hour: int = 0
     revision: str = ""
@@ -335,13 +337,14 @@ class Cluster:
 
     def answer(self, duty: Duty) -> DutyResult:
         match duty:
-            case DescribeTopics(id=id_, topics=topics):
+            case DescribeTopics(id=id_, topics=topics, inputs=inputs):
                 found = {name: self.topics[name] for name in topics if name in self.topics}
                 return TopicsDescribed(
                     id=id_,
                     partitions=found,
                     topic_ids=self.topic_ids,
                     delete_retention_ms=self.delete_retention_ms,
+                    unread={name: self.unread[name] for name in inputs if name in self.unread},
                 )
             case CreateTopics(id=id_, topics=topics):
                 created = {topic.name: topic.partitions for topic in topics}

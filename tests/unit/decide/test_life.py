@@ -121,6 +121,47 @@ def test_group_and_topics_are_looked_at_again_every_thirty_seconds():
     assert cluster.rounds(3) == []
 
 
+def test_topics_are_looked_at_as_often_as_metadata_max_age_asks_for():
+    cluster = running(config={"metadata.max.age.ms": 10_000})
+
+    cluster.now_ms += 9_000
+    cluster.follow()
+    assert cluster.round() == ()
+    cluster.now_ms += 1_000
+    cluster.follow()
+
+    assert DescribeTopics in [type(duty) for duty in writes(cluster.round())[0].spec.duties]
+
+
+def test_partitions_that_do_not_fit_the_state_end_the_application_and_what_waits_is_counted():
+    cluster = running()
+
+    cluster.topics["lines"] = 3
+    cluster.unread["lines"] = 30
+    cluster.now_ms += 30_000
+    cluster.follow()
+    cluster.rounds()
+
+    assert cluster.status.state is ClientState.REBALANCING, "records wait that nobody reads"
+    assert cluster.status.failure is not None
+    assert not cluster.status.failure.is_final
+
+    cluster.now_ms += LOOK_SOONER_MS
+    cluster.follow()
+    cluster.rounds()
+
+    assert cluster.status.state is ClientState.ERROR
+    assert all(view.process is ProcessState.ENDED for view in cluster.views.values())
+    said = cluster.status.failure.message
+    wanted = (
+        "wc-words-repartition has 2 partitions, but the topology needs 3, as many as lines has",
+        "Kafka cannot take partitions away",
+        "30 records of lines wait there",
+        "'headwater reset'",
+    )
+    assert [part for part in wanted if part not in said] == []
+
+
 def test_foreign_members_are_waited_for_by_name():
     cluster = Cluster(members=(JAVA,))
 

@@ -28,12 +28,14 @@ class DescribeTopics:
         id: names the duty; its result has the same.
         epoch: of the write that handed it out.
         topics: which.
+        inputs: of which the records are counted that lie in partitions without a committed offset.
     """
 
     KIND: ClassVar[str] = "DescribeTopics"
     id: str
     epoch: int
     topics: tuple[str, ...] = field(metadata=TOPICS)
+    inputs: tuple[str, ...] = field(default=(), metadata=TOPICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +157,8 @@ class TopicsDescribed:
         delete_retention_ms: ``delete.retention.ms`` of the application's changelogs among them; a
             copy of a store that was last committed longer ago is of no use any more. Empty if the
             broker does not let us see topic settings.
+        unread: how many records of each of ``DescribeTopics.inputs`` lie in partitions without a
+            committed offset; one that could not be counted is not named.
     """
 
     KIND: ClassVar[str] = "TopicsDescribed"
@@ -162,6 +166,7 @@ class TopicsDescribed:
     partitions: Mapping[str, int] = field(metadata=_BY_TOPIC)
     topic_ids: Mapping[str, str] = field(default_factory=dict, metadata=_BY_TOPIC)
     delete_retention_ms: Mapping[str, int] = field(default_factory=dict, metadata=_BY_TOPIC)
+    unread: Mapping[str, int] = field(default_factory=dict, metadata=_BY_TOPIC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,30 @@ def topics_to_describe(report: TopologyReport) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
+def external_topics(report: TopologyReport) -> tuple[str, ...]:
+    """Return the names of the source topics that do not belong to us, sorted."""
+    internal = _repartition_topics(report)
+    topics = {t for subtopology in report.subtopologies for t in subtopology.source_topics}
+    return tuple(sorted(topics - internal.keys()))
+
+
+def with_unread(message: str, unread: Mapping[str, int]) -> str:
+    """Add to the message of a ``PartitionMismatchError`` how many records wait unread.
+
+    Args:
+        message: of the error.
+        unread: records in partitions without a committed offset, by topic.
+    """
+    waiting = {topic: count for topic, count in sorted(unread.items()) if count}
+    if not waiting:
+        return message
+    said = " and ".join(
+        f"{count:,} record{'s' if count != 1 else ''} of {topic}"
+        for topic, count in waiting.items()
+    )
+    return f"{message}. Nobody reads the new partitions: {said} wait there"
+
+
 def internal_topic_names(report: TopologyReport) -> tuple[str, ...]:
     """Return the names of every repartition topic and changelog that belongs to us, sorted."""
     names = {topic.name for topic in _repartition_topics(report).values()}
@@ -135,7 +159,7 @@ def plan(report: TopologyReport, partitions: Mapping[str, int]) -> PartitionPlan
         changelogs |= _changelogs(tasks, subtopology.changelogs)
         on_disk |= _changelogs(tasks, [c for c in subtopology.changelogs if c.persistent])
     found = tuple(sorted(topics, key=lambda topic: topic.name))
-    _compare_with_existing(found, partitions)
+    _compare_with_existing(report, found, counts, partitions)
     return PartitionPlan(
         inputs=inputs,
         changelogs=changelogs,
@@ -176,15 +200,7 @@ def _repartition_topics(report: TopologyReport) -> dict[str, RepartitionTopic]:
 
 
 def _external_counts(report: TopologyReport, partitions: Mapping[str, int]) -> dict[str, int]:
-    internal = _repartition_topics(report)
-    wanted = sorted(
-        {
-            topic
-            for subtopology in report.subtopologies
-            for topic in subtopology.source_topics
-            if topic not in internal
-        }
-    )
+    wanted = external_topics(report)
     missing = [topic for topic in wanted if topic not in partitions]
     if missing:
         raise MissingTopicError(
@@ -329,16 +345,53 @@ def _changelog_topics(
     ]
 
 
-def _compare_with_existing(topics: Iterable[InternalTopic], partitions: Mapping[str, int]) -> None:
+def _compare_with_existing(
+    report: TopologyReport,
+    topics: Iterable[InternalTopic],
+    counts: Mapping[str, int],
+    existing: Mapping[str, int],
+) -> None:
     for topic in topics:
-        existing = partitions.get(topic.name, topic.partitions)
-        if existing != topic.partitions:
-            raise PartitionMismatchError(
-                f"internal topic {topic.name} has {existing} partitions, but the topology needs "
-                f"{topic.partitions}: a source topic or the topology was changed. Go back to "
-                f"{existing} partitions, take another applicationId, or throw the state away with "
-                "'headwater reset' (for KafkaStreams in a program: kafka-streams-application-reset)"
+        found = existing.get(topic.name, topic.partitions)
+        if found == topic.partitions:
+            continue
+        source = _widest_source(report, topic, counts)
+        said = f", as many as {source} has" if source else ""
+        if found < topic.partitions:
+            first = (
+                "Kafka cannot take partitions away, and records of a key may lie in another "
+                "partition now. Go back"
             )
+        else:
+            first = f"Give {source} {found} partitions, go back" if source else "Go back"
+        raise PartitionMismatchError(
+            f"internal topic {topic.name} has {_partitions(found)}, but the topology needs "
+            f"{topic.partitions}{said}. {first} to the topology before if it was changed, take "
+            "another applicationId, or throw the state away and read everything again with "
+            "'headwater reset' (for KafkaStreams in a program: kafka-streams-application-reset)"
+        )
+
+
+def _widest_source(
+    report: TopologyReport, topic: InternalTopic, counts: Mapping[str, int]
+) -> str | None:
+    """Return the source that has given an internal topic its count, unless the user has."""
+    repartition = _repartition_topics(report).get(topic.name)
+    if repartition is not None and repartition.partitions is not None:
+        return None
+    sources = (
+        source
+        for subtopology in report.subtopologies
+        if topic.name in subtopology.sink_topics
+        or any(changelog.name == topic.name for changelog in subtopology.changelogs)
+        for source in _sources(subtopology)
+        if counts[source] == topic.partitions
+    )
+    return min(sources, default=None)
+
+
+def _partitions(count: int) -> str:
+    return f"{count} partition{'s' if count != 1 else ''}"
 
 
 def _listed(names: list[str]) -> str:

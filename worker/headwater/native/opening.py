@@ -98,6 +98,7 @@ class TaskOpener:
         self._check = check
         self._group = group or config.application_id
         self._topics: dict[str, TopicDescription] = {}
+        self._added: set[TopicPartition] = set()
         self._resets = {
             self.topic_name(topic): str(source.offset_reset or default_reset)
             for subtopology in topology.subtopologies
@@ -129,6 +130,28 @@ class TaskOpener:
     ) -> dict[TopicPartition, CommittedOffset]:
         """Return the committed offsets, as ``Admin.committed``."""
         return self._admin.committed(self._group, partitions)
+
+    def grown(
+        self, tasks: Mapping[TaskId, RunningTask], partitions: Mapping[str, int]
+    ) -> tuple[TaskId, ...]:
+        """Return the running tasks that have more to read than what they were opened with.
+
+        A task reads the partition of its number of every source, of those that have one. What is
+        found here was added since: it has no committed offset, and none can have expired.
+
+        Args:
+            tasks: that run.
+            partitions: how many partitions topics have now, by name.
+        """
+        found: dict[TaskId, None] = {}
+        for task_id, running in tasks.items():
+            for topic in self._subtopologies[task_id.subtopology].source_topics:
+                partition = TopicPartition(self.topic_name(topic), task_id.partition)
+                is_there = partition.partition < partitions.get(partition.topic, 0)
+                if is_there and partition not in running.start:
+                    found[task_id] = None
+                    self._added.add(partition)
+        return tuple(found)
 
     def open(self, task_ids: Collection[TaskId]) -> list[RunningTask]:
         """Open tasks. Nothing stays open if one of them fails.
@@ -247,7 +270,7 @@ class TaskOpener:
         first = self._admin.earliest_offsets([*partitions, *changelogs])
         end = self._admin.end_offsets([*partitions, *changelogs])
         # A partition that never held a record cannot have been read, so nothing has expired.
-        read_before = [partition for partition in partitions if end[partition] > 0]
+        read_before = [p for p in partitions if end[p] > 0 and p not in self._added]
         filled = [changelog for changelog in changelogs if end[changelog] > first[changelog]]
         if read_before and filled:
             raise OffsetsExpiredError(

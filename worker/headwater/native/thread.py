@@ -49,6 +49,9 @@ from headwater.native.stores import StoreOpener
 from headwater.native.watching import TopicWatch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from headwater.ids import TaskId
     from headwater.model.topology import Topology
     from headwater.native.messages import ChildSettings, ToThread
     from headwater.native.process import Link
@@ -179,7 +182,8 @@ class StreamThread:
                 self._serve_commands()
                 if self.loop.tasks:
                     self.loop.run_once()
-                    self._watch.check()
+                    if partitions := self._watch.check():
+                        self._open_grown(partitions)
                     self._cut_off.check(self.loop.reading)
                 elif not self._stopping:
                     self._idle()
@@ -225,7 +229,7 @@ class StreamThread:
                 for waiting in early:
                     self._obey(waiting)
             case AddTasks():
-                self._add(command)
+                self._add(command.tasks)
             case RevokeTasks():
                 self._revoke(command)
             case LeaseRenewed():
@@ -253,8 +257,8 @@ class StreamThread:
             # Whatever takes time, even closing the producer, would let queued records out.
             os._exit(_EXIT_LEASE_LOST)
 
-    def _add(self, command: AddTasks) -> None:
-        wanted = [task_id for task_id in command.tasks if task_id not in self.loop.tasks]
+    def _add(self, tasks: Iterable[TaskId]) -> None:
+        wanted = [task_id for task_id in tasks if task_id not in self.loop.tasks]
         opened = self._opener.open(wanted)
         for running in opened:
             self.loop.failing = running.task_id
@@ -280,6 +284,17 @@ class StreamThread:
             if task_id in removed:
                 offsets = self._close_task(removed[task_id])
             self._link.send(Released(task=task_id, offsets=offsets, epoch=command.epoch))
+
+    def _open_grown(self, partitions: Mapping[str, int]) -> None:
+        """Open tasks anew that have more to read: one of their topics has got partitions."""
+        grown = self._opener.grown(self.loop.tasks, partitions)
+        if not grown:
+            return
+        log.info("partitions were added: opening anew %s", ", ".join(map(str, grown)))
+        self.loop.commit_now()
+        for running in self.loop.remove(grown):
+            self._close_task(running)
+        self._add(grown)
 
     def _close_task(self, running: RunningTask) -> dict[str, int]:
         self._processed_by_closed += running.task.statistics().processed

@@ -48,8 +48,11 @@ class TopicWatch:
         self._missing.clear()
         self._due = time.monotonic() + _INTERVAL_S
 
-    def check(self) -> None:
+    def check(self) -> Mapping[str, int]:
         """Look at the answer if there is one, and ask if it is time. Never waits.
+
+        Returns:
+            how many partitions each topic has, if that was answered just now; else nothing.
 
         Raises:
             MissingTopicError: a topic was deleted, or deleted and created again.
@@ -59,11 +62,13 @@ class TopicWatch:
             if found is not None:
                 self._answer = None
                 self._compare(found)
+                return {name: topic.partitions for name, topic in found.items()}
         elif self._ids and time.monotonic() >= self._due:
             lost = self._connection.lost_for_s > 0
             self._due = time.monotonic() + (_INTERVAL_LOST_S if lost else _INTERVAL_S)
             self._asked = self._ids
             self._answer = self._admin.describe_topics_later(self._ids.keys())
+        return {}
 
     def _compare(self, found: Mapping[str, TopicDescription]) -> None:
         if not any(description.topic_id for description in found.values()) and found:

@@ -9,11 +9,13 @@ import logging
 import queue
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, assert_never
 
 from headwater.errors import HeadwaterError, KafkaAuthError, KafkaUnavailableError
+from headwater.ids import TopicPartition
 from headwater.kafka.admin import Admin
 from headwater.kafka.errors import Connection
 from headwater.kafka.fencing import fence
@@ -98,6 +100,7 @@ class Duties:
                     partitions=_partitions(found),
                     topic_ids=_topic_ids(found),
                     delete_retention_ms=self._delete_retention_ms(found),
+                    unread=self.unread(duty.inputs),
                 )
             case CreateTopics():
                 found = self.create_topics(duty.topics)
@@ -208,6 +211,30 @@ class Duties:
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
         """Return the partition counts of the topics that exist."""
         return _partitions(self.admin.describe_topics(topics))
+
+    def unread(self, topics: Collection[str]) -> dict[str, int]:
+        """Count the records in partitions for which the group has no committed offset, by topic.
+
+        What cannot be found out is left out.
+        """
+        try:
+            found = self.admin.describe_topics(topics)
+            every = [
+                TopicPartition(name, number)
+                for name, topic in found.items()
+                for number in range(topic.partitions)
+            ]
+            committed = self.admin.committed(self._config.application_id, every)
+            unread = [partition for partition in every if partition not in committed]
+            first = self.admin.earliest_offsets(unread)
+            end = self.admin.end_offsets(unread, committed_only=self._config.exactly_once)
+        except HeadwaterError as error:
+            log.info("cannot count the records that wait unread: %s", error)
+            return {}
+        counts: Counter[str] = Counter()
+        for partition in unread:
+            counts[partition.topic] += end[partition] - first[partition]
+        return dict(counts)
 
     def _delete_retention_ms(self, topics: Iterable[str]) -> dict[str, int]:
         """Return for how long the changelogs among ``topics`` keep tombstones."""

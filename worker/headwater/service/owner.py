@@ -26,6 +26,8 @@ from headwater.kafka.producer import StreamsProducer
 from headwater.kafka.settings import consumer_settings, producer_settings
 from headwater.kafka.small_topic import SmallTopic
 from headwater.model.topics import InternalTopic
+from headwater.service.carrier import CarrierUnavailableError, MemoryCarrier
+from headwater.service.clock import boot_ms
 from headwater.service.decide.ownership import (
     OWNER_TIMEOUT_MS,
     Owner,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headwater.config import StreamsConfig
+    from headwater.model.cluster import Lease, WorkerSpec
     from headwater.ports import RawRecord
 
 _TIMEOUT_S: Final = 5.0
@@ -272,6 +275,74 @@ class OwnerRecord:
         self._send(key, json.dumps(value).encode(), _now_ms(), None, 0)
         if kind == "claim":
             self.flush()
+
+
+class OwnedCarrier(MemoryCarrier):
+    """The carrier of an embedded worker: its spec holds as long as this instance is the owner.
+
+    Args:
+        owner: the view of the owner topic.
+    """
+
+    def __init__(self, owner: OwnerRecord) -> None:
+        super().__init__()
+        self._owner = owner
+        self._kept_ms = 0
+        self._granting = threading.Lock()
+        self.is_lost = False
+        """Another instance is the owner now; final."""
+
+    def read(self) -> WorkerSpec | None:
+        """Return the spec if the owner topic, read to its end, says that we own the application."""
+        self._look()
+        return super().read()
+
+    def grant(self, **changes: object) -> None:
+        """Change fields of the spec under the next epoch, unless another instance owns it all."""
+        with self._granting:
+            if not self.is_lost:
+                self.set_spec(**changes)
+
+    def keep(self) -> None:
+        """Give a sign of life and make sure that we are the owner still.
+
+        Raises:
+            CarrierUnavailableError: the broker did not answer.
+        """
+        at_ms = boot_ms()
+        try:
+            self._owner.beat()
+            self._owner.flush()
+        except HeadwaterError as error:
+            raise CarrierUnavailableError(str(error)) from error
+        self._look()
+        if not self.is_lost:
+            self._kept_ms = at_ms
+
+    def require(self, application_id: str) -> None:
+        """Make sure that nobody was seen to take over.
+
+        Raises:
+            InstanceRunningError: somebody was.
+        """
+        if self.is_lost:
+            raise InstanceRunningError(
+                f"another instance of {application_id} has taken over; this one has stopped"
+            )
+
+    def renew(self, lease: Lease) -> int:  # noqa: ARG002 - the signature of Carrier
+        """Return when the last confirmed sign of life was given."""
+        return self._kept_ms
+
+    def _look(self) -> None:
+        try:
+            mine = self.is_lost or self._owner.is_mine()
+        except HeadwaterError as error:
+            raise CarrierUnavailableError(str(error)) from error
+        if not mine:
+            with self._granting:
+                self.is_lost = True
+                self.set_spec(active=())
 
 
 def _said(record: RawRecord) -> Said:

@@ -20,21 +20,19 @@ import cloudpickle
 from headwater import errors
 from headwater.errors import (
     ConfigError,
-    GroupInUseError,
     HeadwaterError,
     ImportPathError,
     InstanceRunningError,
     KafkaUnavailableError,
 )
 from headwater.ids import SlotId
-from headwater.model import partitions
 from headwater.model.lifecycle import ClientState, Engine, ThreadState, client_state_of, move
 from headwater.native.loading import is_loading, topology_of
 from headwater.native.process import is_child
-from headwater.service.carrier import CarrierUnavailableError, MemoryCarrier
-from headwater.service.clock import boot_ms
+from headwater.service.carrier import CarrierUnavailableError
 from headwater.service.duties import Duties
-from headwater.service.owner import OwnerRecord, where
+from headwater.service.owner import OwnedCarrier, OwnerRecord, where
+from headwater.service.planning import TopicPlan, check_group
 from headwater.service.settings import WorkerSettings, lease_duration_ms
 from headwater.service.worker import Worker
 
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from headwater.model.cluster import Lease, WorkerError, WorkerSpec
+    from headwater.model.cluster import WorkerError
     from headwater.model.topology import Topology
     from headwater.ports import StateListener
 
@@ -240,10 +238,8 @@ class KafkaStreams:
         carrier = self._carrier = OwnedCarrier(self._owner)
         carrier.keep()
         worker = self._worker = Worker(self._settings, carrier)
-        report = worker.topology_report
-        found = self._duties.partitions(partitions.topics_to_describe(report))
-        plan = partitions.plan(report, found)
-        self._duties.create_topics(plan.missing_topics(found))
+        plan = self._plan = TopicPlan(self._duties, worker.topology_report)
+        plan.prepare()
         carrier.set_spec(
             epoch=worker.highest_epoch + 1,
             app=self._settings.app,
@@ -292,8 +288,10 @@ class KafkaStreams:
         self._end()
 
     def _watch(self, worker: Worker) -> None:
-        """Follow the worker, give signs of life, look for foreign members now and then."""
+        """Follow the worker, give signs of life; look for foreign members and new partitions."""
         gate_due = time.monotonic() + _GATE_S
+        look_s = min(_GATE_S, self._config.metadata_max_age_ms / 1000)
+        look_due = time.monotonic() + look_s
         beat_due = time.monotonic() + self._beat_s
         answered_at = time.monotonic()
         patience_s = self._config.task_timeout_ms / 1000
@@ -310,6 +308,10 @@ class KafkaStreams:
                 if time.monotonic() >= gate_due:
                     gate_due = time.monotonic() + _GATE_S
                     check_group(self._duties, self._config.application_id)
+                if time.monotonic() >= look_due:
+                    look_due = time.monotonic() + look_s
+                    if self._plan.look_again():
+                        self._carrier.grant(active=self._plan.tasks)
             except (KafkaUnavailableError, CarrierUnavailableError) as error:
                 if time.monotonic() - answered_at >= patience_s:
                     self._give_up(worker, KafkaUnavailableError(str(error)))
@@ -329,8 +331,8 @@ class KafkaStreams:
         """A slot was fenced: if we are the owner still, its tasks start under a new epoch."""
         acknowledged = self._carrier.status.acknowledged_epoch
         spec = self._carrier.read()
-        if spec is not None and not self._carrier.is_lost and spec.epoch == acknowledged:
-            self._carrier.set_spec()
+        if spec is not None and spec.epoch == acknowledged:
+            self._carrier.grant()
 
     def _follow(self, worker: Worker) -> None:
         threads = {str(thread.slot): ThreadState(thread.state) for thread in worker.view.threads}
@@ -372,82 +374,6 @@ class KafkaStreams:
                 self._listener(state, before)
             except Exception:
                 log.exception("the state listener raised")
-
-
-class OwnedCarrier(MemoryCarrier):
-    """The carrier of an embedded worker: its spec holds as long as this instance is the owner.
-
-    Args:
-        owner: the view of the owner topic.
-    """
-
-    def __init__(self, owner: OwnerRecord) -> None:
-        super().__init__()
-        self._owner = owner
-        self._kept_ms = 0
-        self.is_lost = False
-        """Another instance is the owner now; final."""
-
-    def read(self) -> WorkerSpec | None:
-        """Return the spec if the owner topic, read to its end, says that we own the application."""
-        self._look()
-        return super().read()
-
-    def keep(self) -> None:
-        """Give a sign of life and make sure that we are the owner still.
-
-        Raises:
-            CarrierUnavailableError: the broker did not answer.
-        """
-        at_ms = boot_ms()
-        try:
-            self._owner.beat()
-            self._owner.flush()
-        except HeadwaterError as error:
-            raise CarrierUnavailableError(str(error)) from error
-        self._look()
-        if not self.is_lost:
-            self._kept_ms = at_ms
-
-    def require(self, application_id: str) -> None:
-        """Make sure that nobody was seen to take over.
-
-        Raises:
-            InstanceRunningError: somebody was.
-        """
-        if self.is_lost:
-            raise InstanceRunningError(
-                f"another instance of {application_id} has taken over; this one has stopped"
-            )
-
-    def renew(self, lease: Lease) -> int:  # noqa: ARG002 - the signature of Carrier
-        """Return when the last confirmed sign of life was given."""
-        return self._kept_ms
-
-    def _look(self) -> None:
-        try:
-            mine = self.is_lost or self._owner.is_mine()
-        except HeadwaterError as error:
-            raise CarrierUnavailableError(str(error)) from error
-        if not mine:
-            self.is_lost = True
-            self.set_spec(active=())
-
-
-def check_group(duties: Duties, group: str) -> None:
-    """Make sure that nobody is a member of the consumer group.
-
-    Raises:
-        GroupInUseError: somebody is.
-        BackfillUnfinishedError: a backfill has loaded the state only in part.
-        EngineError: the application runs on Spark.
-    """
-    members = duties.members(group)
-    if members:
-        raise GroupInUseError(
-            f"the consumer group {group} has members: {', '.join(map(str, members))}; stop that "
-            "application (Java stays a member for up to 45 s after its end), then start again"
-        )
 
 
 def _ours(error: BaseException) -> HeadwaterError:
