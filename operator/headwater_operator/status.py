@@ -31,6 +31,8 @@ _SETTLING_MS: Final = 30_000
 
 _GIVEN_UP: Final = (ClientState.ERROR, ClientState.PENDING_ERROR)
 
+_WARMING_UP: Final = "WarmingUp"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
@@ -60,6 +62,11 @@ class Facts:
         problems: what else is wrong, the worst first.
         roll: how far a rolling change has come.
         revision: that is wanted.
+        serving: the revision that was ready last, with every process of it.
+        outdated: processes of another revision than the wanted one.
+        is_stuck: a process of the wanted revision cannot start until somebody mends it.
+        acted_on: the generation that the operator has acted on last, if it does not act on this
+            one: it is paused, or the API server refuses it. ``None``: this one.
         standby_replicas: how many standbys of each task are wanted.
         unsettled: why the assignment is not what it is to be, although all tasks may run.
         unsettled_ms: for how long not every task has been running.
@@ -75,9 +82,18 @@ class Facts:
     problems: tuple[Problem, ...] = ()
     roll: Roll = field(default_factory=Roll)
     revision: str = ""
+    serving: str = ""
+    outdated: tuple[str, ...] = ()
+    is_stuck: bool = False
+    acted_on: int | None = None
     standby_replicas: int = 0
     unsettled: str = ""
     unsettled_ms: int = 0
+
+    @property
+    def observed_generation(self) -> int:
+        """The generation that the status is about."""
+        return self.generation if self.acted_on is None else self.acted_on
 
 
 def conditions(facts: Facts, before: Sequence[Condition], now: str) -> tuple[Condition, ...]:
@@ -101,6 +117,8 @@ def conditions(facts: Facts, before: Sequence[Condition], now: str) -> tuple[Con
         (ConditionType.SUSPENDED, facts.is_suspended, *_suspended(facts)),
         (ConditionType.PAUSED, facts.is_paused, *_paused(facts)),
         _limited(facts),
+        _reconciling(facts),
+        _stalled(facts),
     ):
         state = _STATES[is_so]
         last = known.get(kind)
@@ -112,10 +130,15 @@ def conditions(facts: Facts, before: Sequence[Condition], now: str) -> tuple[Con
                 reason=reason,
                 message=message[:_MESSAGE_MAX],
                 last_transition_time=since,
-                observed_generation=facts.generation,
+                observed_generation=_generation(facts, kind),
             )
         )
     return tuple(found)
+
+
+def _generation(facts: Facts, kind: ConditionType) -> int:
+    """Return what a condition is about: looking on is all that a paused operator does."""
+    return facts.generation if kind is ConditionType.PAUSED else max(0, facts.observed_generation)
 
 
 def first_conditions(generation: int, now: str) -> tuple[Condition, ...]:
@@ -175,18 +198,38 @@ def _ready(facts: Facts, before: Condition | None) -> _Judged:
     if still := _meant_to_stand_still(facts):
         return kind, False, *still
     problem = worst(facts)
+    if facts.spec_problem is not None and problem is not None:
+        return kind, False, problem.reason, problem.message
+    if facts.outdated:
+        # Those serve, but not what is wanted: who waits for Ready waits for that.
+        return kind, False, *_not_yet(facts, problem)
     if status.state is ClientState.RUNNING:
         if problem is None:
             return kind, True, "Running", status.reason
         # It serves, and somebody has to do something: both are to be seen at a glance.
         return kind, True, problem.reason, f"{status.reason}, but: {problem.message}"
     was_ready = before is not None and before.status is ConditionStatus.TRUE
+    was_ready = was_ready and facts.serving == facts.revision
     if problem is None and was_ready and facts.unsettled_ms < _SETTLING_MS:
         return kind, True, "Rebalancing", status.reason
     if problem is not None:
         return kind, False, problem.reason, problem.message
     reason = "Rebalancing" if status.state is ClientState.REBALANCING else "Starting"
     return kind, False, reason, status.reason
+
+
+def _not_yet(facts: Facts, problem: Problem | None) -> tuple[str, str]:
+    """Return why the revision that serves is not the wanted one, as reason and message."""
+    if problem is not None:
+        return problem.reason, problem.message
+    return "RollingOut", _rest(facts)
+
+
+def _rest(facts: Facts) -> str:
+    count = len(facts.outdated)
+    are = "process of another revision is" if count == 1 else "processes of another revision are"
+    rest = f"{count} {are} still to be replaced"
+    return f"{rest}; {facts.roll.waits_for}" if facts.roll.waits_for else rest
 
 
 def _meant_to_stand_still(facts: Facts) -> tuple[str, str] | None:
@@ -212,8 +255,7 @@ def _progressing(facts: Facts) -> _Judged:
     if roll.halted:
         return kind, False, "RolloutHalted", _halted(roll)
     if roll.outdated:
-        rest = f"{len(roll.outdated)} workers are still to be replaced"
-        return kind, True, "RollingOut", f"{rest}; {roll.waits_for}" if roll.waits_for else rest
+        return kind, True, "RollingOut", _rest(facts)
     operation = status.operation
     if operation is not None:
         return kind, True, operation.type.value, _doing(operation)
@@ -226,7 +268,7 @@ def _moving(facts: Facts) -> tuple[bool, str, str]:
     if status.state not in (ClientState.RUNNING, ClientState.NOT_RUNNING):
         return True, "Rebalancing", status.reason
     if status.tasks.warmup:
-        return True, "WarmingUp", _warming_up(status)
+        return True, _WARMING_UP, _warming_up(status)
     if facts.unsettled and status.state is ClientState.RUNNING:
         return True, "Rebalancing", facts.unsettled
     return False, "Complete", "everything is as the StreamApp wants it"
@@ -239,6 +281,36 @@ def _warming_up(status: AppStatus) -> str:
 def _doing(operation: Operation) -> str:
     about = operation.target or "all workers"
     return f"{about}: {operation.phase}" if operation.phase else about
+
+
+def _reconciling(facts: Facts) -> _Judged:
+    """Judge as kstatus has it: True while what is wanted is not there, and is being worked on."""
+    kind = ConditionType.RECONCILING
+    if _stalled(facts)[1]:
+        return kind, False, "Stalled", "nothing is done until somebody acts; see Stalled"
+    if facts.is_paused:
+        return kind, False, *_paused(facts)
+    _, is_so, reason, message = _progressing(facts)
+    if is_so and reason != _WARMING_UP:
+        return kind, True, reason, message
+    if facts.outdated:
+        return kind, True, *_not_yet(facts, worst(facts))
+    return kind, False, "Reconciled", "everything runs as the StreamApp wants it"
+
+
+def _stalled(facts: Facts) -> _Judged:
+    """Judge as kstatus has it: True when waiting is no use. Helm and Flux give up then."""
+    kind, problem = ConditionType.STALLED, worst(facts)
+    is_final = facts.decided.failure is not None and facts.decided.failure.is_final
+    is_stuck = (
+        is_final
+        or facts.spec_problem is not None
+        or bool(facts.roll.halted)
+        or facts.is_stuck
+    )
+    if is_stuck and problem is not None:
+        return kind, True, problem.reason, problem.message
+    return kind, False, "NotStalled", "the operator gets on, or has nothing to do"
 
 
 def _spec_valid(facts: Facts) -> _Judged:
@@ -255,7 +327,7 @@ def _converged(facts: Facts) -> _Judged:
     if tasks.revoking or tasks.unassigned:
         return kind, False, "Moving", facts.decided.reason
     if tasks.warmup:
-        return kind, False, "WarmingUp", _warming_up(facts.decided)
+        return kind, False, _WARMING_UP, _warming_up(facts.decided)
     if facts.unsettled:
         return kind, False, "Moving", facts.unsettled
     return kind, True, "Assigned", f"all {tasks.total} tasks are where they belong"
@@ -334,7 +406,7 @@ def full_status(
         now: the time of day.
     """
     decided = facts.decided
-    is_stable = decided.state is ClientState.RUNNING and not facts.roll.outdated
+    is_stable = decided.state is ClientState.RUNNING and not facts.outdated
     revision = Revision(
         current=facts.revision if not facts.roll.outdated else before.revision.current,
         update=facts.revision,
@@ -342,7 +414,7 @@ def full_status(
     )
     return replace(
         decided,
-        observed_generation=facts.generation,
+        observed_generation=facts.observed_generation,
         updated_replicas=updated,
         selector=selector,
         revision=revision,

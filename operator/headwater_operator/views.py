@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headwater.model.appstatus import AppStatus
 from headwater.model.cluster import generation_of
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from headwater_operator.decide.observed import WorkerView
     from headwater_operator.manifests.names import Owner
     from headwater_operator.status import Problem
+
+_STUCK: Final = frozenset({"ImagePullFailed", "ContainerFailed"})
+"""Reasons of problems that no Secret, volume or node that comes later can mend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +233,29 @@ class AppView:
             return len(workers)
         there = driver.executors_there
         return len(workers) + (driver.executors if there is None else there)
+
+    @property
+    def outdated(self) -> tuple[str, ...]:
+        """The pods with a process of another revision than the wanted one."""
+        workers = [
+            name
+            for name, pod in sorted(self.pods.items())
+            if pod.revision not in ("", self.revision) and not pod.state.is_proof_of_end
+        ]
+        driver = self.driver
+        is_old = driver.started_from not in ("", self.driver_digest)
+        if self.is_spark and is_old and not driver.process.is_proof_of_end:
+            return (*workers, driver_name(self.owner.name))
+        return tuple(workers)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a pod of the wanted revision waits for what only a new one can bring."""
+        return any(
+            pod.problem is not None and pod.problem.reason in _STUCK
+            for name, pod in self.every_pod.items()
+            if name not in self.outdated
+        )
 
     @property
     def selector(self) -> str:

@@ -83,7 +83,9 @@ def apply_all(stream_apps: Resources) -> None:
 
 def facts_of(decided: AppStatus, **more: Any) -> Facts:
     """Return what the operator knows of an application that is to have two workers."""
-    return Facts(**{"generation": 1, "wanted": 2, "revision": "5c1ab2", "decided": decided, **more})
+    revision = "5c1ab2"
+    known = {"generation": 1, "wanted": 2, "revision": revision, "serving": revision}
+    return Facts(**{**known, "decided": decided, **more})
 
 
 def _settled() -> AppStatus:
@@ -120,7 +122,14 @@ SITUATIONS: Sequence[Situation] = (
             )
         ),
     ),
-    Situation("halted", facts_of(RUNNING, roll=Roll(outdated=("halted-w-1",), halted=_TIMEOUT))),
+    Situation(
+        "halted",
+        facts_of(
+            RUNNING,
+            outdated=("halted-w-1",),
+            roll=Roll(outdated=("halted-w-1",), halted=_TIMEOUT),
+        ),
+    ),
     Situation(
         "invalid",
         facts_of(

@@ -25,6 +25,8 @@ from tests.kube.journey import TASKS, streamapp
 from tests.kube.players import NO_SUCH_IMAGE, RACK, ZONE
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headwater_operator.kube.client import KubeClient
     from tests.kube.fixtures import Command
     from tests.kube.journey import Journey
@@ -55,6 +57,33 @@ def test_an_applied_streamapp_becomes_ready_and_says_how_it_is(
     user.apply(streamapp())
     kubectl("diff", "--server-side", "--filename=-", stdin=json.dumps(streamapp()))
     assert user.status() == before
+
+
+def test_helm_waits_until_what_was_asked_for_serves(
+    user: Journey, helm: Command, tmp_path: Path
+) -> None:
+    chart = tmp_path / "wc"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("{apiVersion: v2, name: wc, version: 0.1.0}")
+    app = streamapp(image="IMAGE")
+    (chart / "templates" / "app.yaml").write_text(
+        json.dumps(app).replace("IMAGE", "{{ .Values.image }}")
+    )
+
+    def ask(verb: str, image: str) -> str:
+        wait = (f"--set=image={image}", "--wait", "--timeout=200s")
+        return helm.run(verb, "wc", str(chart), *wait).stderr
+
+    def images() -> set[str]:
+        pods = user.api.list(PODS, user.namespace)
+        return {pod["spec"]["containers"][0]["image"] for pod in pods}
+
+    assert ask("install", SECOND) == ""
+    assert user.condition("Ready")[0] == "True"
+    assert ask("upgrade", THIRD) == ""
+    assert images() == {THIRD}
+    assert "status: Failed" in ask("upgrade", NO_SUCH_IMAGE)
+    assert user.condition("Progressing")[1] == "RolloutHalted"
 
 
 def test_workers_are_spread_and_their_standbys_are_in_another_rack_and_zone(user: Journey) -> None:
@@ -144,7 +173,7 @@ def test_a_new_image_is_rolled_out_and_one_that_does_not_exist_halts(user: Journ
 
     assert images() == [NO_SUCH_IMAGE, SECOND]
     assert user.status()["revision"]["current"] == good["current"]
-    assert user.condition("Ready")[:2] == ("True", "ImagePullFailed")
+    assert user.condition("Ready")[:2] == ("False", "ImagePullFailed")
     user.patch("/spec/image", THIRD)
     user.until(lambda: is_rolled_out(THIRD), "the corrected image to run everywhere")
     assert sum(reason == "NewRevision" for reason, _ in user.events()) == 5

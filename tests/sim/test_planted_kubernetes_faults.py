@@ -12,6 +12,7 @@ from tests.sim.kubernetes.faults import (
     ClaimLeft,
     EpochNotChecked,
     GrantBeforeFence,
+    ReadyTooEarly,
     VolumeOfALivingPod,
     WarmCopyGivenUp,
 )
@@ -47,6 +48,7 @@ def first_violation(mistake: type[Mistake], first: int) -> str:
         (EpochNotChecked, 71, "epoch of .* goes down|is granted to|can both commit"),
         (WarmCopyGivenUp, 17, "only warm copy of .* is given up"),
         (ActionBeforeIntent, 0, "acts before its intent"),
+        (ReadyTooEarly, 0, "tools that wait go on"),
         (ClaimLeft, 23, "claims without a worker"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -2,7 +2,8 @@
 
 It keeps the rules the operator stands on: resource versions and uids, preconditions, server-side
 apply by field owner, JSON patch with tests, the status subresource, finalizers, graceful deletion
-of pods that run on a node, terminating namespaces. It does not know schemas. The contract suite
+of pods that run on a node, terminating namespaces. Of schemas it knows the one default that a
+StreamApp's status has. The contract suite
 ``tests/contract/test_kube_api.py`` holds it and a real API server to the same behaviour.
 """
 
@@ -12,7 +13,7 @@ import itertools
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from headwater_operator.kube.api import CLAIMS, PODS, Manifest, Resource
+from headwater_operator.kube.api import CLAIMS, PODS, STREAM_APPS, Manifest, Resource
 from headwater_operator.kube.errors import (
     AlreadyExistsError,
     ApiUnavailableError,
@@ -21,6 +22,7 @@ from headwater_operator.kube.errors import (
     KubeApiError,
     NotFoundError,
 )
+from headwater_operator.spec.definitions import stream_app_definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +40,10 @@ _FIXED = (
     "deletionGracePeriodSeconds",
 )
 """What nobody changes by writing an object."""
+_UNSEEN = stream_app_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"][
+    "status"
+]["default"]
+"""The status of a StreamApp that nobody has written one for."""
 _TERMINAL = {"Succeeded", "Failed"}
 IN_USE = "kubernetes.io/pvc-protection"
 """The finalizer of every claim: it goes once no pod uses the claim."""
@@ -273,6 +279,8 @@ class KubeModel:
         created["apiVersion"], created["kind"] = resource.api_version, resource.kind
         if resource.plural in _WITH_STATUS:
             created.pop("status", None)
+        if resource.plural == STREAM_APPS.plural:
+            created["status"] = _copied(_UNSEEN)
         created["metadata"] |= {
             "uid": self._uid(),
             "resourceVersion": str(next(self._versions)),

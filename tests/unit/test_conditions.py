@@ -43,6 +43,7 @@ def test_what_is_not_well_says_the_opposite() -> None:
         spec_problem=Problem(reason="InvalidSpec", message="no image; name one"),
     )
 
-    assert [
-        each.type for each in conditions(facts, (), NOW) if each.status is each.type.when_well
-    ] == []
+    well = {each.type for each in conditions(facts, (), NOW) if each.status is each.type.when_well}
+
+    # What is stalled is not being reconciled.
+    assert well == {ConditionType.RECONCILING}

@@ -51,6 +51,18 @@ def pod_problems(view: AppView, *, has_waited: bool) -> tuple[list[Problem], lis
     return certain, volumes if has_waited else []
 
 
+def tampered(view: AppView) -> Iterator[Problem]:
+    """Yield which StreamWorkers somebody else has changed."""
+    for each in view.workers:
+        if each.is_tampered:
+            yield Problem(
+                reason="TamperedWorker",
+                message=f"{each.worker.name}: somebody else has changed its StreamWorker; what it "
+                "holds is fenced and granted anew. StreamWorkers are the operator's: change the "
+                "StreamApp instead",
+            )
+
+
 def event_problems(api: KubeApi, view: AppView, workers: frozenset[str]) -> Iterator[Problem]:
     """Yield why workers wait, as far as Events about their pods and claims tell.
 

@@ -27,7 +27,7 @@ from headwater_operator.decide import Memory, decide
 from headwater_operator.handlers.app import App
 from headwater_operator.handlers.intent import operation_of
 from headwater_operator.handlers.names import AppName, clash, name_of
-from headwater_operator.handlers.problems import event_problems, pod_problems
+from headwater_operator.handlers.problems import event_problems, pod_problems, tampered
 from headwater_operator.handlers.removal import remove
 from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
 from headwater_operator.kube.clock import boot_ms, hours_since_1970, whole_time
@@ -181,7 +181,7 @@ class Reconciler:
         if view is None or view.is_deleting:
             return
         try:
-            self._report(app, view, self._facts(app, view, app.status, Roll()))
+            self._report(app, view, self._looking_on(app, view))
         except (KubeApiError, OutdatedDecisionError) as error:
             log.warning("%s/%s: no status: %s", view.owner.namespace, view.owner.name, error)
 
@@ -237,7 +237,7 @@ class Reconciler:
             first = first_conditions(view.generation, whole_time())
             self._write(app, view, replace(view.status, conditions=first))
         if view.is_paused:
-            self._report(app, view, self._facts(app, view, view.status, Roll()))
+            self._report(app, view, self._looking_on(app, view))
             return "paused", _PAUSED_MS
         view = self._allowed(key, view)
         if view.app is None:
@@ -382,16 +382,6 @@ class Reconciler:
             app.unsettled_since = now_ms
         since = app.unsettled_since
         pods, volumes = pod_problems(view, has_waited=self._has_waited(app))
-        tampered = [
-            Problem(
-                reason="TamperedWorker",
-                message=f"{each.worker.name}: somebody else has changed its StreamWorker; what it "
-                "holds is fenced and granted anew. StreamWorkers are the operator's: change the "
-                "StreamApp instead",
-            )
-            for each in view.workers
-            if each.is_tampered
-        ]
         return Facts(
             generation=view.generation,
             decided=decided,
@@ -402,15 +392,23 @@ class Reconciler:
             is_paused=view.is_paused,
             is_deleting=view.is_deleting,
             spec_problem=view.spec_problem,
-            problems=(*app.refused, *pods, *app.asked, *volumes, *app.obstacles, *tampered),
+            problems=(*app.refused, *pods, *app.asked, *volumes, *app.obstacles, *tampered(view)),
             roll=roll,
             revision=view.revision,
+            serving=app.status.revision.last_stable,
+            outdated=view.outdated,
+            is_stuck=view.is_stuck,
             standby_replicas=(
                 view.app.spec.assignment.standby_replicas if view.app is not None else 0
             ),
             unsettled=app.unsettled,
             unsettled_ms=0 if since is None else now_ms - since,
         )
+
+    def _looking_on(self, app: App, view: AppView) -> Facts:
+        """Return the facts while what was decided before stands: nothing more is acted on."""
+        facts = self._facts(app, view, app.status, Roll())
+        return replace(facts, acted_on=app.status.observed_generation)
 
     def _status(
         self, app: App, view: AppView, facts: Facts, actions: tuple[Action, ...]

@@ -29,7 +29,7 @@ def stream_app_definition() -> Schema:
         singular="streamapp",
         plural="streamapps",
         short="sapp",
-        schema=_resource(StreamApp, StreamAppSpec, AppStatus),
+        schema=_unseen(_resource(StreamApp, StreamAppSpec, AppStatus)),
         columns=[
             _column("Desired", "integer", ".spec.replicas", "Workers asked for."),
             _column("Workers", "integer", ".status.readyReplicas", "Workers that are ready."),
@@ -146,6 +146,16 @@ def _with_format(schema: Schema) -> Schema:
     meaning = "Of what spec and status hold; a worker refuses a newer one than its own."
     number = {"type": "integer", "format": "int64", "minimum": 1, "description": meaning}
     return {**schema, "properties": {**schema["properties"], "formatVersion": number}}
+
+
+def _unseen(schema: Schema) -> Schema:
+    """Say of a StreamApp without a status that no generation of it was observed.
+
+    Tools that wait by the rules of kstatus take a resource without a status for done.
+    """
+    properties = schema["properties"]
+    status = {**properties["status"], "default": {"observedGeneration": -1}}
+    return {**schema, "properties": {**properties, "status": status}}
 
 
 def _column(name: str, kind: str, path: str, meaning: str, *, wide: bool = False) -> Schema:

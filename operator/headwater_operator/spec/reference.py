@@ -39,7 +39,10 @@ _CHANGES: Final[Mapping[Change, str]] = {
     Change.IMMUTABLE: "refused",
 }
 _CONDITIONS: Final[Mapping[ConditionType, str]] = {
-    ConditionType.READY: "every task runs, or will within seconds; the one to wait for",
+    ConditionType.READY: (
+        "every task runs, or will within seconds, from the specification as it stands; the one "
+        "to wait for"
+    ),
     ConditionType.PROGRESSING: (
         "the operator is about something: a roll-out, an operation, tasks or copies on their way. "
         "`False` with another reason than `Complete`: it is stuck"
@@ -54,6 +57,13 @@ _CONDITIONS: Final[Mapping[ConditionType, str]] = {
         "the annotation `headwater.dev/pause-reconciliation` keeps the operator from doing anything"
     ),
     ConditionType.SCALING_LIMITED: "there are more workers than tasks",
+    ConditionType.RECONCILING: (
+        "what the specification asks for is being carried out; copies that warm up are not waited "
+        "for"
+    ),
+    ConditionType.STALLED: (
+        "what the specification asks for is not carried out until somebody acts"
+    ),
 }
 _CLUSTER: Final = "¹"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+from headwater_operator import status
 from headwater_operator.act import workers
+from headwater_operator.handlers import reconcile
 from headwater_operator.handlers.reconcile import App, Reconciler
 from headwater_operator.kube.api import CLAIMS, PODS
 from headwater_operator.manifests import worker as manifests
@@ -14,6 +17,7 @@ from tests.sim.kubernetes.port import Port
 from tests.sim.warm import without_copies
 
 if TYPE_CHECKING:
+    from headwater.model.appstatus import AppStatus
     from headwater.model.cluster import WorkerSpec
     from headwater_operator.actions import Action
     from headwater_operator.decide import Decision, Memory, Observed
@@ -112,3 +116,13 @@ class ClaimLeft(Mistake):
 
     def port(self, operator: Operator) -> Port:
         return ForgetsClaims(operator)
+
+
+def _of_what_runs(facts: Facts, before: AppStatus, **more: Any) -> AppStatus:
+    return status.full_status(replace(facts, outdated=()), before, **more)
+
+
+class ReadyTooEarly(Mistake):
+    """Says that all is well because every task runs, from whatever revision."""
+
+    patches = ((reconcile, "full_status", _of_what_runs),)

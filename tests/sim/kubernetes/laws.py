@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater.model.appstatus import ConditionStatus, ConditionType
+from headwater.model.changes import revision_of
+from headwater.model.streamapp import parse
 from headwater_operator.kube.api import (
     CLAIMS,
     CONFIG_MAPS,
@@ -15,10 +17,14 @@ from headwater_operator.kube.api import (
     Manifest,
     Resource,
 )
+from headwater_operator.manifests.effective import effective
+from headwater_operator.manifests.names import REVISION_LABEL
+from headwater_operator.manifests.settings import Installation
 from tests.sim import laws
 from tests.sim.kubernetes.world import APP, KubeWorld
 from tests.sim.warm import no_warm_copy_is_given_up
 from tests.sim.world import PARTITIONS, ViolationError
+from tests.support.kstatus import CURRENT, kstatus, wait_returns
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -49,6 +55,8 @@ class Laws:
 
     def saw(self, plural: str, manifest: Manifest) -> None:
         """One writer per task and epoch: epochs go up, and no task is granted twice."""
+        if plural == STREAM_APPS.plural:
+            self.done_means_done(manifest)
         if plural != STREAM_WORKERS.plural:
             return
         uid, name = manifest["metadata"]["uid"], manifest["metadata"]["name"]
@@ -65,6 +73,20 @@ class Laws:
                 other = holders.setdefault(task, found["metadata"]["name"])
                 if other != found["metadata"]["name"]:
                     raise ViolationError(f"{task} is granted to {other} and to {name}")
+
+    def done_means_done(self, app: Manifest) -> None:
+        """Tools that wait go on when what is wanted serves, and not before."""
+        if kstatus(app) != CURRENT and not wait_returns(app, "Ready"):
+            return
+        wanted = revision_of(effective(parse(app), Installation(), None).spec)
+        for pod in self.world.all(PODS):
+            name, labels = pod["metadata"]["name"], pod["metadata"]["labels"]
+            is_over = (pod.get("status") or {}).get("phase") in _OVER
+            if not is_over and labels[REVISION_LABEL] != wanted:
+                raise ViolationError(f"tools that wait go on while {name} runs another revision")
+        ready, replicas = app["status"].get("readyReplicas", 0), app["spec"]["replicas"]
+        if kstatus(app) == CURRENT and ready < replicas:
+            raise ViolationError(f"tools that wait go on with {ready} of {replicas} workers")
 
     # -- intent before act -----------------------------------------------------------------------
 

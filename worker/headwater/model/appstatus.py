@@ -75,6 +75,8 @@ class ConditionType(StrEnum):
     SUSPENDED = "Suspended"
     PAUSED = "Paused"
     SCALING_LIMITED = "ScalingLimited"
+    RECONCILING = "Reconciling"
+    STALLED = "Stalled"
 
     @property
     def when_well(self) -> ConditionStatus:
@@ -97,6 +99,8 @@ _NEWS: Final = frozenset(
         ConditionType.SUSPENDED,
         ConditionType.PAUSED,
         ConditionType.SCALING_LIMITED,
+        ConditionType.RECONCILING,
+        ConditionType.STALLED,
     }
 )
 
@@ -108,7 +112,7 @@ class Condition:
     Attributes:
         type: what it is about. When all is well and at rest, Ready, SpecValid,
             AssignmentConverged, StateRestored and StandbysReady are True; Progressing, Degraded,
-            Suspended, Paused and ScalingLimited are False.
+            Suspended, Paused, ScalingLimited, Reconciling and Stalled are False.
         status: whether it holds; Unknown before the first decision.
         reason: why, as one word for programs.
         message: why, as a sentence with the next step.
@@ -199,7 +203,8 @@ class AppStatus:
     """What the control loop reports about a StreamApp.
 
     Attributes:
-        observed_generation: the generation of the specification that everything below is about.
+        observed_generation: the generation of the specification that everything below is about;
+            on a cluster -1 before the operator has seen the StreamApp.
         state: as Kafka Streams' client; CREATED until the first task is granted.
         reason: a sentence: what is being done, or waited for.
         assignment_epoch: the highest epoch in use: the control loop's leader generation in the high
@@ -217,7 +222,7 @@ class AppStatus:
         conditions: in detail, and for programs that wait; Ready is the summary.
     """
 
-    observed_generation: int = field(default=0, metadata=meta(minimum=0, always=True))
+    observed_generation: int = field(default=0, metadata=meta(minimum=-1, always=True))
     state: ClientState = field(default=ClientState.CREATED, metadata=meta(always=True))
     reason: str = field(default="", metadata=_SENTENCE)
     assignment_epoch: int = field(default=0, metadata=meta(minimum=0, always=True))
