@@ -303,10 +303,7 @@ def _stalled(facts: Facts) -> _Judged:
     kind, problem = ConditionType.STALLED, worst(facts)
     is_final = facts.decided.failure is not None and facts.decided.failure.is_final
     is_stuck = (
-        is_final
-        or facts.spec_problem is not None
-        or bool(facts.roll.halted)
-        or facts.is_stuck
+        is_final or facts.spec_problem is not None or bool(facts.roll.halted) or facts.is_stuck
     )
     if is_stuck and problem is not None:
         return kind, True, problem.reason, problem.message

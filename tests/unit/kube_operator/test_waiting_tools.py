@@ -66,9 +66,7 @@ def watched(rig: KubeRig) -> list[str]:
         ({"generation": 1, "deletionTimestamp": "now"}, {"conditions": ["Ready"]}, TERMINATING),
     ],
 )
-def test_the_rules_are_those_of_kstatus(
-    metadata: Manifest, status: Manifest, said: str
-) -> None:
+def test_the_rules_are_those_of_kstatus(metadata: Manifest, status: Manifest, said: str) -> None:
     conditions = [{"type": kind, "status": "True"} for kind in status.get("conditions", ())]
 
     assert kstatus({"metadata": metadata, "status": {**status, "conditions": conditions}}) == said
