@@ -197,25 +197,32 @@ def _ready(facts: Facts, before: Condition | None) -> _Judged:
     kind, status = ConditionType.READY, facts.decided
     if still := _meant_to_stand_still(facts):
         return kind, False, *still
+    if said := _not_wanted(facts):
+        return kind, False, *said
     problem = worst(facts)
-    if facts.spec_problem is not None and problem is not None:
-        return kind, False, problem.reason, problem.message
-    if facts.outdated:
-        # Those serve, but not what is wanted: who waits for Ready waits for that.
-        return kind, False, *_not_yet(facts, problem)
     if status.state is ClientState.RUNNING:
         if problem is None:
             return kind, True, "Running", status.reason
         # It serves, and somebody has to do something: both are to be seen at a glance.
         return kind, True, problem.reason, f"{status.reason}, but: {problem.message}"
-    was_ready = before is not None and before.status is ConditionStatus.TRUE
-    was_ready = was_ready and facts.serving == facts.revision
-    if problem is None and was_ready and facts.unsettled_ms < _SETTLING_MS:
-        return kind, True, "Rebalancing", status.reason
     if problem is not None:
         return kind, False, problem.reason, problem.message
+    was_ready = before is not None and before.status is ConditionStatus.TRUE
+    if was_ready and facts.serving == facts.revision and facts.unsettled_ms < _SETTLING_MS:
+        return kind, True, "Rebalancing", status.reason
     reason = "Rebalancing" if status.state is ClientState.REBALANCING else "Starting"
     return kind, False, reason, status.reason
+
+
+def _not_wanted(facts: Facts) -> tuple[str, str] | None:
+    """Return why what serves is not what is wanted; ``None`` if it is, or nothing serves.
+
+    Who waits for Ready after a change waits for that change.
+    """
+    if facts.outdated:
+        return _not_yet(facts, worst(facts))
+    problem = worst(facts) if facts.spec_problem is not None else None
+    return None if problem is None else (problem.reason, problem.message)
 
 
 def _not_yet(facts: Facts, problem: Problem | None) -> tuple[str, str]:
