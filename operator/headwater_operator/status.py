@@ -195,9 +195,7 @@ def _halted(roll: Roll) -> str:
 
 def _ready(facts: Facts, before: Condition | None) -> _Judged:
     kind, status = ConditionType.READY, facts.decided
-    if still := _meant_to_stand_still(facts):
-        return kind, False, *still
-    if said := _not_wanted(facts):
+    if said := _meant_to_stand_still(facts) or _not_wanted(facts):
         return kind, False, *said
     problem = worst(facts)
     if status.state is ClientState.RUNNING:
