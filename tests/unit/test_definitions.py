@@ -70,7 +70,7 @@ def test_the_default_of_a_list_is_told_as_it_would_be_written() -> None:
     assert "| topology.kubernetes.io/zone, kubernetes.io/hostname |" in row
 
 
-def test_only_replicas_is_filled_in_by_the_api_server() -> None:
+def test_only_replicas_and_that_nobody_has_looked_are_filled_in_by_the_api_server() -> None:
     def defaults(schema: dict[str, Any], path: str) -> list[str]:
         found = [path] if "default" in schema else []
         for name, inner in schema.get("properties", {}).items():
@@ -78,7 +78,7 @@ def test_only_replicas_is_filled_in_by_the_api_server() -> None:
         return found + (defaults(schema["items"], f"{path}[]") if "items" in schema else [])
 
     schema = version_of("streamapps.headwater.dev")["schema"]["openAPIV3Schema"]
-    assert defaults(schema, "") == [".spec.replicas"]
+    assert defaults(schema, "") == [".spec.replicas", ".status"]
 
 
 def test_a_pattern_means_the_same_in_python_and_in_the_api_server() -> None:
