@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from functools import cache
@@ -250,6 +251,16 @@ def test_without_being_told_so_a_policy_keeps_the_operator_from_calling_nobody()
 
     assert policy["spec"]["policyTypes"] == ["Ingress"]
     assert "egress" not in policy["spec"]
+
+
+def test_workers_may_be_called_by_the_operator_and_by_who_reads_metrics() -> None:
+    [deployment] = of_kind("Deployment", "networkPolicy.metricsFrom[0].ipBlock.cidr=192.0.2.0/24")
+    pod = deployment["spec"]["template"]
+    told = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
+    [operator, reader] = json.loads(told["HEADWATER_WORKER_CALLERS"])
+
+    assert operator["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert reader == {"ipBlock": {"cidr": "192.0.2.0/24"}}
 
 
 # -- with one -------------------------------------------------------------------------------------

@@ -73,7 +73,13 @@ class OperatorRig:
         self.leases = LeaseBook(api, namespaces, now_ms)
         self.numbers = FakeNumbers()
         self.reconciler = Reconciler(
-            api, self.election, self.leases, Installation(), self.metrics, self.numbers, now_ms
+            api,
+            self.election,
+            self.leases,
+            Installation(callers=()),
+            self.metrics,
+            self.numbers,
+            now_ms,
         )
         self.hearing = Hearing(now_ms, SWEEP_MS)
         self.hearing.begin()

@@ -83,3 +83,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- fail (printf "metrics.%s.create: the cluster does not know monitoring.coreos.com/v1; install the Prometheus operator first, or leave it out (helm template: --api-versions=monitoring.coreos.com/v1)" (index . 1)) -}}
 {{- end -}}
 {{- end -}}
+
+{{/* Who may call the workers' port, as JSON: the operator, and who reads metrics. */}}
+{{- define "headwater.workerCallers" -}}
+{{- $namespace := dict "matchLabels" (dict "kubernetes.io/metadata.name" .Release.Namespace) -}}
+{{- $pods := dict "matchLabels" (include "headwater.selector" . | fromYaml) -}}
+{{- $operator := dict "namespaceSelector" $namespace "podSelector" $pods -}}
+{{- concat (list $operator) (dig "metricsFrom" list (.Values.networkPolicy | default dict)) | toJson -}}
+{{- end -}}

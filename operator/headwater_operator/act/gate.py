@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 STEPS: Final = (
     "add_finalizer",
     "apply_configmaps",
+    "apply_networkpolicies",
     "apply_poddisruptionbudgets",
     "apply_rolebindings",
     "apply_roles",

@@ -15,6 +15,7 @@ from headwater_operator.kube.api import (
     CLAIMS,
     CONFIG_MAPS,
     LEASES,
+    NETWORK_POLICIES,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -33,6 +34,7 @@ from headwater_operator.kube.errors import (
 from headwater_operator.manifests.access import (
     disruption_budget,
     driver_role,
+    network_policy,
     role,
     role_binding,
     service_account,
@@ -183,6 +185,8 @@ class Upkeep:
             (ROLE_BINDINGS, role_binding(owner)),
             (CONFIG_MAPS, made),
         ]
+        if (callers := self._installation.callers) is not None:
+            workers.append((NETWORK_POLICIES, network_policy(app, owner, callers)))
         if not view.is_spark:
             return [*workers, (BUDGETS, disruption_budget(app, owner, recount=self._recount))]
         account = driver_account(app.name)

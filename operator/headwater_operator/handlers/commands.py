@@ -7,6 +7,7 @@ which is how a container is told.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -57,6 +58,13 @@ def register(subparsers: Any) -> None:
         metavar="UID",
         default="10001",
         help="user and group of the workers; none: as image and platform say (default: 10001)",
+    )
+    _option(
+        parser,
+        "--worker-callers",
+        metavar="JSON",
+        help="make a NetworkPolicy for the pods of each StreamApp: a list of peers, as in a "
+        "NetworkPolicy, that may call their HTTP port (default: no policy is made)",
     )
     _option(parser, "--lease-name", metavar="NAME", help="of the Lease that the leader holds")
     _option(parser, "--lease-namespace", metavar="NAME", help="where that lives")
@@ -120,6 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
                 spark_image=arguments.spark_image,
                 bootstrap_servers=arguments.bootstrap_servers,
                 user_id=_user(arguments.worker_user),
+                callers=_callers(arguments.worker_callers),
             ),
             terms=Terms(
                 lease_ms=lease_ms, renew_ms=lease_ms * 2 // 3, retry_ms=min(2_000, lease_ms // 6)
@@ -157,6 +166,21 @@ def _own_namespace() -> str:
 
 def _user(text: str) -> int | None:
     return None if text == _NO_USER else _number("--worker-user", text, at_least=1)
+
+
+def _callers(text: str) -> list[dict[str, object]] | None:
+    if not text:
+        return None
+    try:
+        peers = json.loads(text)
+    except ValueError:
+        peers = None
+    if not isinstance(peers, list) or not all(isinstance(peer, dict) and peer for peer in peers):
+        raise ConfigError(
+            "--worker-callers: expected a list of peers as in a NetworkPolicy, in JSON, for "
+            f'example [{{"namespaceSelector": {{}}}}], got {text!r:.200}'
+        )
+    return peers
 
 
 def _number(flag: str, text: str, *, at_least: int) -> int:

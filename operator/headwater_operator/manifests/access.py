@@ -11,6 +11,7 @@ from headwater_operator.manifests.names import (
     DRIVER_COMPONENT,
     EXECUTOR_COMPONENT,
     RECOUNT_ANNOTATION,
+    WORKER_COMPONENT,
     Manifest,
     Owner,
     metadata,
@@ -18,6 +19,8 @@ from headwater_operator.manifests.names import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from headwater.model.streamapp import StreamApp
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -94,6 +97,45 @@ def disruption_budget(app: StreamApp, owner: Owner, *, recount: str = "") -> Man
             "selector": {"matchLabels": pod_labels(app.name)},
             # A worker that is not ready holds no caught-up task: it must not block a drain.
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+def network_policy(app: StreamApp, owner: Owner, callers: Sequence[Manifest]) -> Manifest:
+    """Return the policy that says who may call an application's pods.
+
+    Its own pods may, at every port, since driver and executors of Spark speak to each other at
+    several. A kubelet's probes need no rule.
+
+    Args:
+        app: the application.
+        owner: the StreamApp.
+        callers: peers that may call the HTTP port besides.
+    """
+    ours: list[Manifest] = [
+        {"from": [{"podSelector": {"matchLabels": {APP_LABEL: app.name}}}]},
+    ]
+    others: list[Manifest] = [
+        {"ports": [{"port": podcontract.HTTP_PORT, "protocol": "TCP"}], "from": list(callers)}
+    ]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(owner, app.name),
+        "spec": {
+            "podSelector": {
+                "matchLabels": {APP_LABEL: app.name},
+                "matchExpressions": [
+                    {
+                        "key": COMPONENT_LABEL,
+                        "operator": "In",
+                        "values": [WORKER_COMPONENT, DRIVER_COMPONENT, EXECUTOR_COMPONENT],
+                    }
+                ],
+            },
+            "policyTypes": ["Ingress"],
+            # Without peers a rule would admit everybody.
+            "ingress": [*ours, *(others if callers else [])],
         },
     }
 

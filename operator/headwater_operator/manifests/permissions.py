@@ -46,6 +46,7 @@ def namespace_rules() -> list[Rule]:
         _rule("", "events", ["list", "create"]),
         _rule("rbac.authorization.k8s.io", "roles", _APPLY),
         _rule("rbac.authorization.k8s.io", "rolebindings", _APPLY),
+        _rule("networking.k8s.io", "networkpolicies", _APPLY),
         _rule("policy", "poddisruptionbudgets", _APPLY),
     ]
 

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater_operator.manifests.names import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,9 +22,12 @@ class Installation:
             name them.
         user_id: user and group of the workers' processes and volumes; ``None`` leaves the choice
             to the image or to the platform, which some platforms insist on.
+        callers: peers of a NetworkPolicy that may call workers and drivers at their HTTP port,
+            besides the pods of the same application; ``None``: no NetworkPolicy is made.
     """
 
     worker_image: str = ""
     spark_image: str = ""
     bootstrap_servers: str = ""
     user_id: int | None = 10_001
+    callers: Sequence[Manifest] | None = None

@@ -10,6 +10,7 @@ from tests.support.kube_rig import NAMESPACE, KubeRig, count_budget, streamapp
 from headwater_operator.kube.api import (
     BUDGETS,
     CONFIG_MAPS,
+    NETWORK_POLICIES,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -49,7 +50,7 @@ def times_shared(rig: KubeRig) -> float:
     )
 
 
-SHARED = (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, BUDGETS, CONFIG_MAPS)
+SHARED = (SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, NETWORK_POLICIES, BUDGETS, CONFIG_MAPS)
 
 
 @pytest.mark.parametrize("resource", SHARED, ids=lambda resource: str(resource.plural))

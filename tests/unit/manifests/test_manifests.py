@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from typing import Any
 
 import pytest
 
-from headwater.errors import SpecError
+from headwater.errors import ConfigError, SpecError
 from headwater.model import podcontract
 from headwater.model.cluster import StreamWorker, WorkerSpec
 from headwater.model.streamapp import StreamApp, parse
-from headwater_operator.manifests.access import disruption_budget, role, role_binding
+from headwater_operator.handlers.commands import register
+from headwater_operator.manifests.access import (
+    disruption_budget,
+    network_policy,
+    role,
+    role_binding,
+)
 from headwater_operator.manifests.config import config_map
 from headwater_operator.manifests.effective import effective
-from headwater_operator.manifests.names import Owner, pod_labels
+from headwater_operator.manifests.names import APP_LABEL, COMPONENT_LABEL, Owner, pod_labels
 from headwater_operator.manifests.pod import worker_pod
 from headwater_operator.manifests.settings import Installation
 from headwater_operator.manifests.storage import claim
@@ -204,6 +211,34 @@ def test_the_budget_lets_one_worker_go_and_never_protects_a_broken_one() -> None
     assert spec["maxUnavailable"] == 1
     assert spec["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
     assert spec["selector"]["matchLabels"] == pod_labels("orders")
+
+
+def test_whom_a_policy_lets_in_is_the_application_itself_and_whom_the_installation_names() -> None:
+    operator = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "system"}}}
+    spec = network_policy(app(), OWNER, [operator])["spec"]
+    [own, others] = spec["ingress"]
+
+    assert spec["policyTypes"] == ["Ingress"]  # nothing that workers call is restricted
+    assert own == {"from": [{"podSelector": {"matchLabels": {APP_LABEL: "orders"}}}]}
+    assert others == {
+        "ports": [{"port": podcontract.HTTP_PORT, "protocol": "TCP"}],
+        "from": [operator],
+    }
+    # A rule without peers would let everybody in.
+    assert network_policy(app(), OWNER, [])["spec"]["ingress"] == [own]
+    chosen = spec["podSelector"]
+    assert pod()["metadata"]["labels"].items() >= chosen["matchLabels"].items()
+    assert pod()["metadata"]["labels"][COMPONENT_LABEL] in chosen["matchExpressions"][0]["values"]
+
+
+@pytest.mark.parametrize("told", ["{", "{}", "[1]", "[{}]", '"all"'])
+def test_callers_that_are_no_peers_are_refused(told: str) -> None:
+    parser = argparse.ArgumentParser()
+    register(parser.add_subparsers())
+    arguments = parser.parse_args(["operator", "--namespace", "shop", "--worker-callers", told])
+
+    with pytest.raises(ConfigError, match="--worker-callers"):
+        arguments.run(arguments)
 
 
 def test_the_worker_reads_back_the_streamapp_that_was_meant() -> None:
