@@ -8,7 +8,7 @@ KUBE_NODE ?=
 RECORDS ?= 10000000
 
 .DEFAULT_GOAL := help
-.PHONY: help run kube test test-fast check e2e-cluster bench bench-spark soak fmt crds clean
+.PHONY: help run kube caches test test-all test-fast check e2e-cluster bench bench-spark soak fmt crds clean
 
 help: ## Show this help
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -26,11 +26,18 @@ run: $(STAMP) ## Word count on a private Kafka: two workers, a kill -9, counts c
 kube: $(STAMP) ## Build the Kubernetes programs of the tests into the cache (once, 15 minutes)
 	@$(BIN)/python -m tests.kube.build
 
-test: $(STAMP) ## All tests, with a share of the seeds (real Kafka, Kubernetes, Java oracle)
-	+@$(BIN)/python -m tests.parts --kube-node="$(KUBE_NODE)" --share $(SHARE)
+caches: $(STAMP) ## Fetch and build all that tests read from the cache (once); the only step that fetches
+	@$(BIN)/python -m tests.caches --all --kube-node="$(KUBE_NODE)"
+
+test: $(STAMP) ## The tests that need Python and Java: pure ones, real Kafka, Java oracle, a run on Spark
+	@$(BIN)/python -m tests.caches
+	+@$(BIN)/python -m tests.parts --share $(SHARE)
+
+test-all: caches ## These, then Kubernetes, all of Spark, kills; with KUBE_NODE=FOLDER a real node
+	+@$(BIN)/python -m tests.parts --all --kube-node="$(KUBE_NODE)" --share $(SHARE)
 
 test-fast: $(STAMP) ## The tests that need no Kafka, Kubernetes or Java
-	@$(BIN)/python -m pytest -q --share $(SHARE) -n logical --maxprocesses 8 --dist worksteal -m "not kafka and not kube and not java and not slow"
+	@$(BIN)/python -m pytest -q --share $(SHARE) -n logical --maxprocesses 8 --dist worksteal -m "not kafka and not kube and not java and not slow and not soak"
 
 e2e-cluster: $(STAMP) ## The user's journey on a cluster: KUBECONFIG=, WORKER_IMAGE=, OPERATOR_IMAGE=, BOOTSTRAP=
 	@$(BIN)/python -m pytest tests/e2e -v -s -x --kubeconfig="$$KUBECONFIG" --bootstrap="$$BOOTSTRAP" \
@@ -66,4 +73,4 @@ fmt: $(STAMP) ## Format and fix what can be fixed
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
 clean: ## Remove what the commands made here (not the cache)
-	@rm -rf $(VENV) .headwater .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .headwater .test-run .pytest_cache .mypy_cache .ruff_cache .hypothesis

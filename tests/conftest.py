@@ -15,6 +15,8 @@ import hypothesis
 import pytest
 
 from headwater.local.broker import KafkaBroker
+from tests import record
+from tests.caches import NO_FETCH
 from tests.kube.definitions import crds, stream_apps, stream_workers
 from tests.kube.fixtures import (
     control_plane,
@@ -25,14 +27,13 @@ from tests.kube.fixtures import (
     namespace,
 )
 from tests.parts import MINUTES
+from tests.record import NEEDS
 from tests.support import examples
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
 ROOT = Path(__file__).parent.parent
-_TIMED = ("kafka", "kube", "java", "spark")
-_NEEDS = "needs"
 __all__ = [
     "control_plane",
     "crds",
@@ -53,6 +54,10 @@ hypothesis.settings.load_profile("untimed")
 
 # What Spark does in a test is over before Java's second compiler has earned what it costs.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
+# What a test needs is in the cache, or the test fails with the command that puts it there.
+for _name, _value in NO_FETCH.items():
+    os.environ.setdefault(_name, _value)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -80,6 +85,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FRACTION",
         help="which part of its own number of seeds or examples a test runs (default: all)",
     )
+    record.add_option(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -87,6 +93,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "seeded(n, least=1): runs n times, or a share of it, with a parameter `seed`"
     )
     examples.take_share(config.getoption("--share"))
+    record.begin(config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -106,13 +113,8 @@ def pytest_runtest_makereport(
     item: pytest.Item,
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where everything is required, a test that skips itself has failed.
-
-    What a test needs goes along: the keywords of a report have the names of folders, too.
-    """
-    report = yield
-    needs = [marker for marker in _TIMED if item.get_closest_marker(marker)]
-    report.user_properties.append((_NEEDS, needs or ["the others"]))
+    """Where everything is required, a test that skips itself has failed."""
+    report = record.with_needs(item, (yield))
     if report.skipped and os.environ.get("HEADWATER_REQUIRE_ALL"):
         report.outcome = "failed"
         report.longrepr = f"skipped, but everything is required here: {report.longrepr}"
@@ -125,7 +127,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in chain.from_iterable(terminalreporter.stats.values()):
         if isinstance(report, pytest.TestReport):
             for name, needs in report.user_properties:
-                if name == _NEEDS:
+                if name == NEEDS:
                     took_s.update(dict.fromkeys(needs, report.duration))
     shares = (f"{marker} {seconds / 60:.1f}" for marker, seconds in took_s.most_common())
     terminalreporter.write_line(f"{MINUTES}{', '.join(shares)}")

@@ -1,13 +1,14 @@
-"""`make test`: the tests in parts, two at a time, because one alone leaves half the cores idle.
+"""`make test` and `make test-all`: the tests in parts, two at a time.
 
-    python -m tests.parts [--kube-node FOLDER] [what pytest understands]
+    python -m tests.parts [--all] [--kube-node FOLDER] [what pytest understands]
 
 A part is a session of pytest over some files, with a broker of its own; together the parts have
 every test, each once (``tests/unit/test_parts.py``). As soon as one has ended the next begins, so
-it does not matter much how long each of them takes on this machine. The Kubernetes programs are
-built beside the parts that do without them. With a tool that runs a real node, the user's journey
-on it (``tests.e2e.node``) is a part too; where everything is required (``HEADWATER_REQUIRE_ALL``),
-there must be one.
+it does not matter much how long each of them takes on this machine. `make test` has the parts that
+need only Python, make and Java; with ``--all`` the others follow them, and with a tool that runs a
+real node the user's journey on it (``tests.e2e.node``) runs beside them. Where everything is
+required (``HEADWATER_REQUIRE_ALL``), there must be one. Nothing is fetched (``tests.caches``). What
+becomes of a failure is said in ``tests.unstable``.
 """
 
 from __future__ import annotations
@@ -17,18 +18,34 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests import record, unstable
+from tests.caches import NO_FETCH
+from tests.record import Outcome, Session
+
+if TYPE_CHECKING:
+    from tests.unstable import Verdict
 
 ROOT = Path(__file__).parents[1]
 AT_ONCE = 2
+SLOWEST = 15
 MINUTES = "minutes by what is needed: "
 """What a session begins the line with that says where its time went."""
 MINUTES_OF_ALL = "minutes by what is needed, all parts: "
-BUILD, KUBE, NODE = "build", "kube", "node"
+KUBE, NODE = "kube", "node"
+LOGS = ROOT / ".test-run" / "unstable.log"
+"""Both logs of each unstable test of the last run."""
+QUICK = ("kafka", "kafka-2", "three-ways", "oracle", "pure")
+"""The parts of `make test`, those first that take longest."""
+REST = (KUBE, "spark", "engines", "chaos")
+"""What `make test-all` has beyond, but for the real node."""
 # What talks to the control plane of the tests, wherever it lies.
 _OF_KUBE = (
     "tests/kube",
@@ -36,20 +53,22 @@ _OF_KUBE = (
     "tests/contract/test_kube_api.py",
     "tests/contract/test_kube_client.py",
 )
+# The run on Spark of `make test`: README's commands.
+_OF_THREE_WAYS = ("tests/spark/test_three_ways.py",)
 # Many sessions of Spark: a part of their own.
 _OF_ENGINES = ("tests/spark/test_agreement.py", "tests/spark/test_continuous.py")
 _SUMMARY = re.compile(rf"{MINUTES}|=+ (FAILURES|ERRORS|short test summary info|\d+ \w+.* in ) ?")
 _RESULT = re.compile(rf"{MINUTES}|=+ \d+ \w+.* in ")
 _SHARE = re.compile(r"(\w[\w ]*) (\d+\.\d+)")
 _TERMINATED_IN_S = 60
+_SOAK = "what only repeats others on real parts: make soak"
+_PYTHON = (sys.executable, "-u", "-m")
+_PYTEST = (*_PYTHON, "pytest", "-p", "no:cacheprovider", "-m", "not soak")
 
 
 def files() -> dict[str, list[str]]:
-    """Return the test files of every part, those first that take longest; the journey has none."""
-    found: dict[str, list[str]] = {
-        name: []
-        for name in (KUBE, "kafka", "kafka-2", "spark", "engines", "chaos", "oracle", "pure")
-    }
+    """Return the test files of every part; the journey has none."""
+    found: dict[str, list[str]] = {name: [] for name in (*QUICK, *REST)}
     kafka = 0
     for path in sorted(ROOT.glob("tests/**/test_*.py")):
         name = path.relative_to(ROOT).as_posix()
@@ -58,6 +77,8 @@ def files() -> dict[str, list[str]]:
             continue
         if name.startswith(_OF_KUBE):
             part = KUBE
+        elif name in _OF_THREE_WAYS:
+            part = "three-ways"
         elif name in _OF_ENGINES:
             part = "engines"
         elif folder == "kafka":
@@ -79,6 +100,9 @@ class Part:
         command: what it runs.
         after: parts that must have passed before.
         waits: whether it mostly waits; it runs beside as many others as there may be.
+        record: the file that its session of pytest leaves; None if it is no such session.
+        alone: what runs one of its tests, but for the name of the test.
+        folder: where it runs.
         took_s: how long it ran; None as long as it has not ended.
         ended: whether it has ended, or never runs because what it needs has failed.
         passed: whether it ended with status 0.
@@ -89,18 +113,36 @@ class Part:
     command: list[str]
     after: tuple[str, ...] = ()
     waits: bool = False
+    record: Path | None = None
+    alone: tuple[str, ...] = ()
+    folder: Path = ROOT
     took_s: float | None = None
     ended: bool = False
     passed: bool = False
     told: list[str] = field(default_factory=list)
     process: subprocess.Popen[str] | None = None
 
-    def run(self) -> None:
-        """Run it; show every line as it comes."""
+    @property
+    def session(self) -> Session:
+        """What it has left; the journey, whose steps need each other, is one test."""
+        if self.record is not None:
+            return record.read(self.record)
+        if self.name == NODE and self.took_s is not None:
+            log = "" if self.passed else "".join(self.told) or "it failed"
+            return Session((Outcome(NODE, self.took_s, is_real=True, log=log),), int(bool(log)))
+        return Session()
+
+    def run(self, *, tell_all: bool = False) -> None:
+        """Run it; show every line as it comes.
+
+        Args:
+            tell_all: whether all its lines are kept in ``told``.
+        """
         started = time.monotonic()
         with subprocess.Popen(
             self.command,
-            cwd=ROOT,
+            cwd=self.folder,
+            env={**os.environ, **NO_FETCH},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -109,8 +151,8 @@ class Part:
         ) as self.process:
             assert self.process.stdout is not None
             for line in self.process.stdout:
-                print(f"{self.name:>7} | {line}", end="", flush=True)
-                if self.told or _SUMMARY.match(line):
+                print(f"{self.name:>10} | {line}", end="", flush=True)
+                if tell_all or self.told or _SUMMARY.match(line):
                     self.told.append(line)
         self.passed = self.process.returncode == 0
         self.took_s = time.monotonic() - started
@@ -190,51 +232,117 @@ class Plan:
         return [need for need in self.parts if need.name in part.after]
 
 
-def plan(options: list[str], kube_node: str) -> Plan:
-    """Return the parts in the order in which they begin."""
-    python = [sys.executable, "-u", "-m"]
-    parts = [Part(BUILD, [*python, "tests.kube.build"]), Part("check", ["make", "check"])]
-    if kube_node:
-        parts.append(Part(NODE, [*python, "tests.e2e.node", kube_node], (BUILD,), waits=True))
-    for name, paths in files().items():
-        command = [*python, "pytest", "-p", "no:cacheprovider", *options, *paths]
-        parts.append(Part(name, command, (BUILD,) if name == KUBE else ()))
+def plan(options: list[str], kube_node: str, records: Path, *, everything: bool) -> Plan:
+    """Return the parts in the order in which they begin.
+
+    Args:
+        options: for pytest.
+        kube_node: folder of the tool that runs a node, or nothing.
+        records: a folder for what the sessions leave.
+        everything: whether the parts of `make test-all` follow those of `make test`.
+    """
+    parts = [Part("check", ["make", "check"])]
+    if everything and kube_node:
+        parts.append(Part(NODE, [*_PYTHON, "tests.e2e.node", kube_node], waits=True))
+    found = files()
+    for name in (*QUICK, *(REST if everything else ())):
+        file = records / f"{name}.jsonl"
+        command = [*_PYTEST, *options, f"--record={file}", *found[name]]
+        parts.append(Part(name, command, record=file, alone=(*_PYTEST, *options)))
     return Plan(parts)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
+    parser.add_argument("--all", action="store_true", help="the parts of `make test-all`, too")
     parser.add_argument(
         "--kube-node", default="", metavar="FOLDER", help="a tool that runs a node (tests.e2e.node)"
     )
     known, options = parser.parse_known_args()
-    if not known.kube_node and os.environ.get("HEADWATER_REQUIRE_ALL"):
+    if known.all and not known.kube_node and os.environ.get("HEADWATER_REQUIRE_ALL"):
         print(
-            "make test: everything is required here, so name a tool that runs a real node: "
-            "make test KUBE_NODE=FOLDER (CONTRIBUTING.md, On a cluster)"
+            "make test-all: everything is required here, so name a tool that runs a real node: "
+            "make test-all KUBE_NODE=FOLDER (CONTRIBUTING.md, On a cluster)"
         )
         return 2
     started = time.monotonic()
-    running = plan(options, known.kube_node)
-    try:
-        running.run(AT_ONCE)
-    except KeyboardInterrupt:
-        return 130
-    return _told(running.parts, time.monotonic() - started, kube_node=known.kube_node)
+    with tempfile.TemporaryDirectory(prefix="headwater-tests-") as records:
+        running = plan(options, known.kube_node, Path(records), everything=known.all)
+        try:
+            running.run(AT_ONCE)
+            verdict = failures(running.parts)
+        except KeyboardInterrupt:
+            return 130
+        _tell(running.parts, verdict, everything=known.all)
+    return _result(verdict, time.monotonic() - started)
 
 
-def _told(parts: list[Part], took_s: float, *, kube_node: str) -> int:
-    """Say again what failed, last of all; return the exit status."""
+def failures(parts: list[Part], logs: Path = LOGS) -> Verdict:
+    """Run tests with real processes that failed once more, each alone; say what it comes to."""
+    sessions = {part.name: part.session for part in parts if not part.passed}
+    again, second = {}, {}
+    for test in unstable.to_run_again(sessions):
+        of = next(part for part in parts if _has(part, test))
+        command = of.command if test == NODE else [*of.alone, "-rA", test]
+        alone = Part("again", command, folder=of.folder)
+        alone.run(tell_all=True)
+        again[test], second[test] = alone.passed, "".join(alone.told)
+    verdict = unstable.judge(sessions, again)
+    if verdict.unstable:
+        first = {each.test: each.log for of in sessions.values() for each in of.outcomes}
+        logs.parent.mkdir(exist_ok=True)
+        logs.write_text(unstable.both_logs(first, second, verdict.unstable))
+    return verdict
+
+
+def _has(part: Part, test: str) -> bool:
+    return any(outcome.test == test for outcome in part.session.outcomes)
+
+
+def _tell(parts: list[Part], verdict: Verdict, *, everything: bool) -> None:
+    """Say again what failed, where the time went, and what was left out."""
     for part in sorted(parts, key=lambda part: not part.passed):
         lines = part.told if not part.passed else list(filter(_RESULT.match, part.told))[-2:]
-        took = "not run" if part.took_s is None else f"{part.took_s / 60:.1f} min"
-        print(f"--- {part.name}, {took}\n{''.join(lines)}", end="")
+        print(f"--- {part.name}, {_took(part)}\n{''.join(lines)}", end="")
+    outcomes = [outcome for part in parts for outcome in part.session.outcomes]
+    print(f"the {SLOWEST} slowest tests of all parts, in seconds:")
+    for outcome in sorted(outcomes, key=lambda outcome: -outcome.seconds)[:SLOWEST]:
+        print(f"{outcome.seconds:7.1f} {outcome.test}")
     print(f"{MINUTES_OF_ALL}{_minutes(parts)}")
-    if not kube_node:
-        print("LEFT OUT: the journey on a real node, for want of KUBE_NODE (make e2e-cluster)")
-    failed = [part.name for part in parts if not part.passed]
-    print(f"{'FAILED: ' + ', '.join(failed) if failed else 'all passed'} in {took_s / 60:.1f} min")
-    return 1 if failed else 0
+    print(f"minutes by part: {', '.join(f'{part.name} {_took(part)}' for part in parts)}")
+    for line in left_out([part.name for part in parts], everything=everything):
+        print(f"LEFT OUT: {line}")
+    for line in unstable.told(verdict, str(LOGS.relative_to(ROOT))):
+        print(line)
+
+
+def left_out(names: list[str], *, everything: bool) -> list[str]:
+    """Say what a run with these parts does not have, and which command does."""
+    if not everything:
+        return [
+            f"the parts {', '.join(REST)} (Kubernetes, most of Spark, kills): make test-all",
+            "the journey on a real node: make test-all KUBE_NODE=FOLDER, or make e2e-cluster",
+            _SOAK,
+        ]
+    found = [] if NODE in names else ["the journey on a real node: make test-all KUBE_NODE=FOLDER"]
+    return [*found, _SOAK]
+
+
+def _took(part: Part) -> str:
+    return "not run" if part.took_s is None else f"{part.took_s / 60:.1f}"
+
+
+def _result(verdict: Verdict, took_s: float) -> int:
+    """Print the last line; return the exit status."""
+    unstable_too = f", {len(verdict.unstable)} unstable" if verdict.unstable else ""
+    if verdict.failed:
+        said = f"FAILED: {', '.join(verdict.failed)}{unstable_too}"
+    elif not verdict.passes:
+        said = f"FAILED: {len(verdict.unstable)} unstable tests, more than {unstable.MOST}"
+    else:
+        said = f"all passed{unstable_too}"
+    print(f"{said} in {took_s / 60:.1f} min")
+    return 0 if verdict.passes else 1
 
 
 def _minutes(parts: list[Part]) -> str:

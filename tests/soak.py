@@ -30,6 +30,7 @@ SUITES = [
         ["tests/spark/test_continuous.py", "-k", "killed"],
     ),
     ("operators killed before each write", ["tests/kube/test_operators.py"]),
+    ("what only repeats others on real parts", ["-m", "soak", "tests"]),
 ]
 HEAD = """# Soak
 

@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 BROKER_IN_TEXT = "localhost:9092"
 TARGETS_TESTED_BY = {
     "make run": ROOT / "tests" / "kafka" / "test_demonstration.py",
-    "make test": ROOT / ".ci" / "run",
+    "make test": ROOT / "tests" / "unit" / "test_parts.py",
 }
 THREE_WAYS = ROOT / "tests" / "spark" / "test_three_ways.py"
 # These need a cluster.

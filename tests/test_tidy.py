@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.unstable import PAGE, not_mended
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -186,3 +188,18 @@ def test_every_path_that_a_page_names_exists(page: str) -> None:
     )
 
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_a_test_that_was_unstable_twice_is_mended_or_taken_apart() -> None:
+    assert not_mended((ROOT / PAGE).read_text()) == []
+
+
+def test_a_test_that_is_listed_as_unstable_exists_unless_it_was_taken_apart() -> None:
+    rows = [line.split("|")[1:4] for line in (ROOT / PAGE).read_text().splitlines()]
+    listed = [(row[0].strip(" `"), row[2]) for row in rows if row and "::" in row[0]]
+
+    assert listed
+    for test, done in listed:
+        name, _, function = test.partition("::")
+        exists = f"def {function.partition('[')[0]}(" in text_of(ROOT / name)
+        assert exists or "taken apart" in done, test

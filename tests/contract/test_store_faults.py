@@ -30,7 +30,7 @@ from headwater.state.position import Rebuild, RebuildReason
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
 ROOT = Path(__file__).parents[2]
 

@@ -25,6 +25,7 @@ from tests.support.waiting import wait_for
 
 from headwater.errors import LocalKafkaError
 from headwater.local.broker import KafkaBroker, read_state
+from headwater.local.jars import NO_FETCH_VARIABLE
 
 pytestmark = pytest.mark.kafka
 
@@ -314,6 +315,7 @@ def test_offline_with_an_empty_cache_the_error_says_what_where_and_how(tmp_path:
         "HTTPS_PROXY": "http://127.0.0.1:1",
         "HTTP_PROXY": "http://127.0.0.1:1",
         "NO_PROXY": "",
+        NO_FETCH_VARIABLE: "",
     }
 
     ended = _headwater("kafka", "start", "--ephemeral", HEADWATER_CACHE=str(tmp_path), **nowhere)
@@ -335,6 +337,7 @@ def test_a_damaged_jar_in_the_cache_is_refused_not_run(tmp_path: Path) -> None:
         "HTTPS_PROXY": "http://127.0.0.1:1",
         "HEADWATER_CACHE": str(tmp_path),
         "NO_PROXY": "",
+        NO_FETCH_VARIABLE: "",
     }
 
     ended = subprocess.run(

@@ -1,13 +1,28 @@
-"""The parts of `make test`: each test file is in one of them, and what a part needs comes first."""
+"""The parts of `make test`: each test file is in one of them; what is left out is said."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.parts import MINUTES, ROOT, Part, Plan, _told, files
+from tests.parts import (
+    MINUTES,
+    NODE,
+    QUICK,
+    REST,
+    ROOT,
+    Part,
+    Plan,
+    _result,
+    _tell,
+    files,
+    left_out,
+    plan,
+)
+from tests.unstable import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +35,44 @@ def test_every_file_of_tests_is_in_one_part() -> None:
     journey = {name for name in there if name.startswith("tests/e2e/")}
     assert found == Counter(there - journey)
     assert all(files().values())
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_make_test_has_its_parts_and_make_test_all_the_others_behind_them(
+    tmp_path: Path, everything: bool
+) -> None:
+    chosen = plan([], "tool", tmp_path, everything=everything)
+
+    names = [part.name for part in chosen.parts if part.name != NODE]
+    assert names == ["check", *QUICK, *(REST if everything else ())]
+    assert (NODE in [part.name for part in chosen.parts]) is everything
+    assert files().keys() == {*QUICK, *REST}
+
+
+def test_what_make_test_has_needs_no_kubernetes() -> None:
+    """By the markers and fixtures that the sources name; the demonstration is among them."""
+    of_kube = re.compile(r"mark\.kube\b|\b(control_plane|kubeconfig|kube_api): [A-Z]")
+    quick = [name for part in QUICK for name in files()[part]]
+
+    found = {name for name in quick if of_kube.search(_code(name))}
+    assert found == set()
+    assert "tests/kafka/test_demonstration.py" in quick
+    assert "tests/spark/test_three_ways.py" in quick
+
+
+def test_what_is_left_out_is_said_with_the_command_that_has_it() -> None:
+    said = "\n".join(left_out(["check", *QUICK], everything=False))
+    with_node = left_out(["check", *QUICK, *REST, NODE], everything=True)
+    without = left_out(["check", *QUICK, *REST], everything=True)
+
+    assert all(part in said for part in REST)
+    assert re.findall(r"make [a-z0-9-]+", said) == [
+        *("make test-all", "make test-all", "make e2e-cluster", "make soak")
+    ]
+    assert len(without) == len(with_node) + 1
+    makefile = (ROOT / "Makefile").read_text()
+    for command in re.findall(r"make ([a-z0-9-]+)", said):
+        assert re.search(rf"^{command}:", makefile, re.MULTILINE), command
 
 
 def test_a_part_begins_when_what_it_needs_has_passed(tmp_path: Path) -> None:
@@ -82,12 +135,16 @@ def test_the_last_lines_say_what_each_kind_of_tests_costs_in_all_parts_together(
     plan = Plan([first, second, _part("check", "print('kafka 7.0')")])
     plan.run(at_once=2)
 
-    assert _told(plan.parts, 60, kube_node="/a/tool") == 1
+    verdict = Verdict(failed=("second",), unstable=())
+    _tell(plan.parts, verdict, everything=True)
+    assert _result(verdict, 60) == 1
 
-    assert capsys.readouterr().out.splitlines()[-2:] == [
-        "minutes by what is needed, all parts: spark 25.0, kafka 12.7, java 3.0, the others 0.5",
-        "FAILED: second in 1.0 min",
-    ]
+    lines = capsys.readouterr().out.splitlines()
+    assert (
+        "minutes by what is needed, all parts: spark 25.0, kafka 12.7, java 3.0, the others 0.5"
+    ) in lines
+    assert "minutes by part: first 0.0, second 0.0, check 0.0" in lines
+    assert lines[-1] == "FAILED: second in 1.0 min"
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
@@ -98,6 +155,10 @@ def test_nothing_more_begins_once_it_is_ended(at_once: int) -> None:
     plan.run(at_once)
 
     assert [part.took_s for part in plan.parts] == [None, None]
+
+
+def _code(name: str) -> str:
+    return (ROOT / name).read_text()
 
 
 def _part(name: str, program: str, *, after: tuple[str, ...] = (), waits: bool = False) -> Part:

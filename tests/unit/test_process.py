@@ -22,6 +22,8 @@ from headwater.native.process import ChildProcess
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.processes
+
 TARGETS = "tests.support.children"
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Starts a child of its own, writes both process ids, and waits for its end.
+pytestmark = pytest.mark.processes
+
 FAMILY = """
 import os, signal, subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])

@@ -8,6 +8,7 @@ fetch at the same time take turns under a file lock.
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from headwater.local.progress import Progress
 
 FETCH_COMMAND = "headwater kafka fetch"
+NO_FETCH_VARIABLE = "HEADWATER_NO_FETCH"
+"""Where this variable is set, nothing is fetched; its value is the command that fills the cache."""
 _FETCH_TIMEOUT_S = 900.0
 
 
@@ -73,6 +76,11 @@ def ensure(jar_set: JarSet) -> list[Path]:
         ) from error
     with lock:
         missing = [jar for jar in jar_set.jars if not _is_intact(place, jar)]
+        if missing and (command := os.environ.get(NO_FETCH_VARIABLE)):
+            raise LocalKafkaError(
+                f"the cache {place} lacks {_shown(missing)} of {jar_set.name}, and nothing is "
+                f"fetched where {NO_FETCH_VARIABLE} is set: run `{command}` first"
+            )
         if missing:
             _fetch(place, jar_set, missing)
         marker.touch()
@@ -151,10 +159,13 @@ def _downloader(staging: Path, progress: Progress) -> Callable[[Jar], Path]:
 
 
 def _cannot_fetch(place: Path, missing: list[Jar], error: Exception) -> LocalKafkaError:
-    names = [jar.coordinates for jar in missing]
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return LocalKafkaError(
-        f"cannot fetch {shown} ({type(error).__name__}). With a network, run `{FETCH_COMMAND}` "
-        f"once; without one, copy a filled cache from another machine to {place.parent} "
-        "(HEADWATER_CACHE chooses another place)"
+        f"cannot fetch {_shown(missing)} ({type(error).__name__}). With a network, run "
+        f"`{FETCH_COMMAND}` once; without one, copy a filled cache from another machine to "
+        f"{place.parent} (HEADWATER_CACHE chooses another place)"
     )
+
+
+def _shown(missing: list[Jar]) -> str:
+    names = [jar.coordinates for jar in missing]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
