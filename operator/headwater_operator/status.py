@@ -69,6 +69,7 @@ class Facts:
             one: it is paused, or the API server refuses it. ``None``: this one.
         standby_replicas: how many standbys of each task are wanted.
         unsettled: why the assignment is not what it is to be, although all tasks may run.
+        is_importing: whether a worker imports its topology.
         unsettled_ms: for how long not every task has been running.
     """
 
@@ -88,6 +89,7 @@ class Facts:
     acted_on: int | None = None
     standby_replicas: int = 0
     unsettled: str = ""
+    is_importing: bool = False
     unsettled_ms: int = 0
 
     @property
@@ -209,6 +211,7 @@ def _ready(facts: Facts, before: Condition | None) -> _Judged:
     if was_ready and facts.serving == facts.revision and facts.unsettled_ms < _SETTLING_MS:
         return kind, True, "Rebalancing", status.reason
     reason = "Rebalancing" if status.state is ClientState.REBALANCING else "Starting"
+    reason = "Importing" if facts.is_importing else reason
     return kind, False, reason, status.reason
 
 

@@ -50,6 +50,7 @@ class PodView:
         labels: of the place where it runs, by topology key; empty while it is not scheduled.
         address: its own in the cluster's network; empty while it has none.
         is_ready: as Kubernetes counts it.
+        has_started: its start-up probe has succeeded.
     """
 
     worker: str
@@ -65,6 +66,7 @@ class PodView:
     labels: Mapping[str, str] = field(default_factory=dict)
     address: str = ""
     is_ready: bool = False
+    has_started: bool = False
 
     @property
     def endpoint(self) -> str:

@@ -139,6 +139,8 @@ class FakeNode:
     Attributes:
         images: those that can be pulled; every one if empty.
         lost: does nothing, and its pods are not heard of.
+        starts: start-up probes succeed.
+        deaf: pods that were told to end go only when their grace is a second at most.
     """
 
     def __init__(self, api: KubeApi, namespace: str, name: str = "node-1") -> None:
@@ -147,6 +149,8 @@ class FakeNode:
         self.name = name
         self.images: set[str] = set()
         self.lost = False
+        self.starts = True
+        self.deaf = False
 
     def step(self) -> None:
         if self.lost:
@@ -166,6 +170,8 @@ class FakeNode:
         metadata, status = pod["metadata"], pod.get("status") or {}
         phase = status.get("phase", "Pending")
         if "deletionTimestamp" in metadata:
+            if self.deaf and metadata["deletionGracePeriodSeconds"] > 1:
+                return
             self._api.delete(
                 PODS, self._namespace, metadata["name"], uid=metadata["uid"], grace_s=0
             )
@@ -189,6 +195,7 @@ class FakeNode:
             "image": pod["spec"]["containers"][0]["image"],
             "imageID": "",
             "ready": "running" in state,
+            "started": "running" in state and self.starts,
             "restartCount": 0,
             "state": state,
         }
@@ -348,6 +355,8 @@ class FakeWorkers:
         self.workers: dict[str, FakeWorker] = {}
         self.renew_every_s = 0.0
         self.lease_s = FakeWorker.lease_s
+        self.speechless = False
+        """None has come so far that it could say anything."""
 
     def __getitem__(self, name: str) -> FakeWorker:
         return self.workers[name]
@@ -357,6 +366,8 @@ class FakeWorkers:
         return self.kafka.setdefault(app, Kafka())
 
     def step(self) -> None:
+        if self.speechless:
+            return
         for manifest in self._api.list(STREAM_WORKERS, self._namespace):
             name, app = manifest["metadata"]["name"], manifest["spec"]["app"]
             if name not in self.workers:

@@ -19,6 +19,7 @@
     │   │   └── BackfillUnfinishedError its state is half loaded: finish it or give it up
     │   ├── EngineError                 another engine runs the application
     │   ├── LocalKafkaError             the private Kafka cannot be had or started
+    │   ├── ImportTimeoutError          the topology's module takes too long to import
     │   └── StateError                  the state directory or a store
     │       ├── StoreLockedError        used by another process
     │       ├── StoreFormatError        written by a newer version
@@ -101,6 +102,10 @@ class PartitionMismatchError(TopicError):
 
 class GroupInUseError(EnvironmentProblemError):
     """The consumer group has a live member that is not ours, for example a Java application."""
+
+
+class ImportTimeoutError(EnvironmentProblemError):
+    """Importing the topology took longer than ``spec.topology.importTimeout``."""
 
 
 class OffsetsExpiredError(EnvironmentProblemError):

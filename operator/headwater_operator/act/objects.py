@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headwater_operator.kube.api import KubeApi, Manifest, Resource
     from headwater_operator.views import AppView, PodView
 
-_AT_ONCE_S: Final = 1
+AT_ONCE_S: Final = 1
 """Grace of a pod that is to end at once. Never 0: that forgets a pod without ending it."""
 
 
@@ -93,9 +93,9 @@ class Objects:
         if pod is None or pod.state.is_proof_of_end:
             return None
         is_graceful = action.how is StopHow.GRACEFULLY
-        if pod.is_deleting and (is_graceful or pod.grace_s <= _AT_ONCE_S):
+        if pod.is_deleting and (is_graceful or pod.grace_s <= AT_ONCE_S):
             return None
-        self.delete_pod(pod, None if is_graceful else _AT_ONCE_S, step)
+        self.delete_pod(pod, None if is_graceful else AT_ONCE_S, step)
         verb = "told to stop" if is_graceful else "killed"
         return News(
             reason=action.reason,

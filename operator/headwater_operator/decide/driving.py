@@ -110,7 +110,8 @@ def _is_final(error: str, known: DriverMemory, blamed: int) -> bool:
 
 def _silence(observed: Observed, known: DriverMemory) -> Failure:
     """What hangs may be a machine or a cluster without room: that passes, and is told."""
-    minutes = (DRIVER_SILENCE_MS if known.has_run else DRIVER_START_MS) // 60_000
+    start_ms = max(DRIVER_START_MS, observed.app.spec.topology.import_timeout_ms)
+    minutes = (DRIVER_SILENCE_MS if known.has_run else start_ms) // 60_000
     what = "had not told for" if known.has_run else "had not begun to run within"
     killed = f"Spark's driver was killed, because it {what} {minutes} minutes that it runs"
     said = [f"{killed}; it is started again", observed.driver_log]

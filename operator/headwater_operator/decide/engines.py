@@ -166,7 +166,8 @@ def _patience_ms(scene: Scene) -> int:
     driver, memory = scene.observed.driver, scene.memory.driver
     tells = scene.now_ms - memory.answered_ms < DRIVER_BELIEVED_MS
     is_starting = not memory.has_run or (tells and driver.state not in ("", RUNNING))
-    return DRIVER_START_MS if is_starting else DRIVER_SILENCE_MS
+    start_ms = max(DRIVER_START_MS, scene.app.spec.topology.import_timeout_ms)
+    return start_ms if is_starting else DRIVER_SILENCE_MS
 
 
 def driver_failure(observed: Observed, memory: Memory) -> Failure | None:

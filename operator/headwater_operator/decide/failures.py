@@ -28,6 +28,7 @@ _FINAL: Final = (
 _PASSING: Final = (
     errors.BackfillUnfinishedError,
     errors.EngineError,
+    errors.ImportTimeoutError,
     errors.KafkaUnavailableError,
     errors.FencedError,
     # Spark's driver looks before it begins; workers are told by the control loop, which looks.

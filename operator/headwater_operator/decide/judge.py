@@ -92,6 +92,16 @@ class Judged:
         return self.is_lost or self.spec.is_fencing
 
     @property
+    def is_importing(self) -> bool:
+        """Whether its process says that it still imports its topology."""
+        return self.status.importing and self.has_reported and not self.has_ended
+
+    @property
+    def has_reported(self) -> bool:
+        """Whether its process, and not only one before it, has said anything."""
+        return self.status.incarnation not in ("", self.memory.dead)
+
+    @property
     def has_ended(self) -> bool:
         """Whether certainly no process of it runs."""
         return self.view.process.is_proof_of_end
@@ -119,6 +129,7 @@ def judge(view: WorkerView, memory: WorkerMemory, now_ms: int) -> Judged:
         and status.incarnation != memory.dead
         and not ended
         and status.error is None
+        and not status.importing
         and fresh
         and view.lease is not None
         and view.lease.holder == status.incarnation

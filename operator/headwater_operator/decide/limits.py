@@ -25,6 +25,14 @@ FIRST_WAIT_MS: Final = 10_000
 START_LIMIT_MS: Final = 60_000
 """A process that has not reported this long after its start is stopped and started again."""
 
+IMPORT_SLACK_MS: Final = 30_000
+"""A process that imports its topology for so much longer than it may is killed: it ends by itself
+when the time is over, unless a library does not let it."""
+
+UNHEARD_STOP_MS: Final = 5_000
+"""A process that was told to stop so long ago, and has never reported, is killed: it holds nothing,
+and may not have heard."""
+
 SILENCE_LIMIT_MS: Final = 60_000
 """A process whose Lease is stale, and whose slots are fenced, is killed after this long."""
 

@@ -24,7 +24,7 @@ from headwater_operator.decide.processes import deletions, starts, stops
 from headwater_operator.decide.recall import remember
 from headwater_operator.decide.rolling import is_settled, roll
 from headwater_operator.decide.scene import set_scene
-from headwater_operator.decide.status import app_status, why_unsettled
+from headwater_operator.decide.status import app_status, why_importing, why_unsettled
 from headwater_operator.decide.writing import spec_writes
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
         again_after_ms=SOON_MS if actions else LATER_MS,
         roll=rolled,
         unsettled=why_unsettled(scene, fleet, placing, writes),
+        importing=why_importing(scene),
     )
 
 

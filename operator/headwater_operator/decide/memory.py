@@ -28,6 +28,7 @@ class WorkerMemory:
         lease_ms: when the last change of its Lease was seen.
         started_ms: when its process was started, or first seen; ``None`` while there is none.
         stopped_ms: when it was last told to stop.
+        stopping_ms: since when its process is seen to be stopping, whoever told it to.
         ended_ms: when its last end was seen; ``None`` before one was.
         gone_ms: since when it is not there because its process ended; ``None`` while it is live.
         live_ms: since when it is live; ``None`` while it is not.
@@ -43,6 +44,7 @@ class WorkerMemory:
     lease_ms: int = 0
     started_ms: int | None = None
     stopped_ms: int | None = None
+    stopping_ms: int | None = None
     ended_ms: int | None = None
     gone_ms: int | None = None
     live_ms: int | None = None

@@ -74,6 +74,8 @@ class WorkerView:
         waits_for: what its process, which counts as running, waits for before it can begin: a node,
             an image. Empty once it has begun.
         problem: why its process cannot begin, if it is known that somebody has to do something.
+        is_hopeless: its process is known not to begin by itself: its image cannot be had, or its
+            container cannot be made. Nothing is known against one that merely waits for a node.
         is_stopping: its process was told to end.
         is_tampered: somebody else has changed its spec; what its process made of that is unknown.
         labels: of the place where its process runs, by topology key: its zone, its node. Empty when
@@ -89,6 +91,7 @@ class WorkerView:
     revision: str = ""
     waits_for: str = ""
     problem: str = ""
+    is_hopeless: bool = False
     is_stopping: bool = False
     is_tampered: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -202,6 +205,7 @@ class Decision:
         roll: how far a rolling change has come.
         unsettled: why the assignment is not what it is to be, although all tasks may run; empty
             when it is.
+        importing: which workers import their topology; empty if none does.
     """
 
     actions: tuple[Action, ...]
@@ -210,3 +214,4 @@ class Decision:
     again_after_ms: int
     roll: Roll = field(default_factory=Roll)
     unsettled: str = ""
+    importing: str = ""

@@ -113,8 +113,13 @@ def _is_first_wait(scene: Scene, fleet: Fleet) -> bool:
     """Whether more workers may be about to start: tasks granted now would move in a moment."""
     if len(fleet.wanted) < scene.app.wanted_workers:
         return True
-    live = [worker for worker in scene.workers if worker.is_live and worker.name in fleet.wanted]
-    if len(live) == len(fleet.wanted):
+    awaited = [
+        worker
+        for worker in scene.workers
+        if worker.name in fleet.wanted and not worker.view.is_hopeless
+    ]
+    live = [worker for worker in awaited if worker.is_live]
+    if live and len(live) == len(awaited):
         return False
     since = min((worker.memory.live_ms or scene.now_ms for worker in live), default=scene.now_ms)
     return scene.now_ms - since < FIRST_WAIT_MS
@@ -167,10 +172,12 @@ def is_expected_back(scene: Scene, worker: Judged) -> bool:
     """Whether the tasks of a worker wait for its next process, which will have their state.
 
     They do when its process ended for the first time in a while. They do not when it is merely
-    silent, because there is no telling when it comes back. A task with a caught-up standby never
-    waits.
+    silent, because there is no telling when it comes back; nor when its process is known not to
+    begin. A task with a caught-up standby never waits.
     """
     memory = worker.memory
+    if worker.view.is_hopeless:
+        return False
     if memory.gone_ms is None or worker.is_silent or memory.early_deaths > 1:
         return False
     return scene.now_ms - memory.gone_ms < scene.app.spec.assignment.move_delay_ms

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from headwater.model.streamapp import Retention
 from headwater_operator.actions import DeleteWorker, Reason, StartWorker, StopHow, StopWorker
 from headwater_operator.decide.limits import (
+    IMPORT_SLACK_MS,
     SILENCE_LIMIT_MS,
     START_LIMIT_MS,
     STOP_AGAIN_MS,
+    UNHEARD_STOP_MS,
     pause_ms,
 )
 from headwater_operator.decide.observed import Intent
@@ -48,12 +50,14 @@ def stops(scene: Scene, fleet: Fleet, outdated: str = "") -> Iterator[StopWorker
         outdated: the worker whose turn it is to run the new revision; empty for none.
     """
     for worker in scene.workers:
-        if worker.has_ended or was_told_just_now(scene, worker):
+        if worker.has_ended:
             continue
-        if worker.is_silent and _silence_ms(scene, worker) >= _patience_ms(worker):
-            is_known = bool(worker.memory.live_ms or worker.memory.heard)
-            reason = Reason.SILENT if is_known else Reason.NEVER_REPORTED
-            yield StopWorker(worker=worker.name, how=StopHow.AT_ONCE, reason=reason)
+        if _did_not_hear(scene, worker):
+            yield StopWorker(worker=worker.name, how=StopHow.AT_ONCE, reason=Reason.NEVER_REPORTED)
+        elif was_told_just_now(scene, worker):
+            continue
+        elif worker.is_silent and _silence_ms(scene, worker) >= _patience_ms(scene, worker):
+            yield StopWorker(worker=worker.name, how=StopHow.AT_ONCE, reason=_why_silent(worker))
         elif worker.name in fleet.unwanted and _has_let_go(worker):
             yield StopWorker(worker=worker.name, how=StopHow.GRACEFULLY, reason=Reason.DRAINED)
         elif worker.name == outdated:
@@ -66,11 +70,40 @@ def was_told_just_now(scene: Scene, worker: Judged) -> bool:
     return stopped_ms is not None and scene.now_ms - stopped_ms < STOP_AGAIN_MS
 
 
+def _did_not_hear(scene: Scene, worker: Judged) -> bool:
+    """Whether a process that is to stop has never reported, and takes too long to end.
+
+    It holds nothing, because nothing was ever granted to it.
+    """
+    memory = worker.memory
+    if _has_begun(worker) or memory.stopping_ms is None:
+        return False
+    told_ms = max(memory.stopping_ms, memory.stopped_ms or 0)
+    return scene.now_ms - told_ms >= UNHEARD_STOP_MS
+
+
+def _has_begun(worker: Judged) -> bool:
+    """Whether a process may hold tasks: it has reported, and not only that it imports."""
+    return (worker.has_reported and not worker.is_importing) or bool(worker.held)
+
+
 def _has_let_go(worker: Judged) -> bool:
-    """Whether a drained worker holds nothing and says so itself, under the spec that drains it."""
+    """Whether a drained worker holds nothing and says so itself, under the spec that drains it.
+
+    One that has not begun has nothing to say: it holds nothing.
+    """
     if not worker.spec.drain or worker.held or worker.owes_fence:
         return False
-    return worker.is_silent or worker.status.acknowledged_epoch >= worker.spec.epoch
+    if worker.is_silent or not _has_begun(worker):
+        return True
+    return worker.status.acknowledged_epoch >= worker.spec.epoch
+
+
+def _why_silent(worker: Judged) -> Reason:
+    if worker.is_importing:
+        return Reason.IMPORT_TIMED_OUT
+    is_known = bool(worker.memory.live_ms or worker.memory.heard)
+    return Reason.SILENT if is_known else Reason.NEVER_REPORTED
 
 
 def _silence_ms(scene: Scene, worker: Judged) -> int:
@@ -79,7 +112,9 @@ def _silence_ms(scene: Scene, worker: Judged) -> int:
     return scene.now_ms - since_ms
 
 
-def _patience_ms(worker: Judged) -> int:
+def _patience_ms(scene: Scene, worker: Judged) -> int:
+    if worker.is_importing:
+        return scene.app.spec.topology.import_timeout_ms + IMPORT_SLACK_MS
     duration_ms = worker.view.lease.duration_ms if worker.view.lease is not None else 0
     # Its slots are fenced first: what it may still do then is harmless, so there is no hurry.
     return duration_ms + (SILENCE_LIMIT_MS if worker.memory.heard else START_LIMIT_MS)

@@ -103,6 +103,8 @@ def _remember_worker(view: WorkerView, memory: Memory, now_ms: int) -> WorkerMem
     if has_ended:
         return _remember_end(known, now_ms)
     known = known.of_revision(view.revision)
+    if view.is_stopping != (known.stopping_ms is not None):
+        known = replace(known, stopping_ms=now_ms if view.is_stopping else None)
     if known.started_ms is None or view.waits_for:
         # A process has its full time to start from when it can.
         known = replace(known, started_ms=now_ms)
@@ -127,6 +129,7 @@ def _remember_end(known: WorkerMemory, now_ms: int) -> WorkerMemory:
         dead=known.heard or known.dead,
         started_ms=None,
         stopped_ms=None,
+        stopping_ms=None,
         live_ms=None,
         ended_ms=now_ms,
         gone_ms=known.gone_ms if known.gone_ms is not None else now_ms,

@@ -76,7 +76,8 @@ def why_unsettled(
         and (not worker.is_live or worker.owes_fence or worker.name in scene.misfits)
     }
     if absent := absent | set(fleet.new):
-        return f"{' and '.join(sorted(absent))} {'has' if len(absent) == 1 else 'have'} yet to join"
+        verb = "has" if len(absent) == 1 else "have"
+        return why_importing(scene) or f"{' and '.join(sorted(absent))} {verb} yet to join"
     if placing.waits_for:
         return placing.waits_for
     if placing.away:
@@ -185,7 +186,20 @@ def _reason(scene: Scene, placing: Placing, state: ClientState, tasks: TaskCount
         case ClientState.PENDING_SHUTDOWN:
             return "stopping: workers release their tasks and end"
         case _:
-            return placing.waits_for or _progress(tasks)
+            return why_importing(scene) or placing.waits_for or _progress(tasks)
+
+
+def why_importing(scene: Scene) -> str:
+    """Say which workers import their topology, and how long they may; empty if none does."""
+    names = [worker.name for worker in scene.workers if worker.is_importing]
+    if not names:
+        return ""
+    source = scene.app.spec.topology
+    return (
+        f"{' and '.join(names)} import{'s' if len(names) == 1 else ''} the topology "
+        f"{source.described}, which may take {source.import_timeout_ms / 1000:g} s "
+        "(spec.topology.importTimeout)"
+    )
 
 
 def _progress(tasks: TaskCounts) -> str:

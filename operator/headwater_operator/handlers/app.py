@@ -33,7 +33,9 @@ class App:
         waiting_since: by worker, since when its container has been waiting.
         asked_ms: when containers that wait were asked about.
         unsettled: why the assignment was not what it is to be at the last decision.
+        importing: which workers imported their topology at the last decision.
         unsettled_since: since when not all tasks run; ``None`` while they do.
+        going: since when pods have been stopping while the StreamApp is deleted, by uid.
         tidied: revisions that were kept when old ones were deleted last.
         driver: what Spark's driver has told of itself.
     """
@@ -51,7 +53,9 @@ class App:
     waiting_since: dict[str, int] = field(default_factory=dict)
     asked_ms: int = 0
     unsettled: str = ""
+    importing: str = ""
     unsettled_since: int | None = None
+    going: dict[str, int] = field(default_factory=dict)
     tidied: set[str] = field(default_factory=set)
     driver: DriverTold = field(default_factory=DriverTold)
 

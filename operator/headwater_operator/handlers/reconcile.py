@@ -261,7 +261,7 @@ class Reconciler:
         observed = with_lags(observed, endpoints, self._numbers)
         observed = app.driver.observe(observed, view.driver_pod, self._numbers, self._now_ms())
         decision = decide(observed, app.memory, self._leases.now_ms(view.owner.key))
-        app.unsettled = decision.unsettled
+        app.unsettled, app.importing = decision.unsettled, decision.importing
         return decision
 
     def _act(self, app: App, view: AppView) -> tuple[str, int]:
@@ -345,7 +345,8 @@ class Reconciler:
         return tuple(held_up)
 
     def _remove(self, app: App, view: AppView) -> tuple[str, int]:
-        waits_for = remove(self._api, self._gate, app.upkeep, view)
+        now_ms = self._now_ms()
+        waits_for = remove(self._api, self._gate, app.upkeep, view, app.going, now_ms)
         app.is_dirty = True
         if not waits_for:
             return "acted", _SOON_MS
@@ -402,6 +403,7 @@ class Reconciler:
                 view.app.spec.assignment.standby_replicas if view.app is not None else 0
             ),
             unsettled=app.unsettled,
+            is_importing=bool(app.importing),
             unsettled_ms=0 if since is None else now_ms - since,
         )
 

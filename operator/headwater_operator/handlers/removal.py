@@ -14,6 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.model.streamapp import Retention
+from headwater_operator.act.objects import AT_ONCE_S
+from headwater_operator.decide.judge import held_tasks
+from headwater_operator.decide.limits import UNHEARD_STOP_MS
 from headwater_operator.kube.api import LEASES, PODS, STREAM_WORKERS
 
 if TYPE_CHECKING:
@@ -23,8 +26,18 @@ if TYPE_CHECKING:
     from headwater_operator.views import AppView, PodView
 
 
-def remove(api: KubeApi, gate: Gate, upkeep: Upkeep, view: AppView) -> str:
+def remove(
+    api: KubeApi, gate: Gate, upkeep: Upkeep, view: AppView, going: dict[str, int], now_ms: int
+) -> str:
     """Go one round towards the end of a StreamApp.
+
+    Args:
+        api: the API server.
+        gate: passed before every write.
+        upkeep: of this StreamApp.
+        view: as it was read just now.
+        going: since when pods have been stopping, by uid; brought up to date.
+        now_ms: of a clock that never goes back.
 
     Returns:
         what is waited for; empty when the finalizer is off.
@@ -39,6 +52,11 @@ def remove(api: KubeApi, gate: Gate, upkeep: Upkeep, view: AppView) -> str:
         if not pod.is_deleting:
             gate.before("delete_pod")
             api.delete(PODS, namespace, pod.worker, uid=pod.uid)
+        elif now_ms - going.setdefault(pod.uid, now_ms) >= UNHEARD_STOP_MS and _may_be_deaf(
+            view, pod
+        ):
+            gate.before("delete_pod")
+            api.delete(PODS, namespace, pod.worker, uid=pod.uid, grace_s=AT_ONCE_S)
     if running:
         return _waits_for(running)
     if view.app is not None and view.app.spec.state.retention.when_deleted is Retention.DELETE:
@@ -56,6 +74,21 @@ def remove(api: KubeApi, gate: Gate, upkeep: Upkeep, view: AppView) -> str:
         api.delete(STREAM_WORKERS, namespace, worker, uid=stored.uid)
     upkeep.remove_finalizer(view)
     return ""
+
+
+def _may_be_deaf(view: AppView, pod: PodView) -> bool:
+    """Whether a pod that is stopping may not have heard of it, and has nothing to close.
+
+    It was told so early that the signal found no handler. Its worker serves HTTP, which the
+    start-up probe asks for, before it is granted anything.
+    """
+    if pod.has_started or pod.grace_s <= AT_ONCE_S:
+        return False
+    return not any(
+        held_tasks(each.worker.spec, each.worker.status)
+        for each in view.workers
+        if each.worker.name == pod.worker
+    )
 
 
 def _waits_for(pods: list[PodView]) -> str:

@@ -134,7 +134,7 @@ def _driver(app: StreamApp, generation: int, executors: int) -> Manifest:
             *own_mounts(app),
         ],
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        **contract.driver_probes(),
+        **contract.driver_probes(app.spec.topology.import_timeout_ms),
     }
     return container
 

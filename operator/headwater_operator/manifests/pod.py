@@ -84,7 +84,7 @@ def _container(app: StreamApp) -> Manifest:
         "volumeMounts": _mounts(app),
         # If it cannot even say why it ended, the end of its log does.
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        **podcontract.probes(),
+        **podcontract.probes(app.spec.topology.import_timeout_ms),
     }
     if app.spec.image_pull_policy is not None:
         container["imagePullPolicy"] = app.spec.image_pull_policy.value

@@ -48,6 +48,14 @@ _NEXT_STEP: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
+_HOPELESS: Final = frozenset(reason for reason, _ in _NEXT_STEP.values())
+
+
+def is_hopeless(pod: PodView) -> bool:
+    """Whether a pod's container is known not to begin until somebody does something."""
+    return not pod.has_begun and pod.problem is not None and pod.problem.reason in _HOPELESS
+
+
 def read_pod(manifest: Manifest) -> PodView:
     """Read the pod of a worker, of a driver, or of an executor."""
     metadata, status = manifest["metadata"], manifest.get("status") or {}
@@ -69,6 +77,7 @@ def read_pod(manifest: Manifest) -> PodView:
         labels=_place(manifest),
         address=str(status.get("podIP") or ""),
         is_ready=bool(container.get("ready")),
+        has_started=bool(container.get("started")),
     )
 
 

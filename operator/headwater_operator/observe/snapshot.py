@@ -42,7 +42,7 @@ from headwater_operator.manifests.worker import is_as_written
 from headwater_operator.observe.driver_pod import read_driver
 from headwater_operator.observe.leases import read_lease
 from headwater_operator.observe.nodes import NodeBook
-from headwater_operator.observe.pods import NO_VOLUME, read_pod
+from headwater_operator.observe.pods import NO_VOLUME, is_hopeless, read_pod
 from headwater_operator.status import Problem
 from headwater_operator.views import AppView, ClaimView, Stored
 
@@ -262,6 +262,7 @@ def _with_workers(
                 revision=pod.revision if pod is not None and not pod.state.is_proof_of_end else "",
                 waits_for=pod.waits_for if pod is not None else "",
                 problem=_why_it_cannot_begin(pod),
+                is_hopeless=pod is not None and is_hopeless(pod),
                 is_stopping=pod is not None and pod.is_deleting,
                 is_tampered=bool(lacking) or not is_as_written(manifest, worker.spec),
                 labels=pod.labels if pod is not None else {},

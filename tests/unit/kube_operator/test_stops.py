@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.support.kube_rig import NAMESPACE, KubeRig, streamapp
 
-from headwater_operator.kube.api import PODS
+from headwater.model import podcontract
+from headwater_operator.kube.api import PODS, STREAM_APPS
 from headwater_operator.kube.errors import ApiUnavailableError
 
 
@@ -51,3 +54,40 @@ def test_the_end_of_a_silent_worker_is_written_down_before(ready: KubeRig) -> No
     ready.until(lambda: any(reason == "Silent" for reason, _ in ready.events()))
 
     assert doing[0] == ("Replace", "wc-w-0")
+
+
+def test_pods_that_did_not_hear_that_their_streamapp_is_deleted_are_told_with_less_grace(
+    rig: KubeRig,
+) -> None:
+    """SIGTERM that comes before a handler is there is lost, and the grace period is long."""
+    rig.node.deaf, rig.node.starts = True, False
+    rig.workers.speechless = True
+    rig.apply(streamapp())
+    rig.until(lambda: len(running(rig)) == 2)
+    began_ms = rig.now_ms
+
+    rig.delete()
+    rig.until(lambda: not rig.names(STREAM_APPS))
+
+    assert rig.now_ms - began_ms < 10_000
+    assert rig.names(PODS) == []
+
+
+def test_a_pod_that_has_begun_has_its_whole_grace_when_its_streamapp_is_deleted(
+    ready: KubeRig,
+) -> None:
+    ready.node.deaf = True
+
+    ready.delete()
+    ready.turn(100)
+
+    graces = {pod["metadata"]["deletionGracePeriodSeconds"] for pod in pods(ready)}
+    assert graces == {podcontract.GRACE_S}
+
+
+def pods(rig: KubeRig) -> list[dict[str, Any]]:
+    return list(rig.api.list(PODS, NAMESPACE))
+
+
+def running(rig: KubeRig) -> list[dict[str, Any]]:
+    return [pod for pod in pods(rig) if (pod.get("status") or {}).get("phase") == "Running"]

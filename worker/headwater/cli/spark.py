@@ -18,6 +18,7 @@ from headwater.cli.formerly import worker_ids
 from headwater.cli.options import add_stream_app, pairs, told_of_spark
 from headwater.errors import HeadwaterError
 from headwater.model.drivercontract import END_WORDS, ENV_POD
+from headwater_entry import end_at_once
 
 if TYPE_CHECKING:
     import argparse
@@ -78,8 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     from headwater.spark.status import DriverStatus, State, StatusServer  # noqa: PLC0415
 
     if threading.current_thread() is threading.main_thread():
-        # The first process of a container is not ended by a signal that it does not handle.
-        signal.signal(signal.SIGTERM, _interrupt)
+        # A driver of a control loop has nothing to close yet; by hand, there may be a Kafka.
+        is_by_hand = arguments.generation is None
+        signal.signal(signal.SIGTERM, _interrupt if is_by_hand else end_at_once)
     app = streamapps.read(arguments.file, arguments.app, arguments.topology)
     root = streamapps.home_of(arguments.home)
     if arguments.generation is None:
@@ -118,7 +120,7 @@ def _write_end(file: Path, error: HeadwaterError) -> None:
 
 
 def _interrupt(*_: object) -> NoReturn:
-    """End a driver that has not begun: there is nothing to finish yet."""
+    """End a driver by hand that has not begun, with the Kafka that was started for it."""
     raise KeyboardInterrupt
 
 

@@ -12,10 +12,11 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cli.options import add_import_path_and_config, pairs
 from headwater.errors import ConfigError, SpecError
+from headwater_entry import end_at_once
 
 if TYPE_CHECKING:
     import argparse
@@ -117,8 +118,8 @@ def run(arguments: argparse.Namespace) -> int:
         stream=sys.stderr,
     )
     app, name = _required(arguments, "app"), _required(arguments, "name")
-    # The first process of a container is not ended by a signal that it does not handle.
-    signal.signal(signal.SIGTERM, _interrupt)
+    # There is nothing to close yet, and the kernel lets go of what is held.
+    signal.signal(signal.SIGTERM, end_at_once)
     carrier = _carrier(arguments, app, name)
     workers: list[Worker] = []
 
@@ -136,11 +137,6 @@ def run(arguments: argparse.Namespace) -> int:
     if (error := workers[0].error) is not None:
         sys.stderr.write(f"error: {error.message}\n")
     return code
-
-
-def _interrupt(*_: object) -> NoReturn:
-    """End a worker that has not begun: there is nothing to close yet."""
-    raise KeyboardInterrupt
 
 
 def _carrier(arguments: argparse.Namespace, app: str, name: str) -> Carrier:
@@ -205,6 +201,7 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
         http_port=_number("--http-port", arguments.http_port),
         log_level=arguments.log_level,
         watches_group=bool(arguments.namespace),
+        import_timeout_ms=streamapp.spec.topology.import_timeout_ms,
     )
 
 

@@ -321,6 +321,8 @@ class WorkerStatus:
         duty_results: for the duties in the spec, as they are done.
         topology: what was built from the import path; ``None`` until then.
         endpoint: ``host:port`` of its HTTP service; empty until it listens.
+        importing: whether the process still imports its topology. It holds nothing, takes nothing
+            and does not renew its Lease; quick imports are never told.
         error: set when the process is about to end, or cannot begin, because of it.
     """
 
@@ -334,6 +336,7 @@ class WorkerStatus:
     duty_results: tuple[DutyResult, ...] = ()
     topology: TopologyReport | None = None
     endpoint: str = ""
+    importing: bool = False
     error: WorkerError | None = None
 
     @property

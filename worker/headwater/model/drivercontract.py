@@ -142,13 +142,16 @@ def executor_environment(*, log_level: str = "INFO") -> list[Json]:
     return _variables(_shared(log_level))
 
 
-def driver_probes() -> dict[str, Json]:
+def driver_probes(import_timeout_ms: int) -> dict[str, Json]:
     """Return the probes of the driver's container by field name.
 
     Ready is that it can be dialled: Spark waits for that before it makes executors, and before
     those are there it cannot run.
+
+    Args:
+        import_timeout_ms: how long importing the topology may take.
     """
-    found = probes()
+    found = probes(import_timeout_ms)
     return {**found, "readinessProbe": {**found["readinessProbe"], **_ask("/healthz")}}
 
 

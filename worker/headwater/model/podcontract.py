@@ -69,6 +69,8 @@ PORT_NAME: Final = "http"
 
 GRACE_S: Final = 90
 """A worker that is told to end (SIGTERM) commits and releases its tasks for up to 60 s."""
+_AFTER_IMPORT_MS: Final = 60_000
+"""A worker may take so long to start besides importing its topology."""
 TOKEN_S: Final = 3_600
 """The kubelet renews the token in time; the worker reads it anew for every request."""
 
@@ -179,8 +181,13 @@ def secret_source(secret: str, items: Mapping[str, str]) -> Json:
     }
 
 
-def probes() -> dict[str, Json]:
-    """Return the container's probes by field name."""
+def probes(import_timeout_ms: int) -> dict[str, Json]:
+    """Return the container's probes by field name.
+
+    Args:
+        import_timeout_ms: how long importing the topology may take. The worker itself ends when
+            that is over and says so; the start-up probe is there for one that cannot.
+    """
 
     def ask(path: str, period_s: int, failures: int) -> Json:
         return {
@@ -192,7 +199,7 @@ def probes() -> dict[str, Json]:
 
     return {
         # Importing a topology may take a while: models are loaded, tables are read.
-        "startupProbe": ask("/healthz", 2, 150),
+        "startupProbe": ask("/healthz", 2, (import_timeout_ms + _AFTER_IMPORT_MS) // 2_000),
         "livenessProbe": ask("/healthz", 10, 6),
         "readinessProbe": ask("/readyz", 2, 1),
     }

@@ -75,6 +75,8 @@ __all__ = [
 
 KIND: Final = "StreamApp"
 
+IMPORT_TIMEOUT_MS: Final = 300_000
+
 _MODULE: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 _APPLICATION_ID: Final = "[A-Za-z0-9._-]{1,150}"
 _WORKER: Final = meta(
@@ -149,6 +151,8 @@ class TopologySource:
         config_map_ref: a ConfigMap with the source text of a Python module. An edit of it is rolled
             out; that begins within a minute.
         function: the function in the source text of inline or configMapRef.
+        import_timeout_ms: how long importing it may take in a worker; after that the worker ends
+            and is started again.
     """
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -179,11 +183,23 @@ class TopologySource:
         default=None,
         metadata=meta(pattern=r"[A-Za-z_]\w*", meaning="the name of a function", max_length=100),
     )
+    import_timeout_ms: int = field(
+        default=IMPORT_TIMEOUT_MS, metadata=meta(json="importTimeout", duration=True)
+    )
 
     @property
     def function_name(self) -> str:
         """The function in the source text; ``build`` unless said otherwise."""
         return self.function or "build"
+
+    @property
+    def described(self) -> str:
+        """What messages call the topology: its import path, or where its text is."""
+        if self.module is not None:
+            return self.module
+        if self.config_map_ref is not None:
+            return f"{self.config_map_ref.key} of ConfigMap {self.config_map_ref.name}"
+        return "spec.topology.inline"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

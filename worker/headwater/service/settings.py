@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from headwater.config import StreamsConfig
 from headwater.dsl.loading import SourceText
 from headwater.errors import ConfigError
+from headwater.model.streamapp import IMPORT_TIMEOUT_MS
 from headwater.native.messages import ChildSettings
 from headwater.service.credentials import security_of
 from headwater.service.decide.values import LEASE_MS
@@ -37,6 +38,7 @@ class WorkerSettings:
         log_level: of this process and its children.
         watches_group: whether the worker looks for members of the consumer group by itself: on a
             cluster, where the control loop's looks are dear.
+        import_timeout_ms: how long importing the topology may take.
     """
 
     app: str
@@ -48,6 +50,7 @@ class WorkerSettings:
     http_port: int | None = 0
     log_level: str = "WARNING"
     watches_group: bool = False
+    import_timeout_ms: int = IMPORT_TIMEOUT_MS
 
     def parsed(self) -> StreamsConfig:
         """Return the configuration, checked.

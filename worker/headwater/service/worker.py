@@ -57,6 +57,7 @@ from headwater.service.decide.values import (
 from headwater.service.duties import Duties, DutyRunner
 from headwater.service.epoch import EpochFile
 from headwater.service.http import serve
+from headwater.service.importing import watched_import
 from headwater.service.settings import lease_duration_ms
 from headwater.service.stored import stored_tasks
 from headwater.service.view import Numbers
@@ -94,6 +95,7 @@ class Worker:
     Args:
         settings: what it was told.
         carrier: its way to its StreamWorker and Lease.
+        incarnation: under which it has reported already, if it has.
 
     Raises:
         ConfigError: an option is unknown or wrong.
@@ -102,7 +104,9 @@ class Worker:
         StateError: the state directory cannot be used.
     """
 
-    def __init__(self, settings: WorkerSettings, carrier: Carrier) -> None:
+    def __init__(
+        self, settings: WorkerSettings, carrier: Carrier, incarnation: str | None = None
+    ) -> None:
         config = settings.parsed()
         topology = topology_of(settings.topology, settings.import_path)
         self._carrier = carrier
@@ -114,6 +118,8 @@ class Worker:
         self._epoch_file = EpochFile(self._directory.path / f"{settings.name}.epoch.json")
         self._inbox: queue.SimpleQueue[Observation] = queue.SimpleQueue()
         self._table = _table(settings, config, topology, self._epoch_file.read())
+        if incarnation is not None:
+            self._table.incarnation = incarnation
         self._numbers = Numbers()
         self._written: WorkerStatus | None = None
         self._renewals = self._renew_due_ms = self._write_due_ms = self._view_due_ms = 0
@@ -407,21 +413,27 @@ def run_worker(
     Raises:
         HeadwaterError: it could not begin; the status says so as well.
     """
-    with reporting_failure(carrier):
-        worker = Worker(settings, carrier)
+    incarnation = str(uuid.uuid4())
+    with (
+        reporting_failure(carrier, incarnation),
+        watched_import(settings, carrier, incarnation),
+    ):
+        worker = Worker(settings, carrier, incarnation)
     started(worker)
     return worker.run()
 
 
 @contextlib.contextmanager
-def reporting_failure(carrier: Carrier) -> Iterator[None]:
+def reporting_failure(carrier: Carrier, incarnation: str | None = None) -> Iterator[None]:
     """Tell the control loop of whatever keeps a worker from beginning."""
     try:
         yield
     except HeadwaterError as error:
         failure = WorkerError(error=type(error).__name__, message=str(error))
         with contextlib.suppress(CarrierUnavailableError):
-            carrier.write_status(WorkerStatus(incarnation=str(uuid.uuid4()), error=failure))
+            carrier.write_status(
+                WorkerStatus(incarnation=incarnation or str(uuid.uuid4()), error=failure)
+            )
         raise
 
 
@@ -434,6 +446,7 @@ def _table(
         incarnation=str(uuid.uuid4()),
         exactly_once=config.exactly_once,
         group_watch_ms=GROUP_WATCH_MS if settings.watches_group else 0,
+        import_timeout_ms=settings.import_timeout_ms,
         hung_ms=int(str(config.consumer_overrides().get("max.poll.interval.ms", 300_000))),
         cores=os.cpu_count() or 1,
         patience_ms=config.task_timeout_ms,

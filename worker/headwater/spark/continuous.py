@@ -168,11 +168,15 @@ class Continuous:
         ).check_backfill()
         self._check_nobody_runs()
         plan = self._plan()
+        if self._stopping.is_set():
+            return
         record = self._take_over(plan)
         self._status.begin(record.generation)
         on_begin()
         application.duties.create_topics(plan.internal_topics)
         failpoints.hit("spark.taken_over")
+        if self._stopping.is_set():
+            return
         self._run(plan, record, on_session)
 
     def _plan(self) -> PartitionPlan:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.errors import ConfigError, HeadwaterError
 from headwater.spark.java import java_home
+from headwater_entry import heed_sigterm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,6 +69,7 @@ def command(environment: Mapping[str, str], java: str, jars: str) -> list[str]:
 
 def main() -> None:
     """Become the executor."""
+    heed_sigterm()
     try:
         import pyspark  # noqa: PLC0415 - an extra
 

@@ -146,7 +146,7 @@ def _bury(table: Table, now_ms: int) -> list[Action]:
         awaited = slot.phase not in (SlotPhase.READING, SlotPhase.CONFIRMED)
         patience_ms = table.hung_ms
         if slot.phase is SlotPhase.STARTING:
-            patience_ms = max(patience_ms, START_LIMIT_MS)
+            patience_ms = max(patience_ms, table.import_timeout_ms, START_LIMIT_MS)
         if slot.alive and awaited and not slot.doomed and now_ms - slot.heard_ms > patience_ms:
             slot.doomed = f"no sign of life for {patience_ms / 1000:g} s"
         if slot.alive and slot.doomed:
@@ -154,7 +154,7 @@ def _bury(table: Table, now_ms: int) -> list[Action]:
             actions.append(KillThread(slot=slot.number, reason=slot.doomed))
     for updater in table.updaters.values():
         busy = updater.stopping or updaters.is_busy(table, updater)
-        patience_ms = max(table.hung_ms, START_LIMIT_MS)
+        patience_ms = max(table.hung_ms, table.import_timeout_ms, START_LIMIT_MS)
         if updater.alive and busy and now_ms - updater.heard_ms > patience_ms:
             reason = f"no sign of life for {patience_ms / 1000:g} s"
             actions.append(KillUpdater(updater=updater.number, reason=reason))

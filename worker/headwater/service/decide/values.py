@@ -223,6 +223,8 @@ class Table:
     hung_ms: int
     cores: int
     """There are no more StateUpdaters than these, nor than StreamThreads."""
+    import_timeout_ms: int = 0
+    """Every child imports the topology, too, and says nothing meanwhile."""
     highest_epoch: int = 0
     """The highest epoch this worker's directory has ever seen."""
     remembered_epoch: int = 0
