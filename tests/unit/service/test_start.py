@@ -34,14 +34,14 @@ LATE_ENTRY: Final = ("-c", "import sys; from headwater.cli.main import main; sys
 """The planted fault: what handles SIGTERM comes after the first imports."""
 
 CATCHES_ALL: Final = """
-import time
+import threading
 
 
 def build(builder):
     print("IMPORTING", flush=True)
     while True:
         try:
-            time.sleep(60)
+            threading.Event().wait(60)
         except BaseException as error:
             print("caught", error, flush=True)
 """
