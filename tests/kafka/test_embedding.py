@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -255,6 +256,54 @@ def test_a_program_that_just_ends_has_committed_everything(
         process.communicate(timeout=240)
 
     assert process.returncode == 0
+    assert counting.committed() == {0: 50, 1: 50}
+    assert counting.all_counted()
+
+
+_BLOCK = """
+    with streams:
+        print(streams.endpoint, flush=True)
+        streams.wait()
+"""
+_LOOP = """
+    streams.start()
+    print(streams.endpoint, flush=True)
+    while True:
+        time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("rest", [_BLOCK, _LOOP], ids=["in a block", "in a loop of its own"])
+def test_a_program_that_is_told_to_end_commits_first_however_often_it_is_told(
+    counting: Counting, tmp_path: Path, rest: str
+) -> None:
+    text = """
+        import time
+
+        def tell(new, old):
+            if new == "PENDING_SHUTDOWN":
+                print("closing", flush=True)
+
+        config |= {"processing.guarantee": "at_least_once", "commit.interval.ms": 600_000}
+        streams = KafkaStreams(build, config, http_port=0)
+        streams.set_state_listener(tell)
+    """
+    counting.send(100)
+    script = textwrap.dedent(text) + textwrap.dedent(rest)
+    with program(tmp_path, counting, script, start_new_session=True) as process:
+        assert process.stdout is not None
+        url = f"http://{process.stdout.readline().strip()}/tasks"
+        wait_for(lambda: _processed(url) == 100, what="the records to be processed")
+
+        # As a service manager does: every process of it is told.
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.stdout.readline() == "closing\n"
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            os.killpg(process.pid, number)
+        output, _ = process.communicate(timeout=240)
+
+    assert process.returncode == 128 + signal.SIGTERM
+    assert output == ""
     assert counting.committed() == {0: 50, 1: 50}
     assert counting.all_counted()
 

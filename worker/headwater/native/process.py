@@ -229,8 +229,9 @@ def enter(commands: int, messages: int, parent: int) -> None:
     """Run the child; called by the command line that ``ChildProcess`` builds. Does not return."""
     _entered.append(parent)
     _die_with(parent)
-    # Ctrl-C reaches the whole process group; the parent then stops us in order.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C, and what ends a service, reach all its processes; the parent then stops us in order.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     inbound: Connection[Any, Any] = Connection(commands, writable=False)
     outbound: Connection[Any, Any] = Connection(messages, readable=False)
     try:

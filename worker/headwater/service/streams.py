@@ -29,6 +29,7 @@ from headwater.ids import SlotId
 from headwater.model.lifecycle import ClientState, Engine, ThreadState, client_state_of, move
 from headwater.native.loading import is_loading, topology_of
 from headwater.native.process import is_child
+from headwater.service import signals
 from headwater.service.carrier import CarrierUnavailableError
 from headwater.service.duties import Duties
 from headwater.service.owner import OwnedCarrier, OwnerRecord, where
@@ -60,6 +61,9 @@ _HANDOVER_POLL_S: Final = 0.5
 
 class KafkaStreams:
     """An application that runs inside this program (Kafka Streams' class of this name).
+
+    Started in the main thread of a program without handlers of its own, it lets SIGTERM and SIGHUP
+    raise ``SystemExit``, and is closed in order then.
 
         def build(builder: StreamsBuilder) -> None: ...
 
@@ -158,6 +162,7 @@ class KafkaStreams:
         if self._state is not ClientState.CREATED:
             raise ConfigError("start: an application is started once; make another KafkaStreams")
         self._move(ClientState.REBALANCING)
+        signals.watch(self)
         try:
             self._begin()
         except BaseException as error:
@@ -166,10 +171,13 @@ class KafkaStreams:
                 self._worker.close()
             self._fail(_ours(error))
             self._end()
+            signals.forget(self)
             raise
 
     def close(self, timeout_s: float = _CLOSE_S) -> bool:
         """Commit, release everything and end; return whether that was done in time.
+
+        Signals that end the program, Ctrl-C among them, wait until then.
 
         Args:
             timeout_s: how long to wait; the end goes on in the background afterwards.
@@ -181,10 +189,14 @@ class KafkaStreams:
                 return True
             if self._state in (ClientState.REBALANCING, ClientState.RUNNING):
                 self._move(ClientState.PENDING_SHUTDOWN)
-        self._closing.set()
-        if self._worker is not None:
-            self._worker.stop()
-        return self._ended.wait(timeout_s)
+        with signals.held_back():
+            self._closing.set()
+            if self._worker is not None:
+                self._worker.stop()
+            has_ended = self._ended.wait(timeout_s)
+        if has_ended:
+            signals.forget(self)
+        return has_ended
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the application has ended; return whether it has.
@@ -193,10 +205,16 @@ class KafkaStreams:
             HeadwaterError: what has ended it, if not ``close``.
         """
         has_ended = self._ended.wait(timeout_s)
+        if has_ended:
+            signals.forget(self)
         if has_ended and self._error is not None:
             self._is_told = True
             raise self._error
         return has_ended
+
+    def _close_at_exit(self) -> None:
+        with contextlib.suppress(SystemExit, KeyboardInterrupt):  # the program ends anyway
+            self.close()
 
     def __enter__(self) -> Self:
         self.start()
@@ -248,7 +266,7 @@ class KafkaStreams:
             active=plan.tasks,
         )
         # Daemons, so that a program that fails elsewhere ends; it is committed at exit even then.
-        atexit.register(self.close)
+        atexit.register(self._close_at_exit)
         threading.Thread(target=self._live, args=(worker,), name="worker", daemon=True).start()
 
     def _own(self, owner: OwnerRecord) -> None:
@@ -355,7 +373,7 @@ class KafkaStreams:
                 self._owner.leave()
             with contextlib.suppress(HeadwaterError):
                 self._owner.close()
-        atexit.unregister(self.close)
+        atexit.unregister(self._close_at_exit)
         with self._guard:
             if self._state is ClientState.PENDING_ERROR:
                 self._move(ClientState.ERROR)
