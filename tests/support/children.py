@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from typing import Any
 
 from headwater.errors import ConfigError, FencedError, ProcessingError
+from headwater.native.loading import child_topology
 from headwater.native.process import ChildProcess, Link
 
 
@@ -47,3 +49,12 @@ def parent_of_deaf(settings: Any, link: Link) -> None:
     child.receive(30)
     link.send(child.pid)
     link.wait(600)
+
+
+def logging_child(settings: Any, link: Link) -> None:
+    """Build the topology as a StreamThread does, then log as user code and as we do."""
+    child_topology(settings)
+    for name in ("mylib", "headwater.native.thread"):
+        for level in (logging.DEBUG, logging.INFO, logging.WARNING):
+            logging.getLogger(name).log(level, "said by %s", name)
+    link.send("done")

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from headwater.errors import ConfigError
+from headwater.logsettings import parse_format, parse_levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -185,6 +186,10 @@ class StreamsConfig:
     errors_dead_letter_queue_topic_name: str | None = None
     """Where the built-in handlers send what could not be handled; ``None`` sends nothing."""
     client_id: str = ""
+    logging_level: Mapping[str, str] = field(default_factory=dict)
+    """By logger, the root logger's under the empty name; empty: as ``LogSettings`` has it."""
+    logging_format: str = ""
+    """Of the lines of processes whose application does not set up logging itself."""
     replication_factor: int = -1
     """Of internal topics; -1 is the broker's default."""
     request_timeout_ms: int = 40_000
@@ -303,6 +308,8 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "production_exception_handler": _production_handler,
     "errors_dead_letter_queue_topic_name": _optional_text,
     "client_id": _text,
+    "logging_level": parse_levels,
+    "logging_format": parse_format,
     "replication_factor": _whole(-1, 2**15 - 1),
     "request_timeout_ms": _whole(0),
 }

@@ -8,6 +8,7 @@ StreamWorker and the Lease are resources of Kubernetes, else files in the cluste
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cli.options import add_import_path_and_config, pairs
 from headwater.errors import ConfigError, SpecError
+from headwater.logsettings import DEFAULT_FORMAT, LogSettings
 from headwater_entry import end_at_once
 
 if TYPE_CHECKING:
@@ -106,17 +108,15 @@ def _option(parser: argparse.ArgumentParser, flag: str, **options: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the worker until it ends; return its exit code."""
-    from headwater.service.worker import reporting_failure, run_worker  # noqa: PLC0415 - keeps `--help` fast
+    from headwater.native import logs  # noqa: PLC0415 - keeps `--help` fast
+    from headwater.service.worker import reporting_failure, run_worker  # noqa: PLC0415
 
     if arguments.log_level not in _LEVELS:  # argparse checks a flag, but no variable
         raise ConfigError(
             f"--log-level: {arguments.log_level!r} is not one of {', '.join(_LEVELS)}"
         )
-    logging.basicConfig(
-        level=arguments.log_level,
-        format=f"%(asctime)s %(levelname)-7s {str(arguments.name).replace('%', '%%')} %(message)s",
-        stream=sys.stderr,
-    )
+    multiprocessing.current_process().name = str(arguments.name)
+    logging.basicConfig(level=arguments.log_level, format=DEFAULT_FORMAT, stream=sys.stderr)
     app, name = _required(arguments, "app"), _required(arguments, "name")
     # There is nothing to close yet, and the kernel lets go of what is held.
     signal.signal(signal.SIGTERM, end_at_once)
@@ -131,6 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with reporting_failure(carrier):
             settings = _settings(arguments, app, name)
+            logs.reset(logs.chosen(settings.parsed(), settings.logs))
         code = run_worker(settings, carrier, started)
     finally:
         carrier.close()
@@ -199,7 +200,7 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
         import_path=(*arguments.import_path, *topology_dir),
         http_host=arguments.http_host,
         http_port=_number("--http-port", arguments.http_port),
-        log_level=arguments.log_level,
+        logs=LogSettings(levels={"": arguments.log_level}),
         watches_group=bool(arguments.namespace),
         import_timeout_ms=streamapp.spec.topology.import_timeout_ms,
     )

@@ -46,6 +46,7 @@ from headwater.model.streamapp_kafka import (
     TopicSpec,
     own_field_rules,
 )
+from headwater.model.streamapp_logging import LoggingSpec
 from headwater.model.streamapp_pod import QUANTITY, PodTemplate, Quantity
 from headwater.model.streamapp_spark import SparkSpec
 
@@ -55,6 +56,7 @@ __all__ = [
     "ConfigMapSource",
     "Engine",
     "KafkaSpec",
+    "LoggingSpec",
     "PodTemplate",
     "ProcessingGuarantee",
     "Retention",
@@ -304,6 +306,7 @@ class StreamAppSpec:
         scale_down: which workers go, and how long they may take.
         kafka: which Kafka.
         config: settings by Kafka Streams' names. Numbers and texts; write true and false in quotes.
+        logging: what its processes log.
         spark: how Spark runs it, if that is the engine.
         state: local state.
         upgrade: how a change that needs new pods is rolled out.
@@ -352,6 +355,7 @@ class StreamAppSpec:
     scale_down: ScaleDownSpec = field(default=ScaleDownSpec(), metadata=meta(change=Change.LIVE))
     kafka: KafkaSpec = field(default_factory=KafkaSpec, metadata=meta(change=Change.ROLL))
     config: Mapping[str, Scalar] = field(default_factory=dict, metadata=meta(change=Change.ROLL))
+    logging: LoggingSpec = field(default=LoggingSpec(), metadata=meta(change=Change.ROLL))
     spark: SparkSpec = field(default_factory=SparkSpec, metadata=meta(change=Change.LIVE))
     state: StateSpec = StateSpec()
     upgrade: UpgradeSpec = field(

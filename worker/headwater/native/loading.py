@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 
 from headwater.dsl.loading import SourceText, build_topology, load_text, load_topology
+from headwater.native import logs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headwater.model.topology import Topology
+    from headwater.native.messages import ChildSettings
 
 _loading: list[str] = []
 
@@ -42,3 +44,15 @@ def topology_of(source: str | SourceText | bytes, import_path: Sequence[str] = (
         return load_topology(source) if isinstance(source, str) else load_text(source)
     finally:
         _loading.pop()
+
+
+def child_topology(settings: ChildSettings) -> Topology:
+    """Build the topology in a child process, then set up logging, unless its module has done so.
+
+    Raises:
+        ImportPathError: it leads to no topology.
+        TopologyError: the topology breaks a rule.
+    """
+    topology = topology_of(settings.topology, settings.import_path)
+    logs.settle(settings.logs)
+    return topology

@@ -15,6 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from headwater.logsettings import LogSettings
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -41,6 +43,8 @@ class ChildSettings:
     """This StreamThread's share of ``statestore_cache_max_bytes``."""
     import_path: tuple[str, ...] = ()
     """Directories put in front of ``sys.path``."""
+    logs: LogSettings = field(default_factory=LogSettings)
+    """What it logs, if the topology's module does not say so itself."""
     full_commit_interval_s: float = FULL_COMMIT_INTERVAL_S
     """How often a StreamThread commits every offset, changed or not."""
 

@@ -15,6 +15,7 @@ import ctypes
 import importlib
 import json
 import logging
+import multiprocessing
 import os
 import pickle
 import queue
@@ -69,12 +70,9 @@ class ChildProcess:
             returns, the child exits with 0.
         settings: any value that can be pickled.
         name: shown in process lists and log lines.
-        log_level: level of the child's log on standard error.
     """
 
-    def __init__(
-        self, target: str, settings: object, *, name: str, log_level: str = "WARNING"
-    ) -> None:
+    def __init__(self, target: str, settings: object, *, name: str) -> None:
         self.name = name
         """Shown in process lists and log lines."""
         self.gone = False
@@ -87,7 +85,7 @@ class ChildProcess:
         with commands, messages:
             descriptors = (commands.fileno(), messages.fileno())
             self._process = _spawner().spawn(name, descriptors)
-        self.send((target, settings, name, log_level))
+        self.send((target, settings, name))
 
     @property
     def pid(self) -> int:
@@ -235,14 +233,10 @@ def enter(commands: int, messages: int, parent: int) -> None:
     inbound: Connection[Any, Any] = Connection(commands, writable=False)
     outbound: Connection[Any, Any] = Connection(messages, readable=False)
     try:
-        target, settings, name, log_level = pickle.loads(inbound.recv_bytes())  # noqa: S301 - from our parent
+        target, settings, name = pickle.loads(inbound.recv_bytes())  # noqa: S301 - from our parent
     except EOFError:
         os._exit(_EXIT_ORPHANED)
-    logging.basicConfig(
-        level=log_level,
-        format=f"%(asctime)s %(levelname)-7s {name.replace('%', '%%')} %(message)s",
-        stream=sys.stderr,
-    )
+    multiprocessing.current_process().name = name
     link = Link(inbound, outbound, name)
     code = 0
     try:

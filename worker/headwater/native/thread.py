@@ -27,7 +27,7 @@ from headwater.native.clients import TaskClients
 from headwater.native.commit import Committer
 from headwater.native.cutoff import CutOffWatch
 from headwater.native.garbage import tune_garbage_collection
-from headwater.native.loading import topology_of
+from headwater.native.loading import child_topology
 from headwater.native.loop import ProcessingLoop
 from headwater.native.messages import (
     AddTasks,
@@ -79,7 +79,7 @@ def run(settings: ChildSettings, link: Link) -> None:
         HeadwaterError: why it cannot go on; nothing uncommitted was kept.
     """
     config = StreamsConfig.parse(settings.config)
-    topology = topology_of(settings.topology, settings.import_path)
+    topology = child_topology(settings)
     thread = StreamThread(settings, config, topology, link)
     tune_garbage_collection()
     thread.run()

@@ -39,7 +39,7 @@ from headwater.native.changelogs import Changelogs, now_ms
 from headwater.native.courtesy import CourteousThread
 from headwater.native.cutoff import CutOffWatch
 from headwater.native.garbage import tune_garbage_collection
-from headwater.native.loading import topology_of
+from headwater.native.loading import child_topology
 from headwater.native.messages import (
     Cancelled,
     CancelRestore,
@@ -108,7 +108,7 @@ class StateUpdater:
         self._settings = settings
         self._link = link
         self._config = StreamsConfig.parse(settings.config)
-        self._topology = topology_of(settings.topology, settings.import_path)
+        self._topology = child_topology(settings)
         client_id = f"{settings.application_id}-{settings.worker}-StateUpdater-{settings.slot}"
         self._connection = Connection(self._config.bootstrap_servers)
         admin = Admin(

@@ -59,7 +59,6 @@ class Children:
             target,
             self._settings.for_child(self._config, number, threads),
             name=f"{self._settings.name}-{name}",
-            log_level=self._settings.log_level,
         )
         log.info("started %s as process %d", child.name, child.pid)
         return child

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 from headwater.config import StreamsConfig
 from headwater.dsl.loading import SourceText
 from headwater.errors import ConfigError
+from headwater.logsettings import LogSettings
 from headwater.model.streamapp import IMPORT_TIMEOUT_MS
+from headwater.native.logs import chosen
 from headwater.native.messages import ChildSettings
 from headwater.service.credentials import security_of
 from headwater.service.decide.values import LEASE_MS
@@ -35,7 +37,7 @@ class WorkerSettings:
         import_path: directories put in front of ``sys.path``.
         http_host: where ``/metrics`` and the rest are served.
         http_port: 0 picks a free one; ``None`` serves nothing.
-        log_level: of this process and its children.
+        logs: what its children log if the configuration does not say.
         watches_group: whether the worker looks for members of the consumer group by itself: on a
             cluster, where the control loop's looks are dear.
         import_timeout_ms: how long importing the topology may take.
@@ -48,7 +50,7 @@ class WorkerSettings:
     import_path: tuple[str, ...] = ()
     http_host: str = "127.0.0.1"
     http_port: int | None = 0
-    log_level: str = "WARNING"
+    logs: LogSettings = field(default_factory=LogSettings)
     watches_group: bool = False
     import_timeout_ms: int = IMPORT_TIMEOUT_MS
 
@@ -83,6 +85,7 @@ class WorkerSettings:
             state_dir=config.state_dir,
             cache_bytes=config.cache_share(threads),
             import_path=self.import_path,
+            logs=chosen(config, self.logs),
         )
 
 
@@ -145,6 +148,10 @@ def config_of(
         "num.stream.threads": spec.threads_per_worker,
         "processing.guarantee": spec.processing_guarantee.value,
     }
+    if spec.logging.level:
+        config["logging.level"] = spec.logging.level
+    if spec.logging.format:
+        config["logging.format"] = spec.logging.format
     if spec.kafka.bootstrap_servers:
         config["bootstrap.servers"] = spec.kafka.bootstrap_servers
     return {**config, **overrides}

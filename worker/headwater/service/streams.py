@@ -13,6 +13,7 @@ import contextlib
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import cloudpickle
@@ -27,6 +28,7 @@ from headwater.errors import (
 )
 from headwater.ids import SlotId
 from headwater.model.lifecycle import ClientState, Engine, ThreadState, client_state_of, move
+from headwater.native import logs
 from headwater.native.loading import is_loading, topology_of
 from headwater.native.process import is_child
 from headwater.service import signals
@@ -255,7 +257,8 @@ class KafkaStreams:
         check_group(self._duties, config.application_id)
         carrier = self._carrier = OwnedCarrier(self._owner)
         carrier.keep()
-        worker = self._worker = Worker(self._settings, carrier)
+        settings = replace(self._settings, logs=logs.of_this_program())
+        worker = self._worker = Worker(settings, carrier)
         plan = self._plan = TopicPlan(self._duties, worker.topology_report)
         plan.prepare()
         carrier.set_spec(

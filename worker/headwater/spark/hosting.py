@@ -10,6 +10,7 @@ ends.
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import pickle
 import sys
@@ -19,6 +20,7 @@ from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.config import StreamsConfig
 from headwater.errors import (
     BackfillError,
     EngineError,
@@ -31,6 +33,8 @@ from headwater.errors import (
     TopicError,
     UserError,
 )
+from headwater.logsettings import DEFAULT_FORMAT, LogSettings
+from headwater.native import logs
 from headwater.service.owner import Address
 from headwater.spark.causes import cause_of
 from headwater.spark.live_task import LiveTask
@@ -190,12 +194,12 @@ def _end_with(owner: Address, address: Path) -> None:
 
 def main(address: str, owner: str) -> None:
     """Serve at ``address`` as long as the process ``owner`` is there."""
-    logging.basicConfig(
-        level=os.environ.get("HEADWATER_LOG_LEVEL", "WARNING"),
-        format=f"%(asctime)s %(levelname)-7s task host {os.getpid()} %(message)s",
-        stream=sys.stderr,
-    )
+    multiprocessing.current_process().name = f"task host {os.getpid()}"
+    level = os.environ.get("HEADWATER_LOG_LEVEL", "WARNING")
+    logging.basicConfig(level=level, format=DEFAULT_FORMAT, stream=sys.stderr)
     told: Any = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - from the Python worker
+    config = StreamsConfig.parse(told.config)
+    logs.reset(logs.chosen(config, LogSettings(levels={"": level})))
     daemon = Address.parse(owner)
     assert daemon is not None
     threading.Thread(

@@ -1,0 +1,89 @@
+"""Sets up logging in the processes of an application, unless the application does so itself.
+
+The topology's module is imported first. If it has given the root logger a handler (``basicConfig``,
+``dictConfig``), that stays as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from headwater.logsettings import LogSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.config import StreamsConfig
+
+_OURS: Final = "headwater"
+
+
+def settle(settings: LogSettings) -> None:
+    """Set logging up after the topology was imported."""
+    root = logging.getLogger()
+    has_own = bool(root.handlers)
+    if not has_own:
+        logging.basicConfig(
+            format=settings.format,
+            datefmt=settings.date_format,
+            style=settings.style,
+            stream=sys.stderr,
+        )
+        set_levels(settings.levels)
+    set_levels(settings.given)
+    # dictConfig turns off whatever it does not name, unless it is told otherwise.
+    for name, logger in logging.Logger.manager.loggerDict.items():
+        if name.partition(".")[0] == _OURS and isinstance(logger, logging.Logger):
+            logger.disabled = False
+
+
+def reset(settings: LogSettings) -> None:
+    """Change what a program of ours logs, once it knows its configuration."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(
+            logging.Formatter(settings.format, settings.date_format, settings.style)
+        )
+    set_levels(settings.levels)
+    set_levels(settings.given)
+
+
+def set_levels(levels: Mapping[str, str]) -> None:
+    """Set the level of each logger."""
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+
+
+def chosen(config: StreamsConfig, otherwise: LogSettings) -> LogSettings:
+    """Return what the configuration says, and for what it does not say, what holds otherwise."""
+    settings = otherwise
+    if config.logging_level:
+        settings = replace(settings, given=config.logging_level)
+    if config.logging_format:
+        settings = replace(settings, format=config.logging_format, date_format=None, style="%")
+    return settings
+
+
+def of_this_program() -> LogSettings:
+    """Return how this program logs, as far as its other processes can do the same.
+
+    Levels of all loggers, and the format of the root logger's first handler. Handlers stay here: a
+    file cannot be written by several processes.
+    """
+    root = logging.getLogger()
+    if not root.handlers:
+        return LogSettings()
+    levels = {"": logging.getLevelName(root.level or logging.DEBUG)}
+    for name, logger in logging.Logger.manager.loggerDict.items():
+        if isinstance(logger, logging.Logger) and logger.level:
+            levels[name] = logging.getLevelName(logger.level)
+    settings = LogSettings(levels=levels)
+    formatter = root.handlers[0].formatter
+    if type(formatter) is not logging.Formatter:
+        return settings
+    # A Formatter does not tell otherwise how it was made.
+    made, kinds = vars(formatter), vars(logging)["_STYLES"]
+    style = next(sign for sign, (kind, _) in kinds.items() if type(made["_style"]) is kind)
+    return replace(settings, format=made["_fmt"], date_format=formatter.datefmt, style=style)
