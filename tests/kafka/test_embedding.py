@@ -265,20 +265,19 @@ _BLOCK = """
         print(streams.endpoint, flush=True)
         streams.wait()
 """
-_LOOP = """
+_WAIT = """
     streams.start()
     print(streams.endpoint, flush=True)
-    while True:
-        time.sleep(60)
+    threading.Event().wait()
 """
 
 
-@pytest.mark.parametrize("rest", [_BLOCK, _LOOP], ids=["in a block", "in a loop of its own"])
+@pytest.mark.parametrize("rest", [_BLOCK, _WAIT], ids=["in a block", "in a wait of its own"])
 def test_a_program_that_is_told_to_end_commits_first_however_often_it_is_told(
     counting: Counting, tmp_path: Path, rest: str
 ) -> None:
     text = """
-        import time
+        import threading
 
         def tell(new, old):
             if new == "PENDING_SHUTDOWN":
