@@ -1,4 +1,4 @@
-"""Topics that a StreamApp lists are created before anything runs, unless the user names a Kafka."""
+"""Topics that a StreamApp lists are created before anything runs, on whatever Kafka."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headwater.model.duties import (
     TopicsCreated,
     TopicsDescribed,
 )
-from headwater.model.streamapp import StreamApp, parse
+from headwater.model.streamapp import StreamApp, TopicSpec, parse
 from headwater.model.topics import SubtopologyReport, TopologyReport
 from headwater_operator.actions import WriteWorkerSpec
 from headwater_operator.decide import Memory, Observed, ProcessState, WorkerView, decide
@@ -62,6 +62,7 @@ class World:
         self.topics = dict(existing)
         self.created: list[CreateTopics] = []
         self.memory = Memory()
+        self.warnings: tuple[str, ...] = ()
         self.now_ms = 0
         spec = WorkerSpec(app="app", epoch=make_epoch(1, 1), slots=(0,))
         status = WorkerStatus(incarnation="i", topology=REPORT)
@@ -75,7 +76,7 @@ class World:
         )
         observed = Observed(app=self.app, generation=1, workers=(view,))
         decision = decide(observed, self.memory, self.now_ms)
-        self.memory = decision.memory
+        self.memory, self.warnings = decision.memory, decision.warnings
         for action in decision.actions:
             assert isinstance(action, WriteWorkerSpec)
             results = tuple(self.answer(duty) for duty in action.spec.duties)
@@ -128,27 +129,64 @@ def test_existing_topics_are_left_as_they_are(existing: dict[str, int]) -> None:
     assert len(world.worker.spec.active) == 3
 
 
-def test_nothing_is_created_on_a_broker_that_the_user_names() -> None:
+def test_topics_are_created_on_a_broker_that_the_user_names() -> None:
     world = World(app(bootstrapServers="broker:9092"), {})
 
     run(world)
 
-    assert world.created == []
-    assert world.worker.spec.active == ()
+    assert [[topic.name for topic in duty.topics] for duty in world.created] == [["in", "out"]]
+    assert len(world.worker.spec.active) == 4
 
 
-def test_topics_are_created_on_the_kafka_that_an_installation_on_a_cluster_names() -> None:
+def test_a_topic_with_other_partitions_than_listed_is_named_and_runs() -> None:
+    world = World(app(bootstrapServers="broker:9092"), {"in": 3, "out": 2})
+
+    run(world)
+
+    [said] = world.warnings
+    assert "topic in has 3 partitions, and spec.kafka.topics lists 4" in said
+    assert len(world.worker.spec.active) == 3
+
+
+def test_a_topic_that_is_listed_while_tasks_run_is_created_at_once() -> None:
+    first = app()
+    world = World(first, {})
+    run(world)
+    topics = (*first.spec.kafka.topics, TopicSpec(name="more", partitions=5))
+    kafka = replace(first.spec.kafka, topics=topics)
+    world.app = replace(first, spec=replace(first.spec, kafka=kafka))
+
+    for _ in range(40):
+        world.turn()
+
+    assert world.topics["more"] == 5
+    assert len(world.worker.spec.active) == 4
+
+
+def test_a_listed_topic_that_vanishes_under_running_tasks_is_not_made_anew() -> None:
+    world = World(app(), {})
+    run(world)
+    del world.topics["in"]
+
+    for _ in range(40):
+        world.turn()
+
+    assert "in" not in world.topics
+
+
+def test_a_cluster_goes_by_the_listed_topics_whoever_names_the_kafka() -> None:
     installation = Installation(worker_image="i:1", bootstrap_servers="broker:9092")
 
     ours = effective(app(), installation, None)
     theirs = effective(app(bootstrapServers="other:9092"), installation, None)
 
     assert ours.spec.kafka.bootstrap_servers == "broker:9092"
+    assert theirs.spec.kafka.bootstrap_servers == "other:9092"
     assert [topic.name for topic in listed_topics(ours)] == ["in", "out"]
-    assert listed_topics(theirs) == ()
+    assert listed_topics(theirs) == listed_topics(ours)
 
 
-def test_one_machine_creates_topics_on_the_private_kafka_alone(tmp_path: Path) -> None:
+def test_one_machine_goes_by_the_listed_topics_whoever_names_the_kafka(tmp_path: Path) -> None:
     directory = ClusterDir(tmp_path).app("app")
 
     ours, theirs = (
@@ -157,4 +195,4 @@ def test_one_machine_creates_topics_on_the_private_kafka_alone(tmp_path: Path) -
     )
 
     assert [topic.name for topic in listed_topics(ours.app)] == ["in", "out"]
-    assert listed_topics(theirs.app) == ()
+    assert listed_topics(theirs.app) == listed_topics(ours.app)

@@ -197,12 +197,15 @@ def _create_topics(scene: Scene, epoch: int) -> Iterator[Duty]:
     if scene.plan is None and not scene.missing_listed:
         return
     # An internal topic that vanishes under running tasks is not simply created anew: its data
-    # is gone, and the tasks that used it say so.
-    if scene.memory.members or scene.is_anything_held:
+    # is gone, and the tasks that used it say so. So with a listed topic that they read.
+    if scene.memory.members:
         return
     # The topics that the StreamApp lists come first: the plan is made from their partitions.
     missing = scene.missing_listed
-    if scene.plan is not None:
+    if scene.is_anything_held:
+        read = set() if scene.topology is None else set(topics_to_describe(scene.topology))
+        missing = tuple(topic for topic in missing if topic.name not in read)
+    elif scene.plan is not None:
         missing = scene.plan.missing_topics(scene.memory.partitions or {})
     duty = CreateTopics(id=f"create-{epoch}", epoch=epoch, topics=missing)
     if missing and not _is_under_way(scene, duty) and not _failed_just_now(scene, duty):

@@ -23,7 +23,7 @@ from headwater_operator.decide.placing import place
 from headwater_operator.decide.processes import deletions, starts, stops
 from headwater_operator.decide.recall import remember
 from headwater_operator.decide.rolling import is_settled, roll
-from headwater_operator.decide.scene import set_scene
+from headwater_operator.decide.scene import differing_topics, set_scene
 from headwater_operator.decide.status import app_status, why_importing, why_unsettled
 from headwater_operator.decide.writing import spec_writes
 
@@ -70,6 +70,7 @@ def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
         roll=rolled,
         unsettled=why_unsettled(scene, fleet, placing, writes),
         importing=why_importing(scene),
+        warnings=differing_topics(scene.app, scene.memory),
     )
 
 

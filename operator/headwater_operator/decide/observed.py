@@ -205,6 +205,7 @@ class Decision:
         roll: how far a rolling change has come.
         unsettled: why the assignment is not what it is to be, although all tasks may run; empty
             when it is.
+        warnings: what is not as the StreamApp says, although it runs.
         importing: which workers import their topology; empty if none does.
     """
 
@@ -215,3 +216,4 @@ class Decision:
     roll: Roll = field(default_factory=Roll)
     unsettled: str = ""
     importing: str = ""
+    warnings: tuple[str, ...] = ()

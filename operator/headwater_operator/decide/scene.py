@@ -41,8 +41,8 @@ class Scene:
             worker.
         is_outgrown: whether topics do not have the partitions any more that the topology needs,
             while workers run: records may wait that nobody reads.
-        missing_listed: topics that the StreamApp lists, so that they are created on a private
-            Kafka, and that do not exist; empty until the topics were looked up in this run.
+        missing_listed: topics that the StreamApp lists and that do not exist; empty until the
+            topics were looked up in this run.
         base_epoch: no epoch in use is greater.
     """
 
@@ -157,7 +157,7 @@ def _mismatch(error: PartitionMismatchError, memory: Memory, *, is_outgrown: boo
 
 
 def listed_topics(app: StreamApp) -> tuple[InternalTopic, ...]:
-    """Return the topics to create because the StreamApp lists them (see ``KafkaSpec.settled``)."""
+    """Return the topics to create because the StreamApp lists them."""
     return tuple(
         InternalTopic(
             name=topic.name,
@@ -177,6 +177,20 @@ def _missing_listed(app: StreamApp, memory: Memory) -> tuple[InternalTopic, ...]
     if known is None:
         return ()
     return tuple(topic for topic in listed_topics(app) if topic.name not in known)
+
+
+def differing_topics(app: StreamApp, memory: Memory) -> tuple[str, ...]:
+    """Say which listed topics exist with another number of partitions; they are left as they are.
+
+    Partitions cannot be taken away, and adding some moves the keys of what is already there.
+    """
+    known = memory.partitions or {}
+    return tuple(
+        f"topic {topic.name} has {known[topic.name]} partitions, and spec.kafka.topics lists "
+        f"{topic.partitions}: it stays as it is; correct the StreamApp"
+        for topic in listed_topics(app)
+        if known.get(topic.name, topic.partitions) != topic.partitions
+    )
 
 
 def _order(name: str) -> tuple[int, str]:

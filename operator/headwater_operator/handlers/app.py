@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from headwater.model.appstatus import AppStatus
 from headwater_operator.decide import Memory
 from headwater_operator.observe.driver_told import DriverTold
+from headwater_operator.status import Problem
 
 if TYPE_CHECKING:
     from headwater_operator.act.upkeep import Upkeep
-    from headwater_operator.status import Problem
+    from headwater_operator.decide import Decision
     from headwater_operator.views import AppView
 
 
@@ -33,6 +34,7 @@ class App:
         waiting_since: by worker, since when its container has been waiting.
         asked_ms: when containers that wait were asked about.
         unsettled: why the assignment was not what it is to be at the last decision.
+        warnings: what was not as the StreamApp says at the last decision.
         importing: which workers imported their topology at the last decision.
         unsettled_since: since when not all tasks run; ``None`` while they do.
         going: since when pods have been stopping while the StreamApp is deleted, by uid.
@@ -54,6 +56,7 @@ class App:
     asked_ms: int = 0
     unsettled: str = ""
     importing: str = ""
+    warnings: tuple[str, ...] = ()
     unsettled_since: int | None = None
     going: dict[str, int] = field(default_factory=dict)
     tidied: set[str] = field(default_factory=set)
@@ -61,8 +64,19 @@ class App:
 
     @property
     def obstacles(self) -> tuple[Problem, ...]:
-        """What keeps actions from being carried out, each once."""
-        return tuple(dict.fromkeys((*self.held_up, *self.stuck.values())))
+        """What keeps actions from being carried out, each once; then what differs."""
+        return tuple(dict.fromkeys((*self.held_up, *self.stuck.values(), *self.remarks)))
+
+    @property
+    def remarks(self) -> tuple[Problem, ...]:
+        """What is not as the StreamApp says, although it runs."""
+        return tuple(Problem(reason="TopicDiffers", message=said) for said in self.warnings)
+
+    def heed(self, decision: Decision) -> None:
+        """Remember what a decision says about how things stand."""
+        self.unsettled = decision.unsettled
+        self.importing = decision.importing
+        self.warnings = decision.warnings
 
     def forget_stuck(self, view: AppView) -> None:
         """Forget those that have a pod by now, or are not wanted any more."""

@@ -261,7 +261,7 @@ class Reconciler:
         observed = with_lags(observed, endpoints, self._numbers)
         observed = app.driver.observe(observed, view.driver_pod, self._numbers, self._now_ms())
         decision = decide(observed, app.memory, self._leases.now_ms(view.owner.key))
-        app.unsettled, app.importing = decision.unsettled, decision.importing
+        app.heed(decision)
         return decision
 
     def _act(self, app: App, view: AppView) -> tuple[str, int]:

@@ -79,6 +79,7 @@ class ControlLoop:
         self._due_ms: dict[str, int] = {}
         self._stamps: dict[str, tuple[object, ...]] = {}
         self._complaints: dict[str, str] = {}
+        self._warned: dict[str, set[str]] = {}
         self._introduced: set[str] = set()
 
     def turn(self) -> None:
@@ -122,6 +123,7 @@ class ControlLoop:
         decision = decide(observed, self._memories.get(directory.name, Memory()), _monotonic_ms())
         self._memories[directory.name] = decision.memory
         self._report(directory, record, decision.status)
+        self._warn(directory, decision.warnings)
         failpoints.hit("loop.reported")
         actor = Actor(self._cluster, record)
         for action in decision.actions:
@@ -177,6 +179,13 @@ class ControlLoop:
             )
         files.replace(directory.status, report.to_dict())
 
+    def _warn(self, directory: AppDir, warnings: tuple[str, ...]) -> None:
+        """Say what is not as the StreamApp says, once for as long as it is so."""
+        for text in sorted(set(warnings) - self._warned.get(directory.name, set())):
+            log.warning("%s: %s", directory.name, text)
+            self._say(directory, EventKind.FAILURE, text)
+        self._warned[directory.name] = set(warnings)
+
     def _finish(self, directory: AppDir, record: AppRecord) -> None:
         """When all of a reset or a deletion is done, say so in what is wanted."""
         if record.intent is Intent.DELETE:
@@ -191,6 +200,7 @@ class ControlLoop:
                 self._due_ms,
                 self._stamps,
                 self._complaints,
+                self._warned,
             ):
                 memory.pop(directory.name, None)
             self._introduced.discard(directory.name)

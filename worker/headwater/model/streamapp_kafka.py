@@ -150,8 +150,9 @@ class KafkaSpec:
         authentication: prove who we are.
         config: settings for every client (consumer, producer, admin), by Kafka's names. Numbers
             and texts; write true and false in quotes.
-        topics: topics to create when bootstrapServers is left out, so that one file is all an
-            example needs.
+        topics: topics to create before the application starts, unless they exist, so that one file
+            is all an application needs. One that exists with another number of partitions is left
+            as it is, and the StreamApp says so.
     """
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -201,15 +202,10 @@ class KafkaSpec:
     )
 
     def settled(self, bootstrap_servers: str | None) -> KafkaSpec:
-        """Return it as the control loop goes by it.
-
-        Topics are left only if they are to be created: on the Kafka that comes with the
-        installation, never on one that the user names.
+        """Return it with the brokers that it does not name itself.
 
         Args:
             bootstrap_servers: of the Kafka that comes with the installation; ``None`` if they are
                 not known yet.
         """
-        if self.bootstrap_servers is not None:
-            return replace(self, topics=())
-        return replace(self, bootstrap_servers=bootstrap_servers)
+        return replace(self, bootstrap_servers=self.bootstrap_servers or bootstrap_servers)
