@@ -52,6 +52,55 @@ def test_what_waits_in_a_record_cache_comes_out_as_in_java(seed: str, oracle: Or
     _compare(request, oracle)
 
 
+@pytest.mark.seeded(200)
+def test_a_cache_for_a_few_entries_evicts_when_javas_does(seed: str, oracle: Oracle) -> None:
+    random = Random(f"{seed} with little room")
+    topic = random.choice(("in", "a-topic-with-a-rather-long-name-of-42-chars"))
+    stored = {"store": "st", "key": "string", "value": "string"}
+    aggregation, value = random.choice(
+        (
+            ({"op": "count", "materialized": {**stored, "value": "long"}}, "long"),
+            ({"op": "reduce", "fn": "concat", "materialized": stored}, "string"),
+            (
+                {"op": "aggregate", "init": "empty", "fn": "append", "materialized": stored},
+                "string",
+            ),
+        )
+    )
+    request = {
+        "app_id": "app",
+        "key": "string",
+        "value": "string",
+        "config": {"statestore.cache.max.bytes": str(random.choice((60, 80, 104, 200, 300, 700)))},
+        "commit_every": RECORDS,
+        "steps": [
+            {"id": "stream", "op": "stream", "topics": [topic]},
+            {"id": "grouped", "op": "group_by_key", "on": "stream"},
+            {"id": "table", "on": "grouped", **aggregation},
+            {"id": "changes", "op": "to_stream", "on": "table"},
+            {
+                "id": "end",
+                "op": "to",
+                "on": "changes",
+                "topic": "out",
+                "produced": {"key": "string", "value": value},
+            },
+        ],
+        "inputs": [
+            {
+                "topic": topic,
+                "key": (random.choice("abcdefgh") * random.choice((1, 5))).encode().hex(),
+                "value": random.choice(("78", "7979", None)),
+                "timestamp": n,
+                "headers": [["h", "00" * random.choice((1, 15))]] if random.random() < 0.3 else [],
+            }
+            for n in range(RECORDS)
+        ],
+    }
+
+    _compare(request, oracle)
+
+
 def _compare(request: dict[str, Any], oracle: Oracle) -> None:
     java = oracle.ask(request)
     ours = run(request)

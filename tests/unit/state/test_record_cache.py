@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.stores import Recorder, add, build_store
 
-from headwater.ports import Position, Timestamps
+from headwater.ids import TopicPartition
+from headwater.ports import Position, Timestamps, UnderWay
 from headwater.serde import Serdes
 from headwater.state import CacheBudget
-from headwater.state.writeback import ENTRY_OVERHEAD_BYTES
+from headwater.state.cache import CONTEXT_BYTES
+
+if TYPE_CHECKING:
+    from headwater.ports import Headers
 
 KEY_BYTES = 4
-ENTRY = ENTRY_OVERHEAD_BYTES + KEY_BYTES + 8
+# A row of a timestamped store is its timestamp and its value, 8 bytes each.
+ENTRY = CONTEXT_BYTES + KEY_BYTES + 16
 
 
 def keys(count: int, start: int = 0) -> list[str]:
@@ -177,3 +182,52 @@ def test_the_listener_is_named_before_the_update_function_is_made() -> None:
 
     with pytest.raises(AssertionError, match="on_change after updater"):
         store.on_change(None, send_old=False)
+
+
+@pytest.mark.parametrize(
+    ("topic", "headers", "size"),
+    [
+        ("in", None, 64),
+        ("in", [("h", b"0" * 15)], 80),
+        ("in", [("headers-have-16-", None)], 80),
+        ("a-topic-whose-name-has-forty-two-letters-..", None, 105),
+        ("a-topic-whose-name-has-forty-two-letters-.", None, 104),
+    ],
+)
+def test_an_entry_takes_what_kafka_streams_counts_for_it(
+    topic: str, headers: Headers, size: int
+) -> None:
+    under_way, budget = UnderWay(), CacheBudget(100_000)
+    store = build_store(Recorder(), cache=budget, send_old=False)
+    store.follow(under_way)
+    update = store.updater(add, Timestamps.MAX, lambda: 0)
+    under_way.source = TopicPartition(topic, 0)
+
+    update("k", 1, 1, headers)
+    assert budget.used == size
+    update("k", 1, 1, headers)
+    assert budget.used == size
+    under_way.source = TopicPartition("", 0)
+    update("k", 1, 1, None)
+    assert budget.used == 62
+
+
+def test_an_entry_counts_the_bytes_of_its_text_not_the_letters() -> None:
+    budget = CacheBudget(100_000)
+    store = build_store(Recorder(), cache=budget, value=Serdes.string, send_old=False)
+    store.updater(None, Timestamps.RECORD)("\u00fc", "\u20ac", 1, None)
+
+    assert budget.used == CONTEXT_BYTES + 2 + 8 + 3
+
+
+def test_an_evicted_entry_that_is_read_again_has_no_headers_and_no_topic() -> None:
+    under_way, budget = UnderWay(), CacheBudget(CONTEXT_BYTES + 4 + 16 + 40)
+    store = build_store(Recorder(), cache=budget, send_old=False)
+    store.follow(under_way)
+    update = store.updater(add, Timestamps.MAX, lambda: 0)
+    under_way.source = TopicPartition("topic", 0)
+    update("0000", 1, 1, [("h", b"0" * 10)])
+    update("0001", 1, 1, None)
+
+    assert store.get("0000") == (1, 1)
+    assert budget.used == ENTRY

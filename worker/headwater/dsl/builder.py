@@ -81,8 +81,10 @@ class StreamsBuilder:
 
         Keywords are those of :class:`Consumed` and :class:`Materialized`.
 
-        The table is stored if it has a store name or something below needs it. Serdes given for
-        reading are also the store's.
+        The table is stored if it has a store name or something below needs it. As in Kafka
+        Streams the serdes of ``consumed`` are also the store's, in place of those of
+        ``materialized``; without ``consumed`` those of ``materialized`` serve for reading, too.
+        One that is missing there is the configured default.
 
         Raises:
             TopologyError: a name is not legal.
@@ -144,9 +146,7 @@ def _shared(
     for_storing = {name: value for name, value in options.items() if name in stores}
     reading = changed(consumed or Consumed(), for_reading)
     storing = changed(materialized or Materialized(), for_storing)
-    key_serde = reading.key_serde or storing.key_serde
-    value_serde = reading.value_serde or storing.value_serde
-    return (
-        replace(reading, key_serde=key_serde, value_serde=value_serde),
-        replace(storing, key_serde=key_serde, value_serde=value_serde),
-    )
+    # Java's overloads: of two objects it takes the serdes of Consumed, the null ones included.
+    chosen = storing if consumed is None else reading
+    serdes: dict[str, Any] = {"key_serde": chosen.key_serde, "value_serde": chosen.value_serde}
+    return replace(reading, **serdes), replace(storing, **serdes)

@@ -11,10 +11,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.ports import UnderWay
+from headwater.ports import NOWHERE, UnderWay
 from headwater.state.writeback import (
     DIRTY,
-    ENTRY_OVERHEAD_BYTES,
     NEW,
     UNCOMMITTED,
     UNREAD,
@@ -26,7 +25,13 @@ if TYPE_CHECKING:
     from headwater.ports import Forward, Headers
     from headwater.state.writeback import WriteBack
 
+CONTEXT_BYTES: Final = 45
+"""What Kafka Streams counts for each entry beside key, row, topic name and headers: three links of
+the list, the dirty flag, the record's timestamp, offset and partition."""
+
 _SPARE_FRACTION: Final = 32
+_SPARE_FROM: Final = 1024
+"""Entries from which on more room is made than is needed."""
 
 
 class CacheBudget:
@@ -103,8 +108,15 @@ class RecordCache:
         self._send_old = send_old
 
     def find(self, identity: Any) -> Entry | None:
-        """Return the entry of a key; one read from below stays here, which may push others out."""
-        entry = self.entries.get(identity)
+        """Return the entry of a key; one read from below stays here, which may push others out.
+
+        Raises:
+            SerializationError: the key is null or its serde does not take it.
+        """
+        try:
+            entry = self.entries.get(identity)
+        except TypeError as error:
+            raise self.codec.key_error(identity, error) from error
         if entry is not None:
             if not entry.flags & DIRTY:
                 # Looked up lately. Dirty ones keep their place: it is the order of the flush.
@@ -119,9 +131,7 @@ class RecordCache:
     def admit(self, entry: Entry) -> None:
         """Take in an entry that is new to the cache."""
         self.entries[entry.identity] = entry
-        self.grow(self.codec.size(entry.identity, entry.stored) + ENTRY_OVERHEAD_BYTES)
-        if self.budget.used > self.budget.limit:
-            self.make_room()
+        self._count(entry)
 
     def put(self, identity: Any, stored: Any, timestamp: int, headers: Headers) -> None:
         """Set a key without reading it; it goes below and downstream at the next flush."""
@@ -134,6 +144,7 @@ class RecordCache:
     def replace(self, entry: Entry, stored: Any, timestamp: int, headers: Headers) -> None:
         """Give an entry, of this cache or new to it, its next value."""
         identity, old = entry.identity, entry.stored
+        self.entries.pop(identity, None)
         entry.stored = stored
         entry.timestamp = timestamp
         entry.headers = headers
@@ -142,14 +153,28 @@ class RecordCache:
         entry.source = under_way.source
         if not entry.flags & DIRTY:
             self.dirtied(entry, old)
-        if self.entries.pop(identity, None) is None:
-            self.admit(entry)
-            return
         self.entries[identity] = entry
-        if self.codec.fixed_bytes is None:
-            self.grow(self.codec.size(identity, stored) - self.codec.size(identity, old))
-            if self.budget.used > self.budget.limit:
-                self.make_room()
+        self._count(entry)
+
+    def moved(self, entry: Entry, headers: Headers) -> None:
+        """Give an entry that was changed in place the headers and source of the record under way.
+
+        A change in place keeps the length of the row: only these two may change what it takes.
+        """
+        entry.headers = headers
+        entry.source = self.under_way.source
+        self._count(entry)
+
+    def _count(self, entry: Entry) -> None:
+        """Count an entry anew, by Kafka Streams' arithmetic (``NamedCache.LRUNode``)."""
+        size = CONTEXT_BYTES + self.codec.size(entry.identity, entry.stored)
+        size += len(entry.source.topic)
+        if entry.headers:
+            size += sum(len(name) + len(value or b"") for name, value in entry.headers)
+        self.grow(size - entry.counted)
+        entry.counted = size
+        if self.budget.used > self.budget.limit:
+            self.make_room()
 
     def dirtied(self, entry: Entry, old: Any) -> None:
         """Note that a clean entry with the value ``old`` has become dirty."""
@@ -170,11 +195,14 @@ class RecordCache:
         """Drop the eldest entries, flushing if one is dirty, until the budget is kept."""
         budget, entries = self.budget, self.entries
         while budget.used > budget.limit and entries:
-            # Some more than needed: skipping the holes that they leave in the dict costs time.
-            target = budget.limit - budget.limit // _SPARE_FRACTION
-            average = max(1, self._used // len(entries))
             before = len(entries)
+            # Some more than needed: skipping the holes that they leave in the dict costs time.
+            spare = budget.limit // _SPARE_FRACTION if before >= _SPARE_FROM else 0
+            target = budget.limit - spare
+            average = max(1, self._used // before)
             for entry in list(islice(entries.values(), (budget.used - target) // average + 1)):
+                if budget.used <= target:
+                    return
                 if entry.flags & DIRTY:
                     if budget.used <= budget.limit:
                         return
@@ -187,8 +215,10 @@ class RecordCache:
     def _drop(self, entry: Entry) -> None:
         identity = entry.identity
         del self.entries[identity]
-        self.grow(-self.codec.size(identity, entry.stored) - ENTRY_OVERHEAD_BYTES)
+        self.grow(-entry.counted)
+        entry.counted = 0
         entry.headers = None
+        entry.source = NOWHERE
         if entry.flags & UNCOMMITTED:
             self.below.keep(entry)
 
@@ -288,3 +318,4 @@ class RecordCache:
         """Give this cache's share back to the thread."""
         self.clear()
         self.budget.unregister(self)
+

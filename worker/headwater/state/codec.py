@@ -73,6 +73,7 @@ class StoreCodec:
         limits: the smallest and the largest number of that class which fit; of a class that has
             no numbers, they mean nothing.
         fixed_bytes: length of every serialized value, or ``None`` if it varies.
+        row_overhead: bytes of a row beside its value.
     """
 
     __slots__ = (
@@ -85,6 +86,7 @@ class StoreCodec:
         "immutable",
         "key_is_identity",
         "limits",
+        "row_overhead",
         "serialize",
         "store",
         "timestamped",
@@ -111,6 +113,7 @@ class StoreCodec:
             (_LONG_MIN, _LONG_MAX) if self.exact is int else (-_INFINITY, _INFINITY)
         )
         self.fixed_bytes = _FIXED_BYTES.get(type(value_serde)) if self.immutable else None
+        self.row_overhead = _TIMESTAMP_BYTES if self.timestamped else 0
 
     def identity(self, key: Any) -> Any:
         """Return what the layers' dicts know ``key`` by.
@@ -182,15 +185,23 @@ class StoreCodec:
         return (self._decode(data) if self.immutable else data), _TIMESTAMP.unpack_from(row)[0]
 
     def size(self, identity: Any, stored: Any) -> int:
-        """Return the bytes of key and value, for the cache's limit; text counts its characters."""
+        """Return the bytes of key and row, as Kafka Streams counts them for a cache's limit."""
+        key = len(identity)
+        if self.key_is_identity and not identity.isascii():
+            key = len(identity.encode("utf-8", "surrogatepass"))
+        if stored is None:
+            return key
         fixed = self.fixed_bytes
         if fixed is not None:
-            return len(identity) + fixed
-        if stored is None:
-            return len(identity)
-        if self.immutable and self.exact not in {str, bytes}:
-            return len(identity) + len(self.serialize(stored))
-        return len(identity) + len(stored)
+            return key + self.row_overhead + fixed
+        return key + self.row_overhead + self._value_size(stored)
+
+    def _value_size(self, stored: Any) -> int:
+        if not self.immutable or self.exact is bytes:
+            return len(stored)
+        if self.exact is str:
+            return len(stored) if stored.isascii() else len(stored.encode("utf-8", "surrogatepass"))
+        return len(self.serialize(stored))
 
     def key_error(self, key: Any, error: Exception) -> SerializationError:
         """Return the error for a key that cannot be serialized."""

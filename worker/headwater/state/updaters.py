@@ -26,14 +26,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headwater.state.writeback import DIRTY, UNSENT
+from headwater.state.writeback import DIRTY, UNSENT, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.ports import Forward, Headers, Update
     from headwater.state.cache import RecordCache
-    from headwater.state.writeback import Entry, WriteBack
+    from headwater.state.writeback import WriteBack
 
 
 class _NeverAClass:
@@ -108,7 +108,7 @@ def _cached_fast(
 ) -> Forward:
     """Handle a known key and immutable values of fixed size; ``change`` does the rest."""
     codec, entries = cache.codec, cache.entries
-    pop, dirtied, under_way = entries.pop, cache.dirtied, cache.under_way
+    pop, dirtied, moved, under_way = entries.pop, cache.dirtied, cache.moved, cache.under_way
     key_is_identity, encode_key, key_error = (
         codec.key_is_identity,
         codec.encode_key,
@@ -141,11 +141,11 @@ def _cached_fast(
         entry.stored = new
         if not take_max or entry.timestamp < timestamp:
             entry.timestamp = timestamp
-        entry.headers = headers
         entry.offset = under_way.record[0]
-        entry.source = under_way.source
         if not entry.flags & DIRTY:
             dirtied(entry, old)
+        if headers is not entry.headers or entry.source is not under_way.source:
+            moved(entry, headers)
 
     return update
 
@@ -164,7 +164,9 @@ def _cached_change(cache: RecordCache, updating: Updating, step: Update) -> Call
         new: Any = _UNSTEPPED,
     ) -> None:
         if entry is None:
-            entry = below.load(identity)
+            # As in Kafka Streams, which reads through its cache: room is made for the old value
+            # before the new one is there.
+            entry = cache.find(identity) or Entry(identity, None, -1)
         old = entry.stored
         if new is _UNSTEPPED:
             if old is None:

@@ -18,6 +18,8 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.ports import NOWHERE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -38,9 +40,8 @@ SEALED: Final = 32
 
 UNCOMMITTED: Final = UNSENT | UNWRITTEN | SEALED
 
-ENTRY_OVERHEAD_BYTES: Final = 64
-"""Beside key and value: what Kafka Streams counts for list links, flags and the record context
-of a cached entry."""
+ENTRY_OVERHEAD_BYTES: Final = 56
+"""About what an uncommitted entry takes beside key and row, for the bound on them."""
 
 SETTLED_OVERHEAD_BYTES: Final = 216
 """What Python takes for a kept entry beside key and value, as measured."""
@@ -54,19 +55,30 @@ class Entry:
 
     Attributes:
         offset: of the record whose change waits in the record cache; set with ``DIRTY`` only.
-        source: where that record was read; likewise.
+        source: where that record was read; ``NOWHERE`` for an entry that was read from below.
+        counted: bytes that the record cache counts for it; 0 outside of the cache.
     """
 
-    __slots__ = ("flags", "headers", "identity", "offset", "source", "stored", "timestamp")
+    __slots__ = (
+        "counted",
+        "flags",
+        "headers",
+        "identity",
+        "offset",
+        "source",
+        "stored",
+        "timestamp",
+    )
 
     offset: int
-    source: TopicPartition
 
     def __init__(self, identity: Any, stored: Any, timestamp: int) -> None:
         self.identity = identity
         self.stored = stored
         self.timestamp = timestamp
         self.headers: Headers = None
+        self.source: TopicPartition = NOWHERE
+        self.counted = 0
         self.flags = 0
 
 
