@@ -24,7 +24,7 @@ from headwater import (
     Topology,
 )
 from headwater.dsl.grouped import count_adder, count_initializer, count_subtractor
-from headwater.errors import TopologyError
+from headwater.errors import ConfigError, TopologyError
 from headwater.model import plan
 from headwater.model.topology import ProcessorNode, SinkNode, SourceNode
 
@@ -247,11 +247,25 @@ def test_serdes_of_a_table_serve_topic_and_store() -> None:
     builder.table("a", store="a-store", key_serde=Serdes.string, value_serde=Serdes.long)
     builder.table("b", Consumed(name="b", key_serde=Serdes.string), Materialized(store="b-store"))
     builder.table("c", materialized=Materialized(store="c-store", value_serde=Serdes.long))
-    topology = builder.build()
+    # Java writes the serdes of Consumed over those of Materialized, those that are null, too.
+    builder.table(
+        "d",
+        Consumed(name="d", key_serde=Serdes.string),
+        Materialized(store="d-store", key_serde=Serdes.long, value_serde=Serdes.long),
+    )
+    topology = builder.build({"topology.optimization": "none"})
+    assert topology.stores["d-store"].key_serde is Serdes.string
+    assert topology.stores["d-store"].value_serde is None
+    assert _serdes(topology, "d-source") == (Serdes.string, None)
 
     assert topology.stores["a-store"].value_serde is Serdes.long
     assert topology.stores["b-store"].key_serde is Serdes.string
     assert _serdes(topology, "KSTREAM-SOURCE-0000000004") == (None, Serdes.long)
+
+
+def test_an_optimisation_that_is_not_made_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"topology\.optimization.*none"):
+        StreamsBuilder().build({"topology.optimization": "all"})
 
 
 def test_options_of_reading_and_writing_reach_their_nodes() -> None:

@@ -41,7 +41,7 @@ def _started() -> Topology:
         (lambda t: t.add_processor("p", Forwarding, "p"), "its own parent"),
         (lambda t: t.add_processor("p", Forwarding, "later"), "not added yet"),
         (lambda t: t.add_processor("p", lambda: ONE, "source"), "same instance twice"),
-        (lambda t: t.add_processor("p", ONE, "source"), "not callable"),
+        (lambda t: t.add_processor("p", ONE, "source"), "is not a function"),
         (lambda t: t.add_sink("out", "out").add_sink("s", "x", "out"), "has no parent"),
         (lambda t: t.add_sink("out", "out", "step").add_sink("s", "x", "out"), "Sink 'out'"),
         (lambda t: t.add_state_store(StoreSpec(name="s"), "nobody"), "'nobody' is not added"),

@@ -89,6 +89,13 @@ def _guarantee(name: str, value: object) -> ProcessingGuarantee:
         raise _refuse(name, value, " or ".join(ProcessingGuarantee)) from None
 
 
+def _unoptimized(name: str, value: object) -> str:
+    text = _text(name, value)
+    if text != "none":
+        raise _refuse(name, value, "none: a topology is run as it is written")
+    return text
+
+
 def _reference(
     *built_in: str, java: Mapping[str, str] | None = None
 ) -> Callable[[str, object], Reference]:
@@ -193,6 +200,7 @@ class StreamsConfig:
     replication_factor: int = -1
     """Of internal topics; -1 is the broker's default."""
     request_timeout_ms: int = 40_000
+    topology_optimization: str = "none"
     overrides: Mapping[str, object] = field(default_factory=dict)
     """Prefixed and bare client settings as given, with Kafka's dotted names."""
     originals: Mapping[str, object] = field(default_factory=dict)
@@ -312,6 +320,7 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "logging_format": parse_format,
     "replication_factor": _whole(-1, 2**15 - 1),
     "request_timeout_ms": _whole(0),
+    "topology_optimization": _unoptimized,
 }
 """How each option is checked; every field of ``StreamsConfig`` but the last two has one."""
 
@@ -414,10 +423,20 @@ _NOT_HERE: Final = {
     "probing_rebalance_interval_ms": "tasks move when the control loop says so",
     "rocksdb_config_setter": "it names a Java class",
     "task_assignor_class": "the control loop assigns tasks",
-    "topology_optimization": "a topology is run as it is written",
     "upgrade_from": "there is no older version to upgrade from",
 }
 """Options of Kafka Streams that would change nothing, and why."""
+
+
+def check_optimization(given: Mapping[str, object]) -> None:
+    """Check what a configuration says of how a topology is built, as ``StreamsConfig.parse`` does.
+
+    Raises:
+        ConfigError: ``topology.optimization`` is not ``none``.
+    """
+    for name in ("topology.optimization", "topology_optimization"):
+        if name in given:
+            _unoptimized(name, given[name])
 
 
 def _is_client_setting(name: str) -> bool:

@@ -200,6 +200,15 @@ class KeyValueStore(Protocol):
         """
         ...
 
+    def prefix_scan(
+        self, prefix: Any, encode: Callable[[Any], bytes] | None = None
+    ) -> Iterator[tuple[Any, Any, int]]:
+        """Iterate ``(key, value, timestamp)`` of the keys whose bytes begin with the prefix's.
+
+        ``encode`` serializes the prefix; without it the store's key serde does.
+        """
+        ...
+
     def approximate_num_entries(self) -> int:
         """About how many keys there are."""
         ...

@@ -16,6 +16,7 @@ from headwater.errors import (
     ProcessingError,
     SerializationError,
 )
+from headwater.processor.failures import has_wrong_type
 from headwater.processor.handlers import (
     CONTINUE,
     FAIL,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.ports import RawRecord
+    from headwater.serde import Serde
 
 
 def numbers(builder: StreamsBuilder) -> None:
@@ -79,6 +81,19 @@ def torn(builder: StreamsBuilder) -> None:
     """A table whose text is not Unicode any more at the word "bad"."""
     stream = builder.stream("in").map_values(lambda v: "\ud800" if v == "bad" else v)
     stream.to_table(name="keeping", store="kept").to_stream().to("out")
+
+
+def letters(builder: StreamsBuilder) -> None:
+    """A pair, and a text of two letters at the word "bad"."""
+    builder.stream("in").map(lambda k, v: "kv" if v == "bad" else (k, v)).to("out")
+
+
+def regrouped(builder: StreamsBuilder) -> None:
+    """A table that gives a number where text is wanted, at the word "bad"."""
+    table = builder.table("in", store="rows")
+    table.group_by(
+        lambda k, v: (k, 5 if v == "bad" else v), name="regrouped", key_serde=Serdes.string
+    ).count(store="counts")
 
 
 class OnProduction:
@@ -154,8 +169,15 @@ ROWS = [
     ),
     pytest.param(
         wrong_key, raw(1, "a", "bad"), {}, SerializationError,
-        ["the key for topic out cannot be encoded", "it is a int", "Produced"],
+        ["the key for topic out cannot be encoded", "it is a int", "Produced",
+         "processing.exception.handler"],
         id="key that cannot be encoded",
+    ),
+    pytest.param(
+        regrouped, raw(1, "a", "bad"), {}, SerializationError,
+        ["the value for topic regrouped-repartition cannot be encoded",
+         "it is a change of a table (new: int, old: str)", "(Grouped, Repartitioned)"],
+        id="change of a table that cannot be encoded",
     ),
     pytest.param(
         too_big, raw(1, "a", "bad"), {"production_exception_handler": OnProduction(RETRY)},
@@ -245,6 +267,14 @@ CONTINUED = [
         too_big, raw(1, "a", "bad"), {"production_exception_handler": OnProduction(CONTINUE)},
         "the value for topic out cannot be encoded", id="value that cannot be encoded",
     ),
+    pytest.param(
+        wrong_key, raw(1, "a", "bad"), {"processing_exception_handler": "log-and-continue"},
+        "the key for topic out cannot be encoded", id="key of the wrong type",
+    ),
+    pytest.param(
+        letters, raw(1, "a", "bad"), {"processing_exception_handler": "log-and-continue"},
+        "is no pair", id="a text for a pair",
+    ),
 ]  # fmt: skip
 
 
@@ -288,6 +318,103 @@ def test_continue_drops_the_record_at_its_node_only() -> None:
 
     assert rig.sent("never") == []
     assert rig.sent("out") == [(b"a", b"x", 0)]
+
+
+def test_a_value_of_the_wrong_type_costs_no_output_beside_it() -> None:
+    def draw(builder: StreamsBuilder) -> None:
+        words = builder.stream("in").flat_map_values(str.split)
+        words.to("never", value_serde=Serdes.long)
+        words.to("out")
+
+    asked: list[Any] = []
+
+    def handler(context: ErrorHandlerContext, record: Any, _: Exception) -> Response:
+        asked.append((context.node, record.key, record.value))
+        return CONTINUE
+
+    rig = TaskRig(draw, processing_exception_handler=handler)
+    rig.add("in", raw(0, "a", "x y"))
+
+    rig.process()
+
+    sink = "KSTREAM-SINK-0000000002"
+    assert asked == [(sink, "a", "x"), (sink, "a", "y")]
+    assert rig.sent("out") == [(b"a", b"x", 0), (b"a", b"y", 0)]
+
+
+@pytest.mark.parametrize(
+    ("serde", "value"),
+    [
+        (Serdes.string, 5), (Serdes.string, b"x"), (Serdes.long, "5"), (Serdes.long, 5.0),
+        (Serdes.integer, None.__class__), (Serdes.double, "5"), (Serdes.bytes, 5),
+        (Serdes.bytes, "x"), (Serdes.bytes, [1, 2]), (Serdes.json, {1, 2}),
+    ],
+)  # fmt: skip
+def test_serializers_refuse_other_types_and_it_is_seen(serde: Serde[Any], value: Any) -> None:
+    with pytest.raises(Exception, match=r".") as caught:
+        serde.serializer("t")(value)
+
+    assert has_wrong_type(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("serde", "value"),
+    [(Serdes.long, 2**63), (Serdes.integer, -(2**31) - 1), (Serdes.string, "\ud800")],
+)
+def test_what_has_the_right_type_and_does_not_fit_is_the_production_handlers(
+    serde: Serde[Any], value: Any
+) -> None:
+    with pytest.raises(Exception, match=r".") as caught:
+        serde.serializer("t")(value)
+
+    assert not has_wrong_type(caught.value)
+
+
+NO_PAIRS = [
+    pytest.param("map", lambda k, v: "ab", "a str, 'ab', is no pair", id="text"),
+    pytest.param("map", lambda k, v: {k: v, v: k}, "a dict, .* is no pair", id="dict"),
+    pytest.param("map", lambda k, v: {k, v}, "a set, .* is no pair", id="set"),
+    pytest.param("map", lambda k, v: 5, "an? int, 5, is no pair", id="number"),
+    pytest.param("map", lambda k, v: (k, v, 1), "too many values", id="three"),
+    pytest.param("flat_map", lambda k, v: {"ab": 1}, r"return its items\(\)", id="dict of pairs"),
+    pytest.param("flat_map", lambda k, v: ["ab"], "a str, 'ab', is no pair", id="texts"),
+    pytest.param("flat_map", lambda k, v: "ab", "a str, 'ab', is no list of pairs", id="one text"),
+    pytest.param("flat_map", lambda k, v: None, "is no list of pairs", id="nothing"),
+    pytest.param("flat_map", lambda k, v: (k, v), "a str, .* is no pair", id="one pair"),
+]
+
+
+@pytest.mark.parametrize(("method", "mapper", "words"), NO_PAIRS)
+def test_what_only_looks_like_pairs_is_not_taken_apart(
+    method: str, mapper: Callable[[Any, Any], Any], words: str
+) -> None:
+    rig = TaskRig(lambda builder: getattr(builder.stream("in"), method)(mapper).to("out"))
+    rig.add("in", raw(0, "kk", "vv"))
+
+    with pytest.raises(ProcessingError, match=words):
+        rig.process()
+
+    assert rig.sent() == []
+
+
+def test_a_grouped_tables_pair_is_not_taken_apart_either() -> None:
+    rig = TaskRig(
+        lambda builder: builder.table("in").group_by(lambda k, v: "ab", name="g").count(store="c")
+    )
+    rig.add("in", raw(0, "k", "v"))
+
+    with pytest.raises(ProcessingError, match="a str, 'ab', is no pair"):
+        rig.process()
+
+
+@pytest.mark.parametrize("pairs", [lambda k, v: [[k, v]], lambda k, v: iter([(k, v)])])
+def test_lists_and_iterators_are_pairs(pairs: Callable[[Any, Any], Any]) -> None:
+    rig = TaskRig(lambda b: b.stream("in").flat_map(pairs).map(lambda k, v: [v, k]).to("out"))
+    rig.add("in", raw(0, "k", "v"))
+
+    rig.process()
+
+    assert rig.sent() == [(b"v", b"k", 0)]
 
 
 DEAD_LETTERS = [
@@ -352,15 +479,23 @@ def test_a_handler_of_ones_own_sees_the_record_and_may_send_dead_letters() -> No
 
 
 def test_the_production_handler_learns_which_half_failed() -> None:
+    def draw(builder: StreamsBuilder) -> None:
+        builder.stream("in").select_key(lambda _, value: "\ud800").to("out")
+
     handler = OnProduction(FAIL)
-    rig = TaskRig(wrong_key, production_exception_handler=handler)
+    rig = TaskRig(draw, production_exception_handler=handler)
     rig.add("in", raw(4, "k", "bad"))
 
     with pytest.raises(SerializationError):
         rig.process()
 
     [(context, record, origin)] = handler.asked
-    assert (origin, record.topic, record.key, record.value) == (Origin.KEY, "out", 7, "bad")
+    assert (origin, record.topic, record.key, record.value) == (
+        Origin.KEY,
+        "out",
+        "\ud800",
+        "bad",
+    )
     assert context.node == "KSTREAM-SINK-0000000002"
 
 

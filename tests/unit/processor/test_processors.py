@@ -171,15 +171,49 @@ def test_a_timestamped_store_gives_value_and_timestamp() -> None:
         seen.append(store.get("k"))
         store.put("k", record.value, record.timestamp + 1)
         seen.append(list(store.reverse_range("a", "z")))
-        seen.append(store.delete("k", record.timestamp))
+        seen.append(store.delete("k"))
+        seen.append(store.put_if_absent("k", "w", 50))
+        seen.append(store.put_if_absent("k", "x", 51))
+        store.put_all([("l", ("1", 7)), ("k", None)])
+        seen.append(list(store.all()))
 
-    spec = StoreSpec(name="stamped", key_serde=Serdes.string, value_serde=Serdes.string)
+    spec = StoreSpec(
+        name="stamped", key_serde=Serdes.string, value_serde=Serdes.string, caching=False
+    )
     rig = rig_of(processor(process), spec)
     rig.add("in", raw(0, "k", "v", 42))
 
     rig.process()
+    rig.commit()
 
-    assert seen == [None, [("k", ("v", 43))], ("v", 43)]
+    assert seen == [None, [("k", ("v", 43))], ("v", 43), None, ("w", 50), [("l", ("1", 7))]]
+    deleted = {key: timestamp for key, value, timestamp in rig.sent("app-stamped-changelog")}
+    assert deleted == {b"k": 42, b"l": 7}
+
+
+@pytest.mark.parametrize("kind", StoreKind)
+def test_a_prefix_finds_the_keys_whose_bytes_begin_with_it(kind: StoreKind) -> None:
+    seen: list[Any] = []
+
+    def process(context: Any, record: Record[Any, Any]) -> None:
+        store = context.get_state_store("some")
+        for key in ("a", "ab", "abc", "ac", "b"):
+            store.put(key, record.value, *([5] if kind is not StoreKind.KEY_VALUE else []))
+        seen.append([key for key, _ in store.prefix_scan("ab")])
+        seen.append([key for key, _ in store.prefix_scan(b"a", Serdes.bytes)])
+        seen.append(list(store.prefix_scan("zz")))
+        seen.append(next(store.prefix_scan("b"))[1])
+
+    spec = StoreSpec(name="some", kind=kind, key_serde=Serdes.string, value_serde=Serdes.string)
+    rig = rig_of(processor(process), spec)
+    rig.add("in", raw(0, "k", "v", 42))
+    rig.process()
+    rig.commit()
+    rig.add("in", raw(1, "k", "v", 42))
+    rig.process()
+
+    found = "v" if kind is StoreKind.KEY_VALUE else ("v", 5)
+    assert seen == 2 * [["ab", "abc"], ["a", "ab", "abc", "ac"], [], found]
 
 
 def test_stream_time_fires_at_the_first_record_and_once_per_jump() -> None:

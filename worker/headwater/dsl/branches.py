@@ -9,6 +9,7 @@ from headwater.dsl import stream
 from headwater.dsl.graph import ProcessorGraph
 from headwater.dsl.options import Branched
 from headwater.errors import TopologyError
+from headwater.model.callables import check_function
 from headwater.model.naming import check_name
 from headwater.model.plan import Branch, PassThrough, Predicate
 
@@ -50,6 +51,7 @@ class BranchedKStream(Generic[K, V]):
         ``name`` is appended to the split's name, else the branch's number from 1. With ``chain``
         the result holds what ``chain(branch)`` returns, or nothing for ``None``.
         """
+        check_function("branch()", predicate)
         child = self._draw(self._settings(branched, name, chain), len(self._branches) + 1)
         self._branches.append((predicate, child))
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from headwater.config import check_optimization
 from headwater.dsl.graph import Graph, StoreGraph, StreamSource, TableSourceGraph
 from headwater.dsl.lineage import SourceLineage
 from headwater.dsl.options import Consumed, ConsumedOptions, Materialized, TableOptions, changed
@@ -16,7 +17,7 @@ from headwater.model.naming import check_name
 from headwater.model.plan import TableSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from headwater.model.topology import StoreSpec, Topology
 
@@ -123,12 +124,17 @@ class StreamsBuilder:
         self._graph.add(StoreGraph(store))
         return self
 
-    def build(self) -> Topology:
+    def build(self, config: Mapping[str, object] | None = None) -> Topology:
         """Return the topology. More may be drawn afterwards and built again.
 
+        ``config`` is the application's, as for Java's ``build(Properties)``: options that change
+        how a topology is built are checked (``topology.optimization``).
+
         Raises:
+            ConfigError: an option asks for what is not built.
             TopologyError: names clash, a topic is read in two ways, a store is missing.
         """
+        check_optimization(config or {})
         return self._graph.write()
 
 

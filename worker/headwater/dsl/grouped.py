@@ -13,6 +13,7 @@ from headwater.dsl.graph import GraphNode, ProcessorGraph, RepartitionGraph, Tab
 from headwater.dsl.lineage import AggregateLineage
 from headwater.dsl.options import Materialized, MaterializedOptions, Named, changed, name_of
 from headwater.dsl.origin import Origin, store_spec
+from headwater.model.callables import check_function, check_functions
 from headwater.model.naming import check_name
 from headwater.model.plan import StreamAggregate, TableAggregate
 from headwater.serde.primitives import Serdes
@@ -84,6 +85,7 @@ class KGroupedStream(Generic[K, V]):
 
         A result of ``None`` deletes the key. Keywords are those of :class:`Materialized`.
         """
+        check_function("reduce()", reducer)
         settings: Materialized[K, V] = changed(materialized or Materialized(), options)
         settings = replace(settings, value_serde=settings.value_serde or self.origin.value_serde)
 
@@ -109,6 +111,7 @@ class KGroupedStream(Generic[K, V]):
 
         A result of ``None`` deletes the key. Keywords are those of :class:`Materialized`.
         """
+        check_functions("aggregate()", initializer=initializer, aggregator=aggregator)
         settings: Materialized[K, A] = changed(materialized or Materialized(), options)
         return self._aggregate(
             "KSTREAM-AGGREGATE-", name_of(name), settings, aggregator, initializer
@@ -217,6 +220,7 @@ class KGroupedTable(Generic[K, V]):
 
         The first value is the first aggregate. Keywords are those of :class:`Materialized`.
         """
+        check_functions("reduce()", adder=adder, subtractor=subtractor)
         settings: Materialized[K, V] = changed(materialized or Materialized(), options)
         settings = replace(settings, value_serde=settings.value_serde or self.origin.value_serde)
 
@@ -244,6 +248,7 @@ class KGroupedTable(Generic[K, V]):
 
         Keywords are those of :class:`Materialized`.
         """
+        check_functions("aggregate()", initializer=initializer, adder=adder, subtractor=subtractor)
         settings: Materialized[K, A] = changed(materialized or Materialized(), options)
         return self._aggregate(
             "KTABLE-AGGREGATE-", name_of(name), settings, adder, subtractor, initializer

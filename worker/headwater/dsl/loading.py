@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.dsl.builder import StreamsBuilder
 from headwater.errors import HeadwaterError, ImportPathError
+from headwater.model.callables import objection
 from headwater.model.topology import Topology
 
 if TYPE_CHECKING:
@@ -136,6 +137,8 @@ def build_topology(function: Callable[..., Any], path: str = "build") -> Topolog
         ImportPathError: it takes other arguments, raises, or returns something else.
         TopologyError: the topology breaks a rule.
     """
+    if reason := objection(function):
+        raise ImportPathError(f"{path!r}: {reason}")
     builder = StreamsBuilder()
     takes_builder = _takes_builder(function, path)
     try:

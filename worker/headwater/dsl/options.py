@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from headwater.errors import TopologyError
+from headwater.model.callables import check_extractor, check_functions
 from headwater.model.naming import check_name
 from headwater.serde.base import Serde
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.dsl.stream import KStream
+    from headwater.model.nodes import TimestampExtractorLike
     from headwater.model.topology import OffsetReset
 
 K = TypeVar("K")
@@ -43,6 +45,8 @@ class _WithSerdes:
             if isinstance(given, type) and issubclass(given, Serde):
                 advice = f"that is a class: pass {given.__name__}()"
             raise TopologyError(f"{type(self).__name__}: {setting} is {given!r}; {advice}")
+        partitioner = getattr(self, "partitioner", None)
+        check_functions(type(self).__name__, optional=True, partitioner=partitioner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,8 @@ class Consumed(_WithSerdes, Generic[K, V]):
         key_serde: for keys.
         value_serde: for values.
         timestamp_extractor: ``extractor(record, partition_time)`` gives milliseconds since the
-            epoch.
+            epoch; or one of :class:`TimestampExtractors`, by its name, too; or the
+            ``"module:function"`` that is one.
         offset_reset: where to start without a committed offset; ``None`` leaves it to
             ``auto_offset_reset``.
     """
@@ -72,8 +77,12 @@ class Consumed(_WithSerdes, Generic[K, V]):
     name: str | None = None
     key_serde: Serde[K] | None = None
     value_serde: Serde[V] | None = None
-    timestamp_extractor: Callable[..., int] | None = None
+    timestamp_extractor: TimestampExtractorLike | None = None
     offset_reset: OffsetReset | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_extractor("Consumed", self.timestamp_extractor)
 
 
 class ConsumedOptions(TypedDict, Generic[K, V], total=False):
@@ -82,7 +91,7 @@ class ConsumedOptions(TypedDict, Generic[K, V], total=False):
     name: str | None
     key_serde: Serde[K] | None
     value_serde: Serde[V] | None
-    timestamp_extractor: Callable[..., int] | None
+    timestamp_extractor: TimestampExtractorLike | None
     offset_reset: OffsetReset | None
 
 
@@ -213,7 +222,7 @@ class TableOptions(TypedDict, Generic[K, V], total=False):
     name: str | None
     key_serde: Serde[K] | None
     value_serde: Serde[V] | None
-    timestamp_extractor: Callable[..., int] | None
+    timestamp_extractor: TimestampExtractorLike | None
     offset_reset: OffsetReset | None
     store: str | None
     caching: bool
@@ -234,6 +243,9 @@ class Branched(Generic[K, V]):
 
     name: str | None = None
     chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None = None
+
+    def __post_init__(self) -> None:
+        check_functions("Branched", optional=True, chain=self.chain)
 
 
 def changed(options: Options, keywords: Mapping[str, Any]) -> Options:

@@ -28,6 +28,7 @@ from headwater.dsl.options import (
 )
 from headwater.dsl.origin import Origin, store_spec
 from headwater.errors import TopologyError
+from headwater.model.callables import check_function, check_functions, check_supplier
 from headwater.model.naming import check_name
 from headwater.model.plan import (
     Filter,
@@ -43,7 +44,7 @@ from headwater.model.plan import (
     TableSource,
     UserProcessor,
 )
-from headwater.model.topology import SinkNode, StoreSpec, check_supplier
+from headwater.model.topology import SinkNode, StoreSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -74,12 +75,14 @@ class KStream(Generic[K, V]):
         self, predicate: Callable[[K, V], bool], *, name: str | Named | None = None
     ) -> KStream[K, V]:
         """Keep the records for which ``predicate(key, value)`` is true."""
+        check_function("filter()", predicate)
         return self._step("KSTREAM-FILTER-", name, Filter(predicate=predicate))
 
     def filter_not(
         self, predicate: Callable[[K, V], bool], *, name: str | Named | None = None
     ) -> KStream[K, V]:
         """Keep the records for which ``predicate(key, value)`` is false."""
+        check_function("filter_not()", predicate)
         return self._step("KSTREAM-FILTER-", name, Filter(predicate=predicate, negate=True))
 
     def map(
@@ -89,6 +92,7 @@ class KStream(Generic[K, V]):
 
         The key may change, so what groups or joins by key below goes through a repartition topic.
         """
+        check_function("map()", mapper)
         return KStream(self._rekeyed("KSTREAM-MAP-", name, Map(mapper=mapper)))
 
     def map_values(
@@ -98,6 +102,7 @@ class KStream(Generic[K, V]):
 
         ``with_key`` calls ``mapper(key, value)``.
         """
+        check_function("map_values()", mapper)
         return self._values("KSTREAM-MAPVALUES-", name, MapValues(mapper=mapper, with_key=with_key))
 
     def flat_map(
@@ -107,6 +112,7 @@ class KStream(Generic[K, V]):
 
         The key may change, so what groups or joins by key below goes through a repartition topic.
         """
+        check_function("flat_map()", mapper, several=True)
         return KStream(self._rekeyed("KSTREAM-FLATMAP-", name, FlatMap(mapper=mapper)))
 
     def flat_map_values(
@@ -120,6 +126,7 @@ class KStream(Generic[K, V]):
 
         ``with_key`` calls ``mapper(key, value)``.
         """
+        check_function("flat_map_values()", mapper, several=True)
         return self._values(
             "KSTREAM-FLATMAPVALUES-", name, FlatMapValues(mapper=mapper, with_key=with_key)
         )
@@ -131,6 +138,7 @@ class KStream(Generic[K, V]):
 
         What groups or joins by key below goes through a repartition topic.
         """
+        check_function("select_key()", mapper)
         origin = self._rekeyed("KSTREAM-KEY-SELECT-", name, SelectKey(mapper=mapper))
         return KStream(replace(origin, value_serde=self.origin.value_serde))
 
@@ -141,6 +149,7 @@ class KStream(Generic[K, V]):
 
         The effect may happen more than once.
         """
+        check_function("peek()", action)
         return self._step("KSTREAM-PEEK-", name, Peek(action=action))
 
     def merge(self, other: KStream[K, V], *, name: str | Named | None = None) -> KStream[K, V]:
@@ -203,6 +212,7 @@ class KStream(Generic[K, V]):
 
         The effect may happen more than once.
         """
+        check_function("for_each()", action)
         self._step("KSTREAM-FOREACH-", name, Peek(action=action, terminal=True))
 
     def print(
@@ -219,6 +229,7 @@ class KStream(Generic[K, V]):
 
         ``label`` is by default the name of the node that forwards the records.
         """
+        check_functions("print()", optional=True, mapper=mapper)
         shown = self.origin.name if label is None else label
         self._step("KSTREAM-PRINTER-", name, Print(label=shown, mapper=mapper, path=path))
 
@@ -237,6 +248,8 @@ class KStream(Generic[K, V]):
         graph = self.origin.graph
         if isinstance(topic, str):
             check_name("topic", topic)
+        else:
+            check_function("to(), topic", topic)
         node = SinkNode(
             name=graph.named(settings.name, "KSTREAM-SINK-"),
             parents=(),
@@ -317,6 +330,7 @@ class KStream(Generic[K, V]):
 
         Keywords are those of :class:`Grouped`.
         """
+        check_function("group_by()", selector)
         inherited: Grouped[KR, V] = Grouped(value_serde=self.origin.value_serde)
         chosen = changed(settings or inherited, options)
         origin = self._rekeyed("KSTREAM-KEY-SELECT-", chosen.name, SelectKey(mapper=selector))

@@ -21,6 +21,7 @@ from headwater.dsl.options import (
     name_of,
 )
 from headwater.dsl.origin import Origin, store_spec
+from headwater.model.callables import check_function, check_functions
 from headwater.model.plan import (
     Operator,
     TableFilter,
@@ -93,6 +94,7 @@ class KTable(Generic[K, V]):
 
         Keywords are those of :class:`Materialized`.
         """
+        check_function("map_values()", mapper)
         given = _given(materialized, options)
 
         def operator(store: str | None, lineage: Lineage) -> Operator:
@@ -117,6 +119,7 @@ class KTable(Generic[K, V]):
 
         With ``mapper`` the stream's keys are ``mapper(key, value)``, as after ``select_key``.
         """
+        check_functions("to_stream()", optional=True, mapper=mapper)
         chosen = self.origin.graph.named(name_of(name), "KTABLE-TOSTREAM-")
         node = ProcessorGraph(chosen, TableToStream)
         self.origin.graph.add(node, self.origin.node)
@@ -136,6 +139,7 @@ class KTable(Generic[K, V]):
         Always through a repartition topic, which carries the old value too, so that the aggregation
         can take it away. Keywords are those of :class:`Grouped`; no serde is inherited.
         """
+        check_function("group_by()", mapper)
         chosen = changed(settings or Grouped(), options)
         graph = self.origin.graph
         select = graph.named(chosen.name, "KTABLE-SELECT-")
@@ -161,6 +165,7 @@ class KTable(Generic[K, V]):
         *,
         negate: bool,
     ) -> KTable[K, V]:
+        check_function("filter_not()" if negate else "filter()", predicate)
         given = _given(materialized, options)
 
         def operator(store: str | None, lineage: Lineage) -> Operator:

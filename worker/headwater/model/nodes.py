@@ -13,6 +13,21 @@ if TYPE_CHECKING:
 
 SerdeLike: TypeAlias = Any
 """A ``headwater.serde.Serde``; named loosely because ``serde`` lies above ``model``."""
+TimestampExtractorLike: TypeAlias = "Callable[..., int] | str"
+"""A function ``(record, partition_time)``, a built-in extractor's name or ``"module:function"``."""
+
+
+class TimestampExtractors(StrEnum):
+    """The built-in timestamp extractors, by the names that a configuration has for them."""
+
+    FAIL_ON_INVALID = "fail-on-invalid"
+    """The record's timestamp; a negative one is an error (``FailOnInvalidTimestamp``)."""
+    LOG_AND_SKIP_ON_INVALID = "log-and-skip-on-invalid"
+    """As above; a negative one drops the record (``LogAndSkipOnInvalidTimestamp``)."""
+    USE_PARTITION_TIME_ON_INVALID = "use-partition-time-on-invalid"
+    """The partition time in place of a negative one (``UsePartitionTimeOnInvalidTimestamp``)."""
+    WALLCLOCK = "wallclock"
+    """The time of processing (``WallclockTimestampExtractor``)."""
 
 
 class OffsetReset(StrEnum):
@@ -30,7 +45,7 @@ class SourceNode:
     topics: tuple[str, ...]
     key_serde: SerdeLike | None = None
     value_serde: SerdeLike | None = None
-    timestamp_extractor: Callable[..., int] | None = None
+    timestamp_extractor: TimestampExtractorLike | None = None
     offset_reset: OffsetReset | None = None
     changes: bool = False
     """The values are table changes in Kafka's ``Change`` layout (below KTable.group_by)."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -101,20 +101,40 @@ class ProcessorContext(Protocol):
         """The application id."""
         ...
 
+    @property
+    def state_dir(self) -> str:
+        """The configured state directory."""
+        ...
+
+    def app_configs(self) -> Mapping[str, object]:
+        """Return the configuration as it was given, by the names in which it was given."""
+        ...
+
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
         """Hand ``record`` to every child, or only to the child node of that name.
 
         Raises:
             TopologyError: there is no child of that name.
+            ValueError: the timestamp is negative.
         """
         ...
 
     def schedule(
-        self, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]
+        self,
+        interval_ms: int,
+        kind: PunctuationType,
+        callback: Callable[[int], None],
+        *,
+        start_ms: int | None = None,
     ) -> Cancellable:
         """Call ``callback(timestamp_ms)`` every ``interval_ms``; from ``init`` or ``process``.
 
         Stream time first fires at the first record; a jump over several intervals fires once.
+        ``start_ms`` is when to fire first, in milliseconds since the epoch (KIP-1146).
+
+        Raises:
+            TopologyError: the callback is an async or generator function.
+            ValueError: the interval is not positive or the start is negative.
         """
         ...
 

@@ -13,6 +13,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import TopologyError
+from headwater.model.callables import (
+    check_extractor,
+    check_function,
+    check_functions,
+    check_supplier,
+)
 from headwater.model.description import describe, parents_of
 from headwater.model.java_order import hash_set_order
 from headwater.model.naming import check_name
@@ -26,6 +32,8 @@ from headwater.model.nodes import (
     StoreKind,
     StoreSpec,
     Subtopology,
+    TimestampExtractorLike,
+    TimestampExtractors,
 )
 from headwater.model.plan import Operator, UserProcessor
 from headwater.model.reporting import report
@@ -46,6 +54,7 @@ __all__ = [
     "StoreKind",
     "StoreSpec",
     "Subtopology",
+    "TimestampExtractors",
     "Topology",
 ]
 
@@ -83,10 +92,13 @@ class Topology:
         *topics: str,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
-        timestamp_extractor: Callable[..., int] | None = None,
+        timestamp_extractor: TimestampExtractorLike | None = None,
         offset_reset: OffsetReset | None = None,
     ) -> Topology:
         """Read ``topics``. Serdes of ``None`` mean the configured defaults.
+
+        ``timestamp_extractor`` is a function ``(record, partition_time)``, one of
+        :class:`TimestampExtractors`, or ``"module:function"``.
 
         Raises:
             TopologyError: the name is taken, no topic is given, or a topic has a source already.
@@ -196,6 +208,7 @@ class Topology:
     def add_source_node(self, node: SourceNode) -> Topology:
         """Add a source as a value; see :meth:`add_source`."""
         self._check_new(node.name)
+        check_extractor(f"Source {node.name!r}", node.timestamp_extractor)
         if not node.topics:
             raise TopologyError(f"Source {node.name!r} reads no topic: name at least one")
         for topic in node.topics:
@@ -220,6 +233,9 @@ class Topology:
         self._check_new(node.name)
         if isinstance(node.topic, str):
             check_name("topic", node.topic)
+        else:
+            check_function(f"Sink {node.name!r}, topic", node.topic)
+        check_functions(f"Sink {node.name!r}", optional=True, partitioner=node.partitioner)
         node = replace(node, parents=tuple(dict.fromkeys(node.parents)))
         self._check_parents(node)
         return self._add(node)
@@ -376,20 +392,3 @@ class Topology:
             name for node in nodes if isinstance(node, ProcessorNode) for name in node.stores
         )
         return tuple(self._stores[name] for name in names)
-
-
-def check_supplier(name: str, supplier: Callable[[], object]) -> None:
-    """Refuse a supplier that is no function or returns one instance twice: each task needs its own.
-
-    Raises:
-        TopologyError: as said.
-    """
-    if not callable(supplier):
-        raise TopologyError(
-            f"The processor supplier of {name!r} is not callable: pass a class or a function"
-        )
-    if supplier() is supplier():
-        raise TopologyError(
-            f"The processor supplier of {name!r} returns the same instance twice: "
-            "return a new one at each call"
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import TopologyError
+from headwater.model.callables import check_function
 from headwater.model.processor_api import (
     Cancellable,
     Processor,
@@ -12,7 +13,7 @@ from headwater.model.processor_api import (
     Record,
     RecordMetadata,
 )
-from headwater.processor.stores import PlainStore, TimestampedStore
+from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -87,8 +88,10 @@ class TaskContext:
         """Call ``callback(timestamp_ms)`` every ``interval_ms``; ``start_ms`` anchors the first.
 
         Raises:
+            TopologyError: the callback is an async or generator function.
             ValueError: the interval is not positive or the start is negative.
         """
+        check_function(f"schedule() in {self._node}", callback)
         environment = self._environment
         return environment.punctuations.schedule(
             self._node,
@@ -136,11 +139,9 @@ class TaskContext:
         return None if current.timestamp < 0 else RecordMetadata("", -1, -1)
 
 
-def _view(name: str, environment: Environment) -> PlainStore | TimestampedStore:
-    store = environment.store(name)
-    if environment.timestamped[name]:
-        return TimestampedStore(store)
-    return PlainStore(store, environment.current)
+def _view(name: str, environment: Environment) -> KeyValueStore | TimestampedKeyValueStore:
+    kind = TimestampedKeyValueStore if environment.timestamped[name] else KeyValueStore
+    return kind(environment.store(name), environment.current)
 
 
 class UserNode:

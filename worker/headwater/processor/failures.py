@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from headwater.errors import (
     DeserializationError,
@@ -15,6 +16,7 @@ from headwater.errors import (
 from headwater.model.processor_api import Record
 from headwater.processor.handlers import (
     ErrorHandlerContext,
+    FailedChange,
     FailedOutput,
     Origin,
     RawInput,
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from headwater.ports import Headers, OnRefused, RawRecord, RecordCollector, Send
     from headwater.processor.environment import Counters, Current, Warn
     from headwater.processor.handlers import Handlers
+
+_OF_STRUCT: Final = "required argument is not"
+"""How ``struct`` begins to say that a value has another type, not another size, than it packs."""
 
 Fail: TypeAlias = Callable[[Exception, Any, Any, int, "Headers"], None]
 """``fail(exception, key, value, timestamp, headers)``: returns when the record is to be dropped."""
@@ -124,23 +129,33 @@ class Failures:
     ) -> None:
         """Handle a result of a sink that cannot be encoded; return when it is to be dropped.
 
+        A value of a type that the serde does not take is an error of the program: as in Kafka
+        Streams the processing handler decides, about anything else the production handler.
+
         Raises:
             SerializationError: the handler says FAIL, or RETRY, which cannot help here.
         """
         context = self._context(node, output.timestamp, output.headers)
-        response = self._ask(
-            "production",
-            lambda: self._handlers.production.on_serialization(context, output, exception, origin),
-        )
+        handlers, is_of_wrong_type = self._handlers, has_wrong_type(exception)
+        if is_of_wrong_type:
+            record = Record(output.key, output.value, output.timestamp, output.headers)
+            response = self._ask(
+                "processing", lambda: handlers.processing(context, record, exception)
+            )
+            way_out = "set processing.exception.handler to log-and-continue"
+        else:
+            response = self._ask(
+                "production",
+                lambda: handlers.production.on_serialization(context, output, exception, origin),
+            )
+            way_out = "set a production.exception.handler that drops such records"
         place = f"{self._place(node)}: the {origin} for topic {output.topic}"
         if response.result is Result.CONTINUE:
             self._drop(f"{place} cannot be encoded, record dropped: {exception!r}")
             return
-        shown = output.key if origin is Origin.KEY else output.value
         self._decided = SerializationError(
-            f"{place} cannot be encoded: {type(exception).__name__}: {exception}; it is a "
-            f"{type(shown).__name__}. Check the sink's serdes (Produced), or set a "
-            "production.exception.handler that drops such records"
+            f"{place} cannot be encoded: {type(exception).__name__}: {exception}; it is "
+            f"{_type_of(output, origin)}. Check {_serdes_of(output.topic)}, or {way_out}"
         )
         raise self._decided from exception
 
@@ -227,3 +242,25 @@ class Failures:
             f"task {self._task_id}, node {node}, topic {current.source.topic}, "
             f"partition {current.source.partition}, offset {current.offset}"
         )
+
+
+def has_wrong_type(exception: Exception) -> bool:
+    """Whether a serializer raised because of the value's type (Java's ``ClassCastException``)."""
+    if isinstance(exception, struct.error):
+        return _OF_STRUCT in str(exception)
+    return isinstance(exception, TypeError)
+
+
+def _type_of(output: FailedOutput, origin: Origin) -> str:
+    shown = output.key if origin is Origin.KEY else output.value
+    if origin is Origin.VALUE and isinstance(output, FailedChange):
+        halves = {"new": shown[0], "old": shown[1]}
+        said = (f"{half}: {type(of).__name__}" for half, of in halves.items() if of is not None)
+        return f"a change of a table ({', '.join(said)})"
+    return f"a {type(shown).__name__}"
+
+
+def _serdes_of(topic: str) -> str:
+    if topic.endswith("-repartition"):
+        return "the serdes of the repartition topic (Grouped, Repartitioned)"
+    return "the sink's serdes (Produced)"

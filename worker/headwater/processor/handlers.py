@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from headwater.errors import ConfigError
+from headwater.model.callables import objection
 from headwater.processor.resolving import resolve
 from headwater.wire.dead_letter import DeadLetterRecord, error_headers
 
@@ -91,6 +92,10 @@ class FailedOutput(NamedTuple):
     value: Any
     timestamp: int
     headers: Headers
+
+
+class FailedChange(FailedOutput):
+    """An output record whose value is a change of a table, ``(new, old)``: below a group_by."""
 
 
 class Origin(StrEnum):
@@ -249,6 +254,9 @@ class Handlers:
                 f"production.exception.handler: {production!r} must have the methods "
                 "on_delivery and on_serialization"
             )
+        for method in (production.on_delivery, production.on_serialization):
+            if reason := objection(method):
+                raise ConfigError(f"production.exception.handler: {reason}")
         return cls(
             deserialization=_function(
                 "deserialization_exception_handler",
@@ -271,8 +279,6 @@ def _instance(option: str, reference: object, built_in: dict[str, Any]) -> Any:
 
 def _function(option: str, reference: object, built_in: dict[str, Any]) -> Any:
     handler = _instance(option, reference, built_in)
-    if not callable(handler):
-        raise ConfigError(
-            f"{option}: {handler!r} is not callable; a handler takes (context, record, exception)"
-        )
+    if reason := objection(handler):
+        raise ConfigError(f"{option}: {reason}; a handler takes (context, record, exception)")
     return handler

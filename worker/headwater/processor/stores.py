@@ -1,4 +1,4 @@
-"""A user's view of a store, with the operations of Kafka's ``KeyValueStore``."""
+"""What a processor gets for a store: Kafka's ``KeyValueStore`` and ``TimestampedKeyValueStore``."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from headwater.ports import KeyValueStore
+    from headwater import ports
     from headwater.processor.environment import Current
+    from headwater.serde import Serde
 
 
 class ValueAndTimestamp(NamedTuple):
-    """What a timestamped store holds per key."""
+    """What a timestamped store holds per key; the timestamp is in milliseconds since the epoch."""
 
     value: Any
     timestamp: int
 
 
 class _StoreView:
-    __slots__ = ("_store",)
+    """A view of a task's store; a deletion is logged at the time of the record under way."""
 
-    def __init__(self, store: KeyValueStore) -> None:
+    __slots__ = ("_current", "_store")
+
+    def __init__(self, store: ports.KeyValueStore, current: Current) -> None:
         self._store = store
+        self._current = current
 
     @property
     def name(self) -> str:
@@ -33,15 +37,19 @@ class _StoreView:
         """About how many keys there are."""
         return self._store.approximate_num_entries()
 
+    def _scan(self, prefix: Any, serde: Serde[Any] | None) -> Iterator[tuple[Any, Any, int]]:
+        # As Kafka Streams does, the prefix is serialized for no topic.
+        encode = None if serde is None else serde.serializer("")
+        return self._store.prefix_scan(prefix, encode)
 
-class PlainStore(_StoreView):
-    """A store without timestamps; writes are logged at the time of the record under way."""
 
-    __slots__ = ("_current",)
+class KeyValueStore(_StoreView):
+    """A store without timestamps; writes are logged at the time of the record under way.
 
-    def __init__(self, store: KeyValueStore, current: Current) -> None:
-        super().__init__(store)
-        self._current = current
+    Keys are ordered by their serialized bytes. An iterator does not see what is written later.
+    """
+
+    __slots__ = ()
 
     def get(self, key: Any) -> Any:
         """Return the value of ``key``, or ``None``."""
@@ -60,7 +68,7 @@ class PlainStore(_StoreView):
         return old
 
     def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
-        """Set several keys."""
+        """Set several keys; a value of ``None`` deletes."""
         for key, value in entries:
             self.put(key, value)
 
@@ -71,7 +79,7 @@ class PlainStore(_StoreView):
         return old
 
     def range(self, start: Any, end: Any) -> Iterator[tuple[Any, Any]]:
-        """Iterate ``(key, value)`` from ``start`` to ``end`` inclusive, in the keys' byte order."""
+        """Iterate ``(key, value)`` from ``start`` to ``end`` inclusive; ``None`` leaves it open."""
         return ((key, value) for key, value, _ in self._store.range(start, end))
 
     def reverse_range(self, start: Any, end: Any) -> Iterator[tuple[Any, Any]]:
@@ -79,16 +87,28 @@ class PlainStore(_StoreView):
         return ((key, value) for key, value, _ in self._store.range(start, end, reverse=True))
 
     def all(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate every ``(key, value)`` in the keys' byte order."""
+        """Iterate every ``(key, value)``."""
         return self.range(None, None)
 
     def reverse_all(self) -> Iterator[tuple[Any, Any]]:
-        """Iterate every ``(key, value)`` in reverse byte order."""
+        """Iterate every ``(key, value)``, the last key first."""
         return self.reverse_range(None, None)
 
+    def prefix_scan(
+        self, prefix: Any, prefix_serde: Serde[Any] | None = None
+    ) -> Iterator[tuple[Any, Any]]:
+        """Iterate ``(key, value)`` of the keys whose bytes begin with those of ``prefix``.
 
-class TimestampedStore(_StoreView):
-    """A store with a timestamp per value (Kafka's ``TimestampedKeyValueStore``)."""
+        ``prefix_serde`` serializes the prefix; without it the store's key serde does.
+        """
+        return ((key, value) for key, value, _ in self._scan(prefix, prefix_serde))
+
+
+class TimestampedKeyValueStore(_StoreView):
+    """A store with a timestamp per value, in milliseconds since the epoch.
+
+    Keys are ordered by their serialized bytes. An iterator does not see what is written later.
+    """
 
     __slots__ = ()
 
@@ -98,17 +118,35 @@ class TimestampedStore(_StoreView):
         return None if found is None else ValueAndTimestamp(*found)
 
     def put(self, key: Any, value: Any, timestamp: int) -> None:
-        """Set ``key`` at ``timestamp`` (milliseconds); a value of ``None`` deletes it."""
+        """Set ``key`` at ``timestamp``; a value of ``None`` deletes it."""
         self._store.put(key, value, timestamp)
 
-    def delete(self, key: Any, timestamp: int) -> ValueAndTimestamp | None:
-        """Delete ``key``; return what it had. ``timestamp`` is the changelog tombstone's."""
+    def put_if_absent(self, key: Any, value: Any, timestamp: int) -> ValueAndTimestamp | None:
+        """Set ``key`` at ``timestamp`` if it has no value; return what it had."""
         old = self.get(key)
-        self._store.put(key, None, timestamp)
+        if old is None:
+            self.put(key, value, timestamp)
+        return old
+
+    def put_all(self, entries: Iterable[tuple[Any, tuple[Any, int] | None]]) -> None:
+        """Set several keys, each to ``(value, timestamp)``; ``None`` in their place deletes."""
+        for key, found in entries:
+            if found is None:
+                self.delete(key)
+            else:
+                self.put(key, *found)
+
+    def delete(self, key: Any) -> ValueAndTimestamp | None:
+        """Delete ``key``; return what it had."""
+        old = self.get(key)
+        self._store.put(key, None, self._current.timestamp)
         return old
 
     def range(self, start: Any, end: Any) -> Iterator[tuple[Any, ValueAndTimestamp]]:
-        """Iterate ``(key, (value, timestamp))``, ``start`` to ``end`` inclusive, in byte order."""
+        """Iterate ``(key, (value, timestamp))`` from ``start`` to ``end``, both inclusive.
+
+        ``None`` leaves a side open.
+        """
         return _paired(self._store.range(start, end))
 
     def reverse_range(self, start: Any, end: Any) -> Iterator[tuple[Any, ValueAndTimestamp]]:
@@ -116,12 +154,21 @@ class TimestampedStore(_StoreView):
         return _paired(self._store.range(start, end, reverse=True))
 
     def all(self) -> Iterator[tuple[Any, ValueAndTimestamp]]:
-        """Iterate every entry in byte order."""
+        """Iterate every entry."""
         return self.range(None, None)
 
     def reverse_all(self) -> Iterator[tuple[Any, ValueAndTimestamp]]:
-        """Iterate every entry in reverse byte order."""
+        """Iterate every entry, the last key first."""
         return self.reverse_range(None, None)
+
+    def prefix_scan(
+        self, prefix: Any, prefix_serde: Serde[Any] | None = None
+    ) -> Iterator[tuple[Any, ValueAndTimestamp]]:
+        """Iterate ``(key, (value, timestamp))`` of the keys whose bytes begin with the prefix's.
+
+        ``prefix_serde`` serializes the prefix; without it the store's key serde does.
+        """
+        return _paired(self._scan(prefix, prefix_serde))
 
 
 def _paired(rows: Iterator[tuple[Any, Any, int]]) -> Iterator[tuple[Any, ValueAndTimestamp]]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from headwater.errors import ConfigError, InvalidTimestampError
+from headwater.model.callables import objection
 from headwater.processor.resolving import resolve
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ def extractor_of(reference: object, clock: Clock) -> TimestampExtractor | None:
         return wallclock(clock)
     found = resolve("default.timestamp.extractor", reference)
     extractor = found() if isinstance(found, type) else found
-    if not callable(extractor):
+    if reason := objection(extractor):
         raise ConfigError(
-            f"default.timestamp.extractor: {reference!r} is not a function (record, partition_time)"
+            f"default.timestamp.extractor: {reason}; it takes (record, partition_time)"
         )
     return extractor  # type: ignore[no-any-return]

@@ -318,4 +318,3 @@ class RecordCache:
         """Give this cache's share back to the thread."""
         self.clear()
         self.budget.unregister(self)
-

@@ -18,7 +18,7 @@ or to ``seal`` if the engine wants to go on while it waits for the broker.
 from __future__ import annotations
 
 from heapq import merge
-from itertools import chain
+from itertools import chain, takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -145,6 +145,29 @@ class LayeredStore:
         written = self._written(low, high)
         committed = self._below.backend.range(low, high, reverse=reverse)
         return self._merged(written, committed, reverse=reverse)
+
+    def prefix_scan(
+        self, prefix: Any, encode: Callable[[Any], bytes] | None = None
+    ) -> Iterator[tuple[Any, Any, int]]:
+        """Iterate ``(key, value, timestamp)`` of the keys whose bytes begin with the prefix's.
+
+        ``encode`` serializes the prefix; without it the store's key serde does. What is written
+        after this call is not seen.
+
+        Raises:
+            SerializationError: the prefix is null or its serializer does not take it.
+        """
+        codec = self._codec
+        try:
+            low = codec.encode_key(prefix) if encode is None else encode(prefix)
+        except Exception as error:
+            raise codec.key_error(prefix, error) from error
+        written = {
+            key: found for key, found in self._written(low, None).items() if key.startswith(low)
+        }
+        committed = self._below.backend.range(low, None, reverse=False)
+        begun = takewhile(lambda row: row[0].startswith(low), committed)
+        return self._merged(written, begun, reverse=False)
 
     def _written(self, low: bytes | None, high: bytes | None) -> dict[bytes, tuple[Any, int]]:
         key_bytes = self._codec.key_bytes

@@ -21,7 +21,7 @@ from headwater.ids import TaskId, TopicPartition
 from headwater.model.reporting import changelog_topic, decorate
 from headwater.model.topology import ProcessorNode, StoreKind, StoreSpec, Subtopology
 from headwater.processor.resolving import resolve_serde
-from headwater.processor.stores import PlainStore, TimestampedStore
+from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore
 from headwater.processor.task import StreamTask
 from headwater.state import CacheBudget, LayeredStore, MemoryBackend, open_store
 from headwater.testing.collector import MemoryCollector, ProducedRecord
@@ -207,19 +207,19 @@ class TopologyTestDriver:
             if spec.name == name:
                 store = self._stores[name]
                 if spec.kind is StoreKind.TIMESTAMPED_KEY_VALUE:
-                    return TimestampedStore(store)
-                return PlainStore(store, self._task.current)
+                    return TimestampedKeyValueStore(store, self._task.current)
+                return KeyValueStore(store, self._task.current)
         return None
 
-    def get_key_value_store(self, name: str) -> PlainStore | None:
+    def get_key_value_store(self, name: str) -> KeyValueStore | None:
         """Return a view of a key-value store as plain values, or ``None`` if there is none."""
         store = self._stores.get(name)
-        return None if store is None else PlainStore(store, self._task.current)
+        return None if store is None else KeyValueStore(store, self._task.current)
 
-    def get_timestamped_key_value_store(self, name: str) -> TimestampedStore | None:
+    def get_timestamped_key_value_store(self, name: str) -> TimestampedKeyValueStore | None:
         """Return a view of a key-value store with timestamps, or ``None`` if there is none."""
         store = self._stores.get(name)
-        return None if store is None else TimestampedStore(store)
+        return None if store is None else TimestampedKeyValueStore(store, self._task.current)
 
     def get_all_state_stores(self) -> dict[str, Any]:
         """Return every store by name."""

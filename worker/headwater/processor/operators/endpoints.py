@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from headwater.errors import HeadwaterError, ProcessingError
 from headwater.model.processor_api import RecordContext
 from headwater.processor.code import call
-from headwater.processor.handlers import FailedOutput, Origin
+from headwater.processor.handlers import FailedChange, FailedOutput, Origin
 from headwater.processor.timestamps import TimestampExtractor, extractor_of
 from headwater.wire.change import change_deserializer, change_serializer
 
@@ -62,7 +62,7 @@ def emit_sink(node: SinkNode, environment: Environment) -> Emit:
     if node.partitioner is not None:
         return call(_partitioned_sink(node, topic, environment), "sink")
     encode_key, encode_value = _encoders(node, topic, environment)
-    refuse = _refusal(node.name, topic, encode_key, environment)
+    refuse = _refusal(node, topic, encode_key, environment)
     refused = environment.failures.of_delivery(node.name, topic)
     sender = environment.collector.sender(topic, refused)
 
@@ -91,7 +91,7 @@ def _encoders(node: SinkNode, topic: str, environment: Environment) -> tuple[Enc
 def _partitioned_sink(node: SinkNode, topic: str, environment: Environment) -> Forward:
     """A sink that asks its partitioner, if it has one."""
     encode_key, encode_value = _encoders(node, topic, environment)
-    refuse = _refusal(node.name, topic, encode_key, environment)
+    refuse = _refusal(node, topic, encode_key, environment)
     refused = environment.failures.of_delivery(node.name, topic)
     send = environment.collector.sender(topic, refused)
     partitions_of = _partitioner(node, topic, environment)
@@ -114,12 +114,13 @@ def _partitioned_sink(node: SinkNode, topic: str, environment: Environment) -> F
     return sink
 
 
-def _refusal(name: str, topic: str, encode_key: Encode, environment: Environment) -> Fail:
+def _refusal(node: SinkNode, topic: str, encode_key: Encode, environment: Environment) -> Fail:
     """Return what to call when a key or value cannot be encoded: it finds out which, and asks."""
-    unencodable = environment.failures.unencodable
+    name, unencodable = node.name, environment.failures.unencodable
+    kind = FailedChange if node.changes else FailedOutput
 
     def refuse(error: Exception, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        output = FailedOutput(topic, None, key, value, timestamp, headers)
+        output = kind(topic, None, key, value, timestamp, headers)
         try:
             if key is not None:
                 encode_key(key)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
+from headwater.processor.operators.pairs import as_pair, as_pairs
+
 if TYPE_CHECKING:
     from headwater.model import plan
     from headwater.ports import Forward, Headers
@@ -34,8 +36,11 @@ def emit_map(operator: plan.Map, fail: Fail) -> Emit:
 
     def emit(code: Code, names: Names) -> Names:
         mapper = code.bind(operator.mapper, "mapper")
+        pair, checked = code.fresh("pair"), code.bind(as_pair, "as_pair")
         key, value = code.fresh("key"), code.fresh("value")
-        code.guarded(f"{key}, {value} = {mapper}({names[0]}, {names[1]})", fail, names)
+        mapped = f"{pair} = {mapper}({names[0]}, {names[1]})"
+        check = f"if type({pair}) is not tuple:\n    {pair} = {checked}({pair})"
+        code.guarded(f"{mapped}\n{check}\n{key}, {value} = {pair}", fail, names)
         return key, value
 
     return emit
@@ -60,8 +65,11 @@ def emit_flat_map(operator: plan.FlatMap, fail: Fail) -> Emit:
         mapper, pairs = code.bind(operator.mapper, "mapper"), code.fresh("pairs")
         key, value = code.fresh("key"), code.fresh("value")
         # A generator runs user code while it is read: it is read to its end inside the guard.
-        each = f"[(k, v) for k, v in {mapper}({names[0]}, {names[1]})]"
-        code.guarded(f"{pairs} = {each}", fail, names)
+        checked, listed = code.bind(as_pair, "as_pair"), code.bind(as_pairs, "as_pairs")
+        mapped = f"{pairs} = {mapper}({names[0]}, {names[1]})"
+        check = f"if type({pairs}) is not list:\n    {pairs} = {listed}({pairs})"
+        each = f"for p in {pairs} for k, v in [p if type(p) is tuple else {checked}(p)]"
+        code.guarded(f"{mapped}\n{check}\n{pairs} = [(k, v) {each}]", fail, names)
         code.loop(f"for {key}, {value} in {pairs}:")
         return key, value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.ports import Timestamps
+from headwater.processor.operators.pairs import as_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,8 +152,8 @@ def compile_table_repartition_map(
         try:
             if key is None:
                 raise ValueError(_NO_KEY)  # noqa: TRY301 - as if the mapper had refused it
-            new_key, new_value = (None, None) if new is None else mapper(key, new)
-            old_key, old_value = (None, None) if old is None else mapper(key, old)
+            new_key, new_value = (None, None) if new is None else as_pair(mapper(key, new))
+            old_key, old_value = (None, None) if old is None else as_pair(mapper(key, old))
         except Exception as error:
             fail(error, key, change, timestamp, headers)
             return

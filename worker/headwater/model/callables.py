@@ -1,0 +1,115 @@
+"""Which functions a topology may be given: those whose result is there when the call returns."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.errors import TopologyError
+from headwater.model.nodes import TimestampExtractors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PROCESSOR_METHODS: Final = ("init", "process", "close")
+
+
+def objection(function: Any, *, several: bool = False) -> str | None:
+    """Return why ``function`` cannot be used, with the way out; ``None`` if it can.
+
+    A call of an async function or a generator function runs nothing: its result is true as a
+    predicate, and is no value.
+
+    Args:
+        function: what was given.
+        several: all that it gives is read, so a generator function is welcome.
+    """
+    if not callable(function):
+        return f"{function!r:.100} is not a function"
+    if inspect.isclass(function):
+        return None
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    # Of an object with __call__, the method is what runs.
+    runs = (inner, type(inner).__call__)
+    if any(inspect.iscoroutinefunction(run) or inspect.isasyncgenfunction(run) for run in runs):
+        return (
+            f"{_called(inner)} is an async function, and a topology calls functions without "
+            "await: write it with def"
+        )
+    if not several and any(map(inspect.isgeneratorfunction, runs)):
+        return (
+            f"{_called(inner)} is a generator function, and one result is wanted: "
+            "return it in place of yield"
+        )
+    return None
+
+
+def check_function(place: str, function: object, *, several: bool = False) -> None:
+    """Refuse what :func:`objection` objects to.
+
+    Args:
+        place: where it was given, such as ``filter()``.
+        function: what was given.
+        several: see :func:`objection`.
+
+    Raises:
+        TopologyError: it is no function, or an async or generator function.
+    """
+    if reason := objection(function, several=several):
+        raise TopologyError(f"{place}: {reason}")
+
+
+def check_functions(place: str, *, optional: bool = False, **functions: object) -> None:
+    """Refuse each that :func:`objection` objects to.
+
+    Args:
+        place: where they were given, such as ``aggregate()``.
+        optional: ``None`` stands for one that is not given.
+        functions: by the names of the parameters.
+
+    Raises:
+        TopologyError: see :func:`check_function`.
+    """
+    for name, function in functions.items():
+        if not (optional and function is None):
+            check_function(f"{place}, {name}", function)
+
+
+def check_extractor(place: str, extractor: object) -> None:
+    """Refuse what is no timestamp extractor: a function, a built-in name, ``"module:function"``.
+
+    Raises:
+        TopologyError: it is none of these, or an async or generator function.
+    """
+    if extractor is None:
+        return
+    if not isinstance(extractor, str):
+        check_function(f"{place}, timestamp_extractor", extractor)
+    elif extractor not in tuple(TimestampExtractors) and not all(extractor.partition(":")):
+        raise TopologyError(
+            f"{place}: there is no timestamp extractor {extractor!r}; use one of "
+            f'{", ".join(TimestampExtractors)}, "module:function" or a function'
+        )
+
+
+def check_supplier(name: str, supplier: Callable[[], object]) -> None:
+    """Refuse a supplier that is no function or returns one instance twice: each task needs its own.
+
+    Raises:
+        TopologyError: as said, or a method of the processor is an async or generator function.
+    """
+    place = f"The processor supplier of {name!r}"
+    check_function(place, supplier)
+    made = supplier()
+    if made is supplier():
+        raise TopologyError(f"{place} returns the same instance twice: return a new one each time")
+    for method in _PROCESSOR_METHODS:
+        if (given := getattr(made, method, None)) is not None:
+            check_function(f"The processor of {name!r}", given)
+
+
+def _called(function: object) -> str:
+    return repr(getattr(function, "__qualname__", None) or type(function).__qualname__)
