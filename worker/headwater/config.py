@@ -12,6 +12,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from headwater.client_settings import (
+    COMMON,
+    COMMON_FAMILIES,
+    CONSUMER,
+    PREFIXES,
+    PRODUCER,
+    is_client_setting,
+)
 from headwater.errors import ConfigError
 from headwater.logsettings import parse_format, parse_levels
 
@@ -242,7 +250,7 @@ class StreamsConfig:
         for name, value in given.items():
             if not isinstance(name, str):
                 raise ConfigError(f"option names are texts, not {name!r}")
-            if _is_client_setting(name):
+            if is_client_setting(name):
                 overrides[name] = value
                 continue
             snake = _canonical(name)
@@ -263,15 +271,15 @@ class StreamsConfig:
 
     def consumer_overrides(self, role: str = "main") -> dict[str, object]:
         """Return the consumer settings for ``role``: ``main``, ``restore`` or ``global``."""
-        return self._client(_CONSUMER | _COMMON, "consumer.", f"{role}.consumer.")
+        return self._client(CONSUMER | COMMON, "consumer.", f"{role}.consumer.")
 
     def producer_overrides(self) -> dict[str, object]:
         """Return the producer settings."""
-        return self._client(_PRODUCER | _COMMON, "producer.")
+        return self._client(PRODUCER | COMMON, "producer.")
 
     def admin_overrides(self) -> dict[str, object]:
         """Return the admin client's settings."""
-        return self._client(_COMMON, "admin.")
+        return self._client(COMMON, "admin.")
 
     def topic_overrides(self) -> dict[str, object]:
         """Return the settings of internal topics, without the prefix."""
@@ -279,7 +287,7 @@ class StreamsConfig:
 
     def _client(self, bare: frozenset[str], *prefixes: str) -> dict[str, object]:
         # Without bare names it is about topics, to which a client's security means nothing.
-        families = _COMMON_FAMILIES if bare else ()
+        families = COMMON_FAMILIES if bare else ()
         settings = {
             name: value
             for name, value in self.overrides.items()
@@ -324,87 +332,6 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
 }
 """How each option is checked; every field of ``StreamsConfig`` but the last two has one."""
 
-PREFIXES: Final = (
-    "main.consumer.",
-    "restore.consumer.",
-    "global.consumer.",
-    "consumer.",
-    "producer.",
-    "admin.",
-    "topic.",
-)
-
-_COMMON: Final = frozenset(
-    {
-        "security.protocol",
-        "metadata.max.age.ms",
-        "reconnect.backoff.ms",
-        "reconnect.backoff.max.ms",
-        "receive.buffer.bytes",
-        "send.buffer.bytes",
-        "connections.max.idle.ms",
-        "socket.connection.setup.timeout.ms",
-        "socket.timeout.ms",
-        "client.rack",
-        "client.dns.lookup",
-        "broker.address.family",
-        "debug",
-        "log_level",
-        "statistics.interval.ms",
-        "socket.keepalive.enable",
-        "enable.ssl.certificate.verification",
-    }
-)
-_COMMON_FAMILIES: Final = ("sasl.", "ssl.")
-_CONSUMER: Final = frozenset(
-    {
-        "auto.offset.reset",
-        "fetch.min.bytes",
-        "fetch.max.bytes",
-        "fetch.max.wait.ms",
-        "fetch.wait.max.ms",
-        "isolation.level",
-        "max.partition.fetch.bytes",
-        "max.poll.interval.ms",
-        "max.poll.records",
-        "session.timeout.ms",
-        "heartbeat.interval.ms",
-        "check.crcs",
-        "queued.min.messages",
-        "queued.max.messages.kbytes",
-        "fetch.message.max.bytes",
-        "enable.auto.commit",
-        "allow.auto.create.topics",
-        "exclude.internal.topics",
-        "group.instance.id",
-    }
-)
-_PRODUCER: Final = frozenset(
-    {
-        "acks",
-        "batch.size",
-        "buffer.memory",
-        "compression.type",
-        "compression.codec",
-        "compression.level",
-        "delivery.timeout.ms",
-        "enable.idempotence",
-        "linger.ms",
-        "max.block.ms",
-        "max.in.flight.requests.per.connection",
-        "max.request.size",
-        "message.max.bytes",
-        "batch.num.messages",
-        "queue.buffering.max.messages",
-        "queue.buffering.max.kbytes",
-        "queue.buffering.max.ms",
-        "retries",
-        "transaction.timeout.ms",
-        "transactional.id",
-        "sticky.partitioning.linger.ms",
-        "message.timeout.ms",
-    }
-)
 _ALIASES: Final = {
     "cache_max_bytes_buffering": "statestore_cache_max_bytes",
     "default_deserialization_exception_handler": "deserialization_exception_handler",
@@ -439,17 +366,6 @@ def check_optimization(given: Mapping[str, object]) -> None:
             _unoptimized(name, given[name])
 
 
-def _is_client_setting(name: str) -> bool:
-    if name.startswith(PREFIXES):
-        return True
-    return (
-        name.startswith(_COMMON_FAMILIES)
-        or name in _COMMON
-        or name in _CONSUMER
-        or name in _PRODUCER
-    )
-
-
 def _canonical(name: str) -> str:
     """Turn a dotted or snake_case name into the field's, or say which name was probably meant."""
     snake = name.strip().replace(".", "_").replace("-", "_")
@@ -459,7 +375,7 @@ def _canonical(name: str) -> str:
     if snake in _NOT_HERE:
         raise ConfigError(f"{name} has no effect here: {_NOT_HERE[snake]}; remove it")
     candidates = {option.replace("_", "."): option for option in [*_PARSERS, *_ALIASES]}
-    candidates |= {setting: setting for setting in _COMMON | _CONSUMER | _PRODUCER}
+    candidates |= {setting: setting for setting in COMMON | CONSUMER | PRODUCER}
     near = difflib.get_close_matches(snake.replace("_", "."), candidates, n=1, cutoff=0.6)
     hint = f"; did you mean {near[0]}?" if near else ""
     prefixes = ", ".join(f"{prefix}*" for prefix in PREFIXES)

@@ -1,0 +1,96 @@
+"""The settings of Kafka's clients that a configuration may hold, by name and by prefix."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PREFIXES: Final = (
+    "main.consumer.",
+    "restore.consumer.",
+    "global.consumer.",
+    "consumer.",
+    "producer.",
+    "admin.",
+    "topic.",
+)
+
+COMMON: Final = frozenset(
+    {
+        "security.protocol",
+        "metadata.max.age.ms",
+        "reconnect.backoff.ms",
+        "reconnect.backoff.max.ms",
+        "receive.buffer.bytes",
+        "send.buffer.bytes",
+        "connections.max.idle.ms",
+        "socket.connection.setup.timeout.ms",
+        "socket.timeout.ms",
+        "client.rack",
+        "client.dns.lookup",
+        "broker.address.family",
+        "debug",
+        "log_level",
+        "statistics.interval.ms",
+        "socket.keepalive.enable",
+        "enable.ssl.certificate.verification",
+    }
+)
+COMMON_FAMILIES: Final = ("sasl.", "ssl.")
+CONSUMER: Final = frozenset(
+    {
+        "auto.offset.reset",
+        "fetch.min.bytes",
+        "fetch.max.bytes",
+        "fetch.max.wait.ms",
+        "fetch.wait.max.ms",
+        "isolation.level",
+        "max.partition.fetch.bytes",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "session.timeout.ms",
+        "heartbeat.interval.ms",
+        "check.crcs",
+        "queued.min.messages",
+        "queued.max.messages.kbytes",
+        "fetch.message.max.bytes",
+        "enable.auto.commit",
+        "allow.auto.create.topics",
+        "exclude.internal.topics",
+        "group.instance.id",
+    }
+)
+PRODUCER: Final = frozenset(
+    {
+        "acks",
+        "batch.size",
+        "buffer.memory",
+        "compression.type",
+        "compression.codec",
+        "compression.level",
+        "delivery.timeout.ms",
+        "enable.idempotence",
+        "linger.ms",
+        "max.block.ms",
+        "max.in.flight.requests.per.connection",
+        "max.request.size",
+        "message.max.bytes",
+        "batch.num.messages",
+        "queue.buffering.max.messages",
+        "queue.buffering.max.kbytes",
+        "queue.buffering.max.ms",
+        "retries",
+        "transaction.timeout.ms",
+        "transactional.id",
+        "sticky.partitioning.linger.ms",
+        "message.timeout.ms",
+    }
+)
+
+
+def is_client_setting(name: str) -> bool:
+    """Whether a setting is a client's, with a prefix or without."""
+    if name.startswith(PREFIXES):
+        return True
+    return (
+        name.startswith(COMMON_FAMILIES) or name in COMMON or name in CONSUMER or name in PRODUCER
+    )
