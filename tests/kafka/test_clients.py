@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.clients import Clients
+from tests.support.raw_headers import send_with_headers
 from tests.support.waiting import wait_for
 
 from headwater.errors import (
@@ -93,6 +94,37 @@ def test_records_come_by_partition_in_order_with_all_that_was_sent(clients: Clie
     assert [record[0] for record in first] == list(range(2_501))
     assert [record[0] for record in second] == list(range(2_000, 2_500))
     consumer.close()
+
+
+def test_a_header_name_that_is_not_utf_8_comes_with_u_fffd_and_the_others_as_they_are(
+    clients: Clients, bootstrap_servers: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    fine: list[tuple[bytes, bytes | None]] = [(b"trace", b"t1"), (b"caf\xc3\xa9", None)]
+    one = [fine[0], (b"caf\xe9", b"v"), fine[1]]
+    several = [(b"\xff-first", b"1"), fine[0], (b"\xff-second", None), (b"\xff-third", b"3")]
+    rows = [(b"a", fine), (b"b", one), (b"c", several), (b"d", fine), (b"e", one)]
+    send_with_headers(
+        bootstrap_servers,
+        clients.topic,
+        0,
+        [(key, key, headers) for key, headers in rows],
+    )
+    consumer = clients.consumer()
+    consumer.assign({clients.first: FROM_START})
+    found = read_until(consumer, lambda: (consumer.end_of(clients.first) or 0) >= len(rows))
+    consumer.close()
+
+    as_text = [("trace", b"t1"), ("caf\u00e9", None)]
+    mended = [as_text[0], ("caf\ufffd", b"v"), as_text[1]]
+    assert [(record[3], record[4]) for record in found[clients.first]] == [
+        (b"a", as_text),
+        (b"b", mended),
+        (b"c", [("\ufffd-first", b"1"), as_text[0], ("\ufffd", None), ("\ufffd", b"3")]),
+        (b"d", as_text),
+        (b"e", mended),
+    ]
+    assert caplog.text.count("not UTF-8") == 1
+    assert f"{clients.first} offset 1" in caplog.text
 
 
 def test_what_is_there_is_returned_without_waiting_for_a_full_batch(clients: Clients) -> None:

@@ -24,6 +24,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from headwater.errors import ConfigError
 from headwater.ids import TopicPartition
 from headwater.kafka.errors import MISSING, UNREACHABLE, ClientError, cause, error_of, translate
+from headwater.kafka.headers import mend_headers
 from headwater.kafka.newest import Run
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class PartitionConsumer:
         self._lost: list[TopicPartition] = []
         self._problem: HeadwaterError | None = None
         self._more = False
+        self._has_mended = False
 
     def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Start to read partitions, each from an offset (or ``FROM_START``, ``FROM_END``)."""
@@ -151,7 +153,26 @@ class PartitionConsumer:
             KafkaAuthError: the broker refuses to let us read.
         """
         messages = self._fetched(timeout_s)
-        return self._grouped(messages, _records(messages)) if messages else []
+        if not messages:
+            return []
+        try:
+            records = _records(messages)
+        except SystemError as error:
+            records = self._mended(messages, error)
+        return self._grouped(messages, records)
+
+    def _mended(self, messages: list[Message], raised: SystemError) -> list[RawRecord]:
+        found = mend_headers(messages, raised)
+        if not self._has_mended:
+            self._has_mended = True
+            log.warning(
+                "%s-%s offset %s: the name of a header is not UTF-8; it comes with U+FFFD for what "
+                "cannot be read, as in Java, and so do further ones, without being named here",
+                found.topic(),
+                found.partition(),
+                found.offset(),
+            )
+        return _records(messages)
 
     def poll_runs(self, timeout_s: float) -> list[tuple[TopicPartition, Run]]:
         """Return what ``poll`` would, with records that nobody has taken apart yet.
