@@ -566,7 +566,9 @@ def test_a_wrong_setting_is_named(bootstrap_servers: str, unique_name: str) -> N
         clients.consumer()
 
 
-def test_a_wrong_password_is_an_authentication_error(tmp_path: Path, unique_name: str) -> None:
+def test_a_wrong_password_or_protocol_is_an_authentication_error(
+    tmp_path: Path, unique_name: str
+) -> None:
     with KafkaBroker(tmp_path / "secure", sasl_users={"alice": "right"}) as broker:
         settings = broker.secure_client_config("alice")
         settings.pop("bootstrap.servers")
@@ -574,4 +576,15 @@ def test_a_wrong_password_is_an_authentication_error(tmp_path: Path, unique_name
         denied = Clients(broker.secure_servers, unique_name, **wrong)
         with pytest.raises(KafkaAuthError, match=r"sasl\.\*"):
             denied.admin.check_reachable(60)
+        for protocol, servers, right in (
+            ("SASL_SSL", broker.bootstrap_servers, "PLAINTEXT"),
+            ("SSL", broker.bootstrap_servers, "PLAINTEXT"),
+            ("SASL_PLAINTEXT", broker.bootstrap_servers, "PLAINTEXT"),
+            ("PLAINTEXT", broker.secure_servers, "SASL_SSL"),
+            ("SSL", broker.secure_servers, "SASL_SSL"),
+            ("SASL_PLAINTEXT", broker.secure_servers, "SASL_SSL"),
+        ):
+            mistaken = Clients(servers, unique_name, **{**settings, "security.protocol": protocol})
+            with pytest.raises(KafkaAuthError, match=rf"{protocol}; set it to {right} "):
+                mistaken.admin.check_reachable(60)
         Clients(broker.secure_servers, unique_name, **settings).admin.check_reachable(30)

@@ -231,6 +231,7 @@ def test_a_bad_record_ends_the_program_at_its_offset_and_the_cure_it_names_skips
 
     program.start().ends_with(error, *words)
 
+    assert program.said.count(words[0]) == 1, program.said  # raised, and not told beside that
     assert counting.committed()[0] <= 50
     program.config |= cure
     goes_on(program, counting)
@@ -411,6 +412,9 @@ def test_a_broker_that_comes_back_in_time_is_made_up_with(
         mortal.kill()
         for program, _ in running:
             wait_for(partial(complains, program), what="a complaint")
+            # Nobody is to take signs of life for data.
+            assert "records to be acknowledged" not in program.said
+            assert "that this one is alive" in program.said
         mortal.restart()
         for program, counting in running:
             counting.send(500)

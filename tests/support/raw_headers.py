@@ -41,10 +41,10 @@ def send_with_headers(
     )
     for key, value, headers in records:
         holder = c_void_p(library.rd_kafka_headers_new(c_size_t(len(headers))))
-        for name, content in headers:
+        for key_bytes, content in headers:
             size = -1 if content is None else len(content)
             library.rd_kafka_header_add(
-                holder, name, c_ssize_t(len(name)), content, c_ssize_t(size)
+                holder, key_bytes, c_ssize_t(len(key_bytes)), content, c_ssize_t(size)
             )
         refused = library.rd_kafka_producev(
             producer,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from headwater.config import StreamsConfig
-from headwater.errors import ConfigError, KafkaAuthError
-from headwater.kafka.errors import Connection, Refusals
+from headwater.errors import ConfigError, KafkaAuthError, StateError
+from headwater.kafka.admin import Admin
+from headwater.kafka.consumer import PartitionConsumer
+from headwater.kafka.errors import Connection, Refusals, production_error
+from headwater.kafka.producer import StreamsProducer
 from headwater.kafka.settings import (
     admin_settings,
     batch_records,
@@ -16,6 +21,10 @@ from headwater.kafka.settings import (
     offset_reset,
     producer_settings,
 )
+from headwater.service.epoch import EpochFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def config(**given: object) -> StreamsConfig:
@@ -224,3 +233,64 @@ def test_an_alert_that_is_not_about_certificates_is_an_outage() -> None:
     found.on_error(KafkaError(KafkaError._TRANSPORT, "Receive failed: SSL alert number 421"))
 
     assert type(found.problem("connecting")).__name__ == "KafkaUnavailableError"
+
+
+# -- advice that can be followed -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("producer.lingr.ms", "producer.linger.ms"),
+        ("producer.max.requst.size", "producer.max.request.size"),
+        ("consumer.fetch.max.byte", "consumer.fetch.max.bytes"),
+        ("restore.consumer.recieve.message.max.bytes", "consumer.receive.message.max.bytes"),
+        ("admin.sasl.pasword", "admin.sasl.password"),
+    ],
+)
+def test_a_misspelt_client_setting_is_answered_with_the_name_that_was_meant(
+    written: str, meant: str
+) -> None:
+    given = config(**{written: 1})
+    heard = connection()
+
+    def made() -> object:
+        if written.startswith("producer."):
+            settings = producer_settings(given, heard, client_id="p", transactional_id=None)
+            return StreamsProducer(settings, heard)
+        if written.startswith("admin."):
+            return Admin(admin_settings(given, heard, client_id="a"), heard)
+        settings = consumer_settings(given, heard, client_id="c", role="restore")
+        return PartitionConsumer(settings, heard)
+
+    with pytest.raises(ConfigError, match=rf"did you mean {re.escape(meant)}\?"):
+        made()
+
+
+def test_a_changelog_entry_that_is_too_large_is_not_said_to_be_for_a_handler() -> None:
+    error = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+
+    of_sink = str(production_error(error, "out", 0))
+    of_changelog = str(production_error(error, "app-store-changelog", 0, is_optional=False))
+
+    assert "production.exception.handler" in of_sink
+    assert "production.exception.handler" not in of_changelog
+    for setting in ("producer.max.request.size", "topic.max.message.bytes"):
+        assert setting in of_changelog
+
+
+def test_a_state_directory_that_cannot_be_used_is_named_with_the_cause(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    below = tmp_path / "file" / "app"
+
+    for attempt in (
+        EpochFile(below / "w.epoch.json").read,
+        lambda: EpochFile(below / "w").write(1),
+    ):
+        with pytest.raises(StateError) as raised:
+            attempt()
+        said = str(raised.value)
+        assert str(below) in said
+        assert "Not a directory" in said
+        assert "state.dir" in said
+        assert "elete" not in said

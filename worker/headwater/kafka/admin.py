@@ -20,7 +20,6 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from headwater.errors import (
-    ConfigError,
     EnvironmentProblemError,
     HeadwaterError,
     KafkaAuthError,
@@ -37,6 +36,8 @@ from headwater.kafka.errors import (
     error_of,
 )
 from headwater.kafka.groups import members
+from headwater.kafka.listener import mismatch
+from headwater.kafka.settings import refused_settings
 from headwater.kafka.topics import TopicDescription
 
 if TYPE_CHECKING:
@@ -88,9 +89,7 @@ class Admin:
         try:
             return AdminClient(self._settings)
         except ClientError as error:
-            raise ConfigError(f"admin settings: {error_of(error).str()}; correct it") from cause(
-                error
-            )
+            raise refused_settings("admin", error_of(error)) from cause(error)
 
     # -- topics ----------------------------------------------------------------------------------
 
@@ -433,7 +432,7 @@ class Admin:
             KafkaUnavailableError: none did within ``timeout_s``.
             KafkaAuthError: it refused us.
         """
-        deadline = time.monotonic() + timeout_s
+        deadline, is_first = time.monotonic() + timeout_s, True
         while True:
             self._admin.poll(0)
             try:
@@ -441,8 +440,12 @@ class Admin:
             except ClientError as error:
                 self._admin.poll(0)
                 problem = self._connection.explain(error, "connecting")
-                if time.monotonic() >= deadline or not isinstance(problem, KafkaUnavailableError):
+                is_last = time.monotonic() >= deadline
+                if (is_first or is_last) and (differs := mismatch(self._settings)):
+                    problem = KafkaAuthError(differs)
+                if is_last or not isinstance(problem, KafkaUnavailableError):
                     raise problem from cause(error)
+                is_first = False
             else:
                 self._connection.answered()
                 return

@@ -21,11 +21,11 @@ from confluent_kafka import (
 )
 from confluent_kafka import TopicPartition as ClientPartition
 
-from headwater.errors import ConfigError
 from headwater.ids import TopicPartition
 from headwater.kafka.errors import MISSING, UNREACHABLE, ClientError, cause, error_of, translate
 from headwater.kafka.headers import mend_headers
 from headwater.kafka.newest import Run
+from headwater.kafka.settings import refused_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -77,9 +77,7 @@ class PartitionConsumer:
         try:
             self._consumer = Consumer({**settings, "on_commit": self._on_commit})
         except ClientError as error:
-            raise ConfigError(f"consumer settings: {error_of(error).str()}; correct it") from cause(
-                error
-            )
+            raise refused_settings("consumer", error_of(error)) from cause(error)
         self._committing: Future[None] = Future()
         # Asked for once: it never changes for a consumer that is no member.
         self.group_metadata: Any = self._consumer.consumer_group_metadata()

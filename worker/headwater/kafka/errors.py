@@ -246,11 +246,27 @@ def _advice_when_denied(error: KafkaError, needs: str) -> str:
     )
 
 
-def production_error(error: KafkaError, topic: str, partition: int | None) -> ProductionError:
-    """Describe a record that could not be delivered."""
+def production_error(
+    error: KafkaError, topic: str, partition: int | None, *, is_optional: bool = True
+) -> ProductionError:
+    """Describe a record that could not be delivered.
+
+    Args:
+        error: what the client said.
+        topic: where it was to go.
+        partition: which of the topic's, if that is known.
+        is_optional: whether a production handler is asked and may drop it: not a changelog entry.
+    """
     where = topic if partition is None or partition < 0 else f"{topic}-{partition}"
     said = f"{error.str()} ({error.name()}) for a record to {where}"
     if error.code() in TOO_LARGE:
+        if not is_optional:
+            return RecordTooLargeError(
+                f"{said}; no handler may drop it, for state would be lost. Raise "
+                "producer.max.request.size and max.message.bytes of the topic "
+                "(topic.max.message.bytes is for internal topics that are yet to be made), or keep "
+                "less in one record, such as an aggregate"
+            )
         return RecordTooLargeError(
             f"{said}; raise max.message.bytes of the topic and producer.max.request.size, or let "
             "production.exception.handler continue; if small records are refused, too, lower "

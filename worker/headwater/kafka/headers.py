@@ -46,7 +46,7 @@ def mend_headers(messages: Sequence[Message], raised: SystemError) -> Message:
             error = again
             found = message.headers()
         # Without its name a pair refers to one thing only. To look into it would end the process.
-        if found and any(len(gc.get_referents(pair)) < 2 for pair in found):  # noqa: PLR2004
+        if found and any(len(gc.get_referents(pair)) < 2 for pair in found):
             message.set_headers(_mended(found, error))  # type: ignore[arg-type]
             first = first or message
     if first is None:

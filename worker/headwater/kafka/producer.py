@@ -15,7 +15,6 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
 from headwater.errors import (
-    ConfigError,
     HeadwaterError,
     KafkaUnavailableError,
     MissingTopicError,
@@ -38,6 +37,7 @@ from headwater.kafka.errors import (
     translate,
 )
 from headwater.kafka.refused import Output, RefusedOutputs
+from headwater.kafka.settings import refused_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -87,9 +87,7 @@ class StreamsProducer:
                 }
             )
         except ClientError as error:
-            raise ConfigError(f"producer settings: {error_of(error).str()}; correct it") from cause(
-                error
-            )
+            raise refused_settings("producer", error_of(error)) from cause(error)
         self._queue_max = int(settings.get("queue.buffering.max.messages", 100_000))
         self._connection = connection
         self._block_s = block_s
@@ -230,7 +228,7 @@ class StreamsProducer:
             if not self._is_holding and self.drain(_REASON_S) and self._problem is not None:
                 raise self._problem  # which is why
             raise self._ended(error, f"sending to {topic}")
-        failure = production_error(error, topic, output.partition)
+        failure = production_error(error, topic, output.partition, is_optional=bool(on_refused))
         if error.code() in MISSING:
             raise MissingTopicError(str(failure))
         if on_refused is None:
@@ -274,9 +272,8 @@ class StreamsProducer:
     def _on_failed_delivery(self, error: KafkaError | None, message: Message) -> None:
         """A record that was queued and could not be delivered; called within poll and flush."""
         if error is not None:
-            self._not_delivered(
-                error, str(message.topic()), message.value(), message.key(), message.partition()
-            )
+            sent = str(message.topic()), message.value(), message.key(), message.partition()
+            self._not_delivered(error, *sent)
 
     def _not_delivered(
         self,
@@ -290,7 +287,7 @@ class StreamsProducer:
         code = error.code()
         if code in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:  # noqa: SLF001
             return  # we have thrown it away ourselves: the transaction is being aborted
-        failure = production_error(error, topic, partition)
+        failure = production_error(error, topic, partition, is_optional=self._refused.asks(topic))
         problem: HeadwaterError = failure
         if error.fatal() or code in _ENDED:
             problem = self._ended(error, f"sending to {topic}")
@@ -371,8 +368,12 @@ class StreamsProducer:
         except ServingError as error:
             raise self._died(error) from cause(error)
 
-    def flush(self, timeout_s: float) -> None:
+    def flush(self, timeout_s: float, *, doing: str = "") -> None:
         """Wait until everything sent is acknowledged, then raise what failed.
+
+        Args:
+            timeout_s: how long to wait.
+            doing: why, in words that follow "while".
 
         Raises:
             KafkaUnavailableError: not all was acknowledged in time; nothing is lost, flush again.
@@ -383,7 +384,8 @@ class StreamsProducer:
         if self._problem is not None:
             raise self._problem
         if not is_drained:
-            raise self._connection.problem(f"waiting for {self.queued} records to be acknowledged")
+            doing = doing or f"waiting for {self.queued} records to be acknowledged"
+            raise self._connection.problem(doing)
         self._connection.answered()
 
     def init_transactions(self, timeout_s: float) -> None:
@@ -482,8 +484,8 @@ class StreamsProducer:
                     raise self._ended(error, doing) from cause(exception)
                 if error.txn_requires_abort():
                     raise self._problem or self._ended(error, doing) from cause(exception)
-                doing = f"{doing} of {self.transactional_id}"
-                raise self._connection.explain(error, doing) from cause(exception)
+                what = f"{doing} of {self.transactional_id}"
+                raise self._connection.explain(error, what) from cause(exception)
             else:
                 self._connection.answered()
                 return

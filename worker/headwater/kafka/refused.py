@@ -76,6 +76,10 @@ class RefusedOutputs:
         """Name who decides about outputs to ``topic``."""
         self._asked[topic] = on_refused
 
+    def asks(self, topic: str) -> bool:
+        """Whether anybody decides about outputs to ``topic``."""
+        return topic in self._asked
+
     def note(self, error: KafkaError, failure: ProductionError, output: Output) -> bool:
         """Remember a refused output; return whether anybody can be asked about it."""
         if output.topic not in self._asked:

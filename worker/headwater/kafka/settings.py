@@ -6,14 +6,18 @@ the rest are mapped here. A name that neither knows is refused when the client i
 
 from __future__ import annotations
 
+import difflib
 import logging
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.client_settings import COMMON, CONSUMER, PRODUCER
 from headwater.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from confluent_kafka import KafkaError
 
     from headwater.config import StreamsConfig
     from headwater.kafka.errors import Connection
@@ -49,6 +53,34 @@ _WITHOUT_MEANING: Final = frozenset(
     }
 )
 """Settings of Java clients that librdkafka lacks (``batch_records`` reads ``max.poll.records``)."""
+_OF_LIBRDKAFKA: Final = frozenset(
+    {
+        "check.crcs",
+        "enable.partition.eof",
+        "enable.ssl.certificate.verification",
+        "metadata.recovery.strategy",
+        "partitioner",
+        "receive.message.max.bytes",
+        "retry.backoff.max.ms",
+        "retry.backoff.ms",
+        "sasl.jaas.config",
+        "sasl.mechanism",
+        "sasl.mechanisms",
+        "sasl.password",
+        "sasl.username",
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.location",
+        "ssl.key.password",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.truststore.location",
+        "topic.metadata.propagation.max.ms",
+    }
+)
+"""Further names that somebody may have meant; the client knows still more."""
+_UNKNOWN: Final = re.compile(r'No such configuration property: "(.+?)"')
 _JAAS: Final = re.compile(r"""\b(username|password)\s*=\s*(["'])(.*?)\2""")
 
 
@@ -108,8 +140,8 @@ def producer_settings(
         "queue.buffering.max.kbytes": 64 * 1024,
         # A delivery report costs as little as none when only failures are handed to Python.
         "delivery.report.only.error": True,
-        # A topic that does not exist is reported as such, before the transaction times out.
-        "topic.metadata.propagation.max.ms": 8_000,
+        # So long a topic may be missing: brokers hear of a new one within a second.
+        "topic.metadata.propagation.max.ms": 3_000,
     }
     if transactional_id is None:
         # A record waits as long as it takes; task.timeout.ms ends the waiting, at a commit.
@@ -134,6 +166,23 @@ def admin_settings(
 ) -> dict[str, Any]:
     """Settings of an admin client."""
     return _complete(config, connection, client_id, {}, config.admin_overrides())
+
+
+def refused_settings(kind: str, error: KafkaError) -> ConfigError:
+    """Describe settings that the client does not take, with the name that was probably meant.
+
+    Args:
+        kind: of the client: ``consumer``, ``producer`` or ``admin``.
+        error: what the client said.
+    """
+    unknown = _UNKNOWN.search(error.str())
+    if unknown is None:
+        return ConfigError(f"{kind} settings: {error.str()}; correct it")
+    name = unknown[1]
+    known = COMMON | CONSUMER | PRODUCER | _OF_LIBRDKAFKA | _SYNONYMS.keys()
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    hint = f"; did you mean {kind}.{near[0]}?" if near else "; remove it"
+    return ConfigError(f"{kind}.{name}: there is no such setting of a Kafka client{hint}")
 
 
 def batch_records(config: StreamsConfig) -> int:

@@ -101,13 +101,13 @@ class Children:
         """Yield what the children have said since the last call, and which have ended."""
         for slot, child in list(self._threads.items()):
             for message in child.receive():
-                yield ThreadSaid(slot=slot, message=self._logged(child, message))
+                yield ThreadSaid(slot=slot, message=message)
             if child.gone:
                 del self._threads[slot]
                 yield ThreadEnded(slot=slot, exit_code=self._reap(child))
         for number, child in list(self._updaters.items()):
             for message in child.receive():
-                yield UpdaterSaid(updater=number, message=self._logged(child, message))
+                yield UpdaterSaid(updater=number, message=message)
             if child.gone:
                 del self._updaters[number]
                 yield UpdaterEnded(updater=number, exit_code=self._reap(child))
@@ -135,7 +135,7 @@ class Children:
         self._updaters.clear()
 
     def _last_words(self, child: ChildProcess) -> list[Any]:
-        said = [self._logged(child, message) for message in child.receive()]
+        said = list(child.receive())
         child.close()
         return said
 
@@ -154,10 +154,24 @@ class Children:
         )
         return code
 
-    def _logged(self, child: ChildProcess, message: Any) -> Any:
-        if isinstance(message, Failed):
-            where = "" if message.task is None else f", task {message.task}"
-            log.error("%s%s: %s: %s", child.name, where, message.error, message.message)
-            if message.traceback:
-                log.error("%s", message.traceback.rstrip())
-        return message
+
+def log_failure(worker: str, observation: Observation, *, is_raised: bool) -> None:
+    """Write down that a child has failed, if that is what was observed.
+
+    Args:
+        worker: its name.
+        observation: anything.
+        is_raised: whether the program is told by an exception: then it is not said twice.
+    """
+    match observation:
+        case ThreadSaid(slot=number, message=Failed() as failure):
+            child = f"StreamThread-{number}"
+        case UpdaterSaid(updater=number, message=Failed() as failure):
+            child = f"StateUpdater-{number}"
+        case _:
+            return
+    where = "" if failure.task is None else f", task {failure.task}"
+    level = logging.INFO if is_raised else logging.ERROR
+    log.log(level, "%s-%s%s: %s: %s", worker, child, where, failure.error, failure.message)
+    if failure.traceback:
+        log.error("%s", failure.traceback.rstrip())

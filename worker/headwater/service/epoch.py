@@ -33,7 +33,9 @@ class EpochFile:
             return int(json.loads(self._path.read_text(encoding="utf-8"))["epoch"])
         except FileNotFoundError:
             return 0
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except OSError as error:
+            raise self._unusable(error) from error
+        except (ValueError, KeyError, TypeError) as error:
             raise StateError(
                 f"cannot read {self._path}: {error}; it says which assignments are outdated. "
                 "Delete it once no other process of this worker runs, then start again"
@@ -55,6 +57,13 @@ class EpochFile:
                     f"the disk that holds {self._path.parent} is full; free space or enlarge the "
                     "volume, then start again: nothing committed is lost"
                 ) from error
-            raise StateError(
-                f"cannot write {self._path}: {error.strerror}; check state.dir and its owner"
-            ) from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: OSError) -> StateError:
+        """Name the directory, the cause and the next step."""
+        directory = self._path.parent
+        return StateError(
+            f"the state directory {directory} cannot be used: {error.strerror} "
+            f"({error.filename or self._path}); let state.dir name a directory that this process "
+            "may write to"
+        )

@@ -48,6 +48,7 @@ _TIMEOUT_S: Final = 5.0
 """How long an owner waits for an answer; who wants to become it has ``request.timeout.ms``."""
 _FLUSHES_MAX: Final = 3
 """After so many in a row without an answer a new producer is tried."""
+_SIGN_OF_LIFE: Final = "telling other instances that this one is alive"
 _TOPIC_CONFIG: Final = {
     "cleanup.policy": "compact",
     "message.timestamp.type": "LogAppendTime",
@@ -185,7 +186,7 @@ class OwnerRecord:
             ProductionError: it was given up after ``delivery.timeout.ms``; say it again.
         """
         try:
-            self._producer.flush(self._patience_s)
+            self._producer.flush(self._patience_s, doing=_SIGN_OF_LIFE)
         except HeadwaterError as error:
             self._failed_flushes += 1
             # A producer that has given a record up goes on to say so after the outage, too.

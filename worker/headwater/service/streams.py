@@ -112,7 +112,7 @@ class KafkaStreams:
         self._state = ClientState.CREATED
         self._listener: StateListener | None = None
         self._error: HeadwaterError | None = None
-        self._is_told = False
+        self._is_told = self._is_awaited = False
         self._worker: Worker | None = None
         self._owner: OwnerRecord | None = None
         self._closing = threading.Event()
@@ -169,6 +169,7 @@ class KafkaStreams:
             self._begin()
         except BaseException as error:
             # Ctrl-C as well: a claim that is not taken back keeps the next start out.
+            self._is_awaited = True
             if self._worker is not None:
                 self._worker.close()
             self._fail(_ours(error))
@@ -206,6 +207,7 @@ class KafkaStreams:
         Raises:
             HeadwaterError: what has ended it, if not ``close``.
         """
+        self._is_awaited = True
         has_ended = self._ended.wait(timeout_s)
         if has_ended:
             signals.forget(self)
@@ -219,6 +221,7 @@ class KafkaStreams:
             self.close()
 
     def __enter__(self) -> Self:
+        self._is_awaited = True
         self.start()
         return self
 
@@ -258,7 +261,7 @@ class KafkaStreams:
         carrier = self._carrier = OwnedCarrier(self._owner)
         carrier.keep()
         settings = replace(self._settings, logs=logs.of_this_program())
-        worker = self._worker = Worker(settings, carrier)
+        worker = self._worker = Worker(settings, carrier, raises=True)
         plan = self._plan = TopicPlan(self._duties, worker.topology_report)
         plan.prepare()
         carrier.set_spec(
@@ -377,6 +380,8 @@ class KafkaStreams:
             with contextlib.suppress(HeadwaterError):
                 self._owner.close()
         atexit.unregister(self._close_at_exit)
+        if self._error is not None and not self._is_awaited:
+            log.error("the application has ended: %s: %s", type(self._error).__name__, self._error)
         with self._guard:
             if self._state is ClientState.PENDING_ERROR:
                 self._move(ClientState.ERROR)

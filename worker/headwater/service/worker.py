@@ -27,7 +27,7 @@ from headwater.native.loading import topology_of
 from headwater.native.messages import Go
 from headwater.native.process import failed
 from headwater.service.carrier import CarrierLostError, CarrierUnavailableError
-from headwater.service.children import Children
+from headwater.service.children import Children, log_failure
 from headwater.service.clock import boot_ms
 from headwater.service.decide.observe import fail, observe
 from headwater.service.decide.reconcile import decide
@@ -96,6 +96,7 @@ class Worker:
         settings: what it was told.
         carrier: its way to its StreamWorker and Lease.
         incarnation: under which it has reported already, if it has.
+        raises: what ends it becomes an exception of the program, so the log need not tell it, too.
 
     Raises:
         ConfigError: an option is unknown or wrong.
@@ -105,9 +106,15 @@ class Worker:
     """
 
     def __init__(
-        self, settings: WorkerSettings, carrier: Carrier, incarnation: str | None = None
+        self,
+        settings: WorkerSettings,
+        carrier: Carrier,
+        incarnation: str | None = None,
+        *,
+        raises: bool = False,
     ) -> None:
         config = settings.parsed()
+        self._raises = raises
         topology = topology_of(settings.topology, settings.import_path)
         self._carrier = carrier
         self._application_id = config.application_id
@@ -220,7 +227,10 @@ class Worker:
     def _observe(self, observation: Observation) -> None:
         now_ms = boot_ms()
         self._numbers.take(observation, now_ms)
+        had_ended = self._table.error is not None
         observe(self._table, observation, now_ms)
+        is_raised = self._raises and not had_ended and self._table.error is not None
+        log_failure(self._table.worker, observation, is_raised=is_raised)
 
     def _post(self, observation: Observation) -> None:
         self._inbox.put(observation)
@@ -257,7 +267,8 @@ class Worker:
                     failpoints.hit("worker.before_go")
                 self._children.tell_thread(slot, message)
             case KillThread(slot=slot, reason=reason):
-                log.warning("killing StreamThread %d: %s", slot, reason)
+                if reason:
+                    log.warning("killing StreamThread %d: %s", slot, reason)
                 for observation in self._children.kill_thread(slot):
                     self._observe(observation)
             case StartUpdater(updater=updater):

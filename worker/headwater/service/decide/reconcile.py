@@ -150,8 +150,9 @@ def _bury(table: Table, now_ms: int) -> list[Action]:
         if slot.alive and awaited and not slot.doomed and now_ms - slot.heard_ms > patience_ms:
             slot.doomed = f"no sign of life for {patience_ms / 1000:g} s"
         if slot.alive and slot.doomed:
+            reason = "" if slot.failed == slot.doomed else slot.doomed
             slot.failed = slot.doomed
-            actions.append(KillThread(slot=slot.number, reason=slot.doomed))
+            actions.append(KillThread(slot=slot.number, reason=reason))
     for updater in table.updaters.values():
         busy = updater.stopping or updaters.is_busy(table, updater)
         patience_ms = max(table.hung_ms, table.import_timeout_ms, START_LIMIT_MS)

@@ -432,6 +432,7 @@ class KillThread:
 
     slot: int
     reason: str
+    """Empty if the process itself has said why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
