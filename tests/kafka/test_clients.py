@@ -8,12 +8,14 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Producer
 from tests.support.clients import Clients
 from tests.support.raw_headers import send_with_headers
 from tests.support.waiting import wait_for
 
 from headwater.errors import (
     ConfigError,
+    DeserializationError,
     FencedError,
     KafkaAuthError,
     KafkaUnavailableError,
@@ -32,7 +34,8 @@ from headwater.kafka.settings import (
 from headwater.local.broker import KafkaBroker
 from headwater.model.topics import InternalTopic
 from headwater.native.watching import TopicWatch
-from headwater.ports import PartitionOffsets
+from headwater.ports import PartitionOffsets, Unreadable
+from headwater.spark.reader import TurnReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,6 +128,92 @@ def test_a_header_name_that_is_not_utf_8_comes_with_u_fffd_and_the_others_as_the
     ]
     assert caplog.text.count("not UTF-8") == 1
     assert f"{clients.first} offset 1" in caplog.text
+
+
+SMALL_BOUND = {
+    "consumer.receive.message.max.bytes": 2_000_512,
+    "consumer.fetch.max.bytes": 2_000_000,
+}
+BOMB_BYTES = 5_000_000
+
+
+def with_bombs(clients: Clients, codec: str) -> None:
+    """Send a, two values that are small until they are unpacked, in one batch, and z."""
+    settings = {"message.max.bytes": 20_000_000, "compression.type": codec, "linger.ms": 500}
+    for keys, value in ((b"a", b"1"), (b"bc", bytes(BOMB_BYTES)), (b"z", b"1")):
+        producer = Producer({"bootstrap.servers": clients.config.bootstrap_servers, **settings})
+        for key in keys:
+            producer.produce(clients.topic, value, bytes([key]), partition=0)
+        assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize("codec", ["zstd", "gzip"])
+def test_a_record_that_unpacks_to_more_than_memory_may_hold_is_passed_over_by_its_place(
+    bootstrap_servers: str, unique_name: str, codec: str
+) -> None:
+    clients = Clients(bootstrap_servers, unique_name, **SMALL_BOUND)
+    clients.create()
+    with_bombs(clients, codec)
+
+    consumer = clients.consumer(hands_on=True)
+    consumer.assign({clients.first: FROM_START})
+    batches: list[list[Any]] = []
+
+    def read() -> bool:
+        batches.extend(records for _, records in consumer.poll(0.1))
+        return consumer.end_of(clients.first) is not None
+
+    wait_for(read, what="the end", every_s=0)
+    consumer.close()
+    unreadable = [records for records in batches if isinstance(records, Unreadable)]
+    assert [records[0][0] for records in unreadable] == [1, 2]
+    assert all("receive.message.max.bytes (2,000,512 bytes)" in r.reason for r in unreadable)
+    assert [r[0] for records in batches for r in records] == [0, 1, 2, 3]
+    assert [r[2] for records in batches for r in records] == [b"a", None, None, b"z"]
+
+    # Continuous running on Spark reads up to a cut, and beyond it when that is moved.
+    turns = clients.consumer(kind=TurnReader, hands_on=True)
+    turns.assign({clients.first: 0})
+    turns.read_up_to({clients.first: 1})
+    wait_for(lambda: turns.poll(0.1) or None, what="the first record", every_s=0)
+    wait_for(lambda: turns.poll(0.1) or turns.position(clients.first) == 4, what="the rest")
+    turns.read_up_to({clients.first: 3})
+    found = turns.poll(0.1)
+    assert [(type(records), records[0][0]) for _, records in found] == [
+        (Unreadable, 1),
+        (Unreadable, 2),
+    ]
+    turns.read_up_to({clients.first: 4})
+    assert [records[0][2] for _, records in turns.poll(0.1)] == [b"z"]
+    turns.close()
+
+
+def test_a_changelog_record_that_cannot_be_unpacked_is_named_by_its_place(
+    bootstrap_servers: str, unique_name: str
+) -> None:
+    clients = Clients(bootstrap_servers, unique_name, **SMALL_BOUND)
+    clients.create()
+    with_bombs(clients, "zstd")
+    consumer = clients.consumer("restore")
+    consumer.assign({clients.first: FROM_START})
+
+    with pytest.raises(DeserializationError, match=rf"{clients.first} offset 1: .*receive"):
+        wait_for(lambda: consumer.poll_runs(0.1) and None, what="an error", every_s=0)
+    consumer.close()
+
+
+def test_an_answer_that_is_larger_than_the_client_takes_is_no_outage(
+    bootstrap_servers: str, unique_name: str
+) -> None:
+    clients = Clients(bootstrap_servers, unique_name, **SMALL_BOUND)
+    clients.create(max_message_bytes="20000000")
+    with_bombs(clients, "none")
+    consumer = clients.consumer(hands_on=True)
+    consumer.assign({clients.first: FROM_START})
+
+    with pytest.raises(DeserializationError, match=rf"{clients.first} offset 1\. Raise consumer\."):
+        wait_for(lambda: consumer.poll(0.1) and None, what="an error", every_s=0)
+    consumer.close()
 
 
 def test_what_is_there_is_returned_without_waiting_for_a_full_batch(clients: Clients) -> None:
@@ -588,3 +677,35 @@ def test_a_wrong_password_or_protocol_is_an_authentication_error(
             with pytest.raises(KafkaAuthError, match=rf"{protocol}; set it to {right} "):
                 mistaken.admin.check_reachable(60)
         Clients(broker.secure_servers, unique_name, **settings).admin.check_reachable(30)
+
+
+def test_a_transaction_is_committed_after_every_broker_was_away(
+    tmp_path: Path, unique_name: str
+) -> None:
+    with KafkaBroker(tmp_path / "kafka", heap_mb=256) as broker:
+        clients = Clients(
+            broker.bootstrap_servers, unique_name, processing_guarantee="exactly_once_v2"
+        )
+        clients.create()
+        consumer = clients.consumer()
+        producer = clients.transactional()
+        send = producer.sender(clients.topic)
+
+        def commit(number: int) -> None:
+            send(b"key", b"%d" % number, 1, None, 0)
+            offset = PartitionOffsets(partition=clients.second, offset=number, metadata="")
+            producer.add_offsets([offset], consumer.group_metadata, 60)
+            producer.commit_transaction(60)
+
+        commit(0)
+        broker.kill()
+
+        def is_known() -> bool:
+            producer.check()
+            return clients.connection.lost_for_s > 0
+
+        wait_for(is_known, what="the outage")
+        broker.restart()
+        producer.begin()
+        commit(1)
+        assert clients.admin.committed(unique_name, [clients.second])[clients.second].offset == 1

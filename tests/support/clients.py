@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from headwater.config import StreamsConfig
 from headwater.ids import TopicPartition
@@ -18,6 +18,8 @@ from headwater.kafka.settings import (
 )
 from headwater.model.topics import InternalTopic
 from tests.support.waiting import wait_for
+
+Reader = TypeVar("Reader", bound=PartitionConsumer)
 
 
 class Clients:
@@ -44,11 +46,17 @@ class Clients:
         self.admin.create_topics([InternalTopic(name=self.topic, partitions=2, configs=settings)])
         wait_for(lambda: self.topic in self.admin.describe_topics([self.topic]), what="the topic")
 
-    def consumer(self, role: str = "main") -> PartitionConsumer:
-        return PartitionConsumer(
+    def consumer(
+        self,
+        role: str = "main",
+        kind: type[Reader] = PartitionConsumer,  # type: ignore[assignment]
+        **options: Any,
+    ) -> Reader:
+        return kind(
             consumer_settings(self.config, self.connection, client_id="consumer", role=role),
             self.connection,
             batch_records=batch_records(self.config),
+            **options,
         )
 
     def producer(self, *, slot: int | None = None, **options: Any) -> StreamsProducer:

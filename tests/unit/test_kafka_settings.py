@@ -294,3 +294,19 @@ def test_a_state_directory_that_cannot_be_used_is_named_with_the_cause(tmp_path:
         assert "Not a directory" in said
         assert "state.dir" in said
         assert "elete" not in said
+
+
+# -- after an outage -----------------------------------------------------------------------------
+
+
+def test_a_broker_that_is_back_is_found_within_a_second() -> None:
+    heard = connection()
+    admin = admin_settings(config(), heard, client_id="a")
+
+    for settings in (of_consumer({}), of_producer({}), of_producer({}, "id"), admin):
+        assert settings["reconnect.backoff.max.ms"] == 1_000
+    assert of_consumer({"reconnect.backoff.max.ms": 7})["reconnect.backoff.max.ms"] == 7
+
+
+def test_a_transactional_producer_remembers_its_coordinator_through_an_outage() -> None:
+    assert of_producer({}, "id")["metadata.recovery.strategy"] == "none"

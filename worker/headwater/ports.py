@@ -31,6 +31,21 @@ Send: TypeAlias = Callable[["bytes | None", "bytes | None", int, Headers, "int |
 Update: TypeAlias = Callable[[Any, Any, Any], Any]
 
 
+class Unreadable(list["RawRecord"]):
+    """A batch of one record of which only the place is known; it has neither key nor value.
+
+    The client cannot unpack it, or must not: the deserialization handler is asked about it.
+
+    Args:
+        offset: the record's.
+        reason: why, with the next step.
+    """
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__([(offset, -1, None, None, None)])
+        self.reason = reason
+
+
 NO_RECORD: Final[RawRecord] = (-1, -1, None, None, None)
 """Stands for the record under way where there is none."""
 NOWHERE: Final = TopicPartition("", -1)

@@ -16,6 +16,8 @@ from headwater.errors import (
     ProcessingError,
     SerializationError,
 )
+from headwater.ids import TopicPartition
+from headwater.ports import Unreadable
 from headwater.processor.failures import has_wrong_type
 from headwater.processor.handlers import (
     CONTINUE,
@@ -580,3 +582,46 @@ def test_extractors_give_the_timestamp(extractor: Any, expected: int) -> None:
     other.process()
 
     assert [timestamp for _, _, timestamp in other.sent()] == [expected]
+
+
+# -- what the client could not unpack ------------------------------------------------------------
+
+BOMB = Unreadable(1, "its batch cannot be unpacked; raise consumer.receive.message.max.bytes")
+
+
+def two_topics(builder: StreamsBuilder) -> None:
+    builder.stream("in").merge(builder.stream("other")).to("out")
+
+
+def with_bomb(draw: Callable[[StreamsBuilder], None], **options: object) -> TaskRig:
+    rig = TaskRig(draw, **options)
+    rig.add("in", raw(0, "a", "x"))
+    rig.task.add_records(TopicPartition("in", 0), BOMB)
+    rig.add("in", raw(2, "c", "z"))
+    return rig
+
+
+@pytest.mark.parametrize("draw", [picky, two_topics], ids=["one topic", "two topics"])
+def test_a_record_that_the_client_could_not_unpack_meets_the_deserialization_handler(
+    draw: Callable[[StreamsBuilder], None],
+) -> None:
+    rig = with_bomb(draw)
+    for _ in range(2):  # it stays the next one
+        with pytest.raises(DeserializationError, match=r"in-0 offset 1: .*receive.*log-and"):
+            rig.process()
+    assert [key for key, _, _ in rig.sent()] == [b"a"]
+    assert rig.commit()[TopicPartition("in", 0)] == 1
+
+    rig = with_bomb(
+        draw,
+        deserialization_exception_handler="log-and-continue",
+        errors_dead_letter_queue_topic_name="letters",
+    )
+    rig.process()
+    assert [key for key, _, _ in rig.sent()] == [b"a", b"c"]
+    assert rig.task.statistics().dropped == 1
+    assert rig.task.buffered(TopicPartition("in", 0)) == 0
+    assert rig.commit()[TopicPartition("in", 0)] == 3
+    (letter,) = rig.collector.of_topic("letters")
+    assert (letter.key, letter.value, letter.timestamp) == (None, None, 0)
+    assert ("__streams.errors.offset", b"1") in (letter.headers or ())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from concurrent.futures import Future
 from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from confluent_kafka import (
@@ -21,11 +20,21 @@ from confluent_kafka import (
 )
 from confluent_kafka import TopicPartition as ClientPartition
 
+from headwater.errors import DeserializationError
 from headwater.ids import TopicPartition
+from headwater.kafka.columns import records_of, runs_of
 from headwater.kafka.errors import MISSING, UNREACHABLE, ClientError, cause, error_of, translate
 from headwater.kafka.headers import mend_headers
 from headwater.kafka.newest import Run
 from headwater.kafka.settings import refused_settings
+from headwater.kafka.unreadable import (
+    UNREADABLE,
+    bound_of,
+    cannot_unpack,
+    too_large,
+    within_bound,
+)
+from headwater.ports import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,12 +52,7 @@ _T = TypeVar("_T")
 _topic = Message.topic
 _partition = Message.partition
 _offset = Message.offset
-_timestamp = Message.timestamp
-_key = Message.key
-_value = Message.value
-_headers = Message.headers
 _error = Message.error
-_second: Final = itemgetter(1)
 
 _LOOK_UP_S: Final = 1.0
 _WAKE_S: Final = 0.1
@@ -66,13 +70,20 @@ class PartitionConsumer:
         settings: from ``settings.consumer_settings``.
         connection: told when records arrive.
         batch_records: how many records ``poll`` returns at most.
+        hands_on: give ``Unreadable`` for a record that cannot be read, and go past it; otherwise
+            it is an error, because nobody could be asked.
 
     Raises:
         ConfigError: librdkafka refuses a setting.
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], connection: Connection, *, batch_records: int = 2_000
+        self,
+        settings: Mapping[str, Any],
+        connection: Connection,
+        *,
+        batch_records: int = 2_000,
+        hands_on: bool = False,
     ) -> None:
         try:
             self._consumer = Consumer({**settings, "on_commit": self._on_commit})
@@ -94,6 +105,10 @@ class PartitionConsumer:
         self._problem: HeadwaterError | None = None
         self._more = False
         self._has_mended = False
+        self._hands_on = hands_on
+        self._bound = bound_of(settings)
+        self._starts: dict[TopicPartition, int] = {}
+        self._unreadable: dict[TopicPartition, tuple[int, str]] = {}
 
     def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Start to read partitions, each from an offset (or ``FROM_START``, ``FROM_END``)."""
@@ -110,6 +125,7 @@ class PartitionConsumer:
             [ClientPartition(p.topic, p.partition, offset) for p, offset in offsets.items()]
         )
         self._assigned |= offsets.keys()
+        self._starts.update(offsets)
 
     def _look_up(self, topics: Iterable[str]) -> None:
         """Ask where topics are that this consumer hears of for the first time.
@@ -132,8 +148,13 @@ class PartitionConsumer:
             self._assigned.difference_update(leaving)
             self._idle.difference_update(leaving)
             for partition in leaving:
-                self._ends.pop(partition, None)
-                self._next.pop(partition, None)
+                self._forget(partition)
+
+    def _forget(self, partition: TopicPartition) -> None:
+        """What is known of its position, and what is in the way, holds no longer."""
+        self._ends.pop(partition, None)
+        self._next.pop(partition, None)
+        self._unreadable.pop(partition, None)
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
@@ -149,15 +170,34 @@ class PartitionConsumer:
         Raises:
             MissingTopicError: an assigned topic does not exist (any more).
             KafkaAuthError: the broker refuses to let us read.
+            DeserializationError: a record cannot be read, and is not to be handed on.
         """
         messages = self._fetched(timeout_s)
-        if not messages:
-            return []
-        try:
-            records = _records(messages)
-        except SystemError as error:
-            records = self._mended(messages, error)
-        return self._grouped(messages, records)
+        found: list[Batch] = []
+        if messages:
+            try:
+                records = records_of(messages)
+            except SystemError as error:
+                records = self._mended(messages, error)
+            found = self._grouped(messages, records)
+            if self._hands_on and max(map(len, messages)) > self._bound:
+                found = [(p, part) for p, some in found for part in within_bound(some, self._bound)]
+        return found + self._passed_over() if self._unreadable else found
+
+    def _passed_over(self) -> list[Batch]:
+        """Return what the client could not unpack, and go on behind it."""
+        found: list[Batch] = []
+        unreadable, self._unreadable = self._unreadable, {}
+        for partition, (first, reason) in unreadable.items():
+            # The client names the first offset of a batch, which may have been passed already.
+            offset = max(first, self._next.get(partition, self._starts.get(partition, 0)))
+            found.append((partition, Unreadable(offset, reason)))
+            was_idle = partition in self._idle
+            PartitionConsumer.seek(self, partition, offset + 1)
+            self._next[partition] = offset + 1
+            if was_idle:
+                PartitionConsumer.pause(self, [partition])
+        return found
 
     def _mended(self, messages: list[Message], raised: SystemError) -> list[RawRecord]:
         found = mend_headers(messages, raised)
@@ -170,7 +210,7 @@ class PartitionConsumer:
                 found.partition(),
                 found.offset(),
             )
-        return _records(messages)
+        return records_of(messages)
 
     def poll_runs(self, timeout_s: float) -> list[tuple[TopicPartition, Run]]:
         """Return what ``poll`` would, with records that nobody has taken apart yet.
@@ -194,6 +234,8 @@ class PartitionConsumer:
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise problem
+        if self._connection.oversized is not None:
+            raise too_large(self._connection.oversized, self._following())
         messages: list[Message] = []
         # While there is a backlog one call fetches a whole batch. Otherwise the first message wakes
         # us and whatever has come with it is taken along: consume() would wait for a full batch.
@@ -214,6 +256,11 @@ class PartitionConsumer:
         self._connection.answered()
         return messages
 
+    def _following(self) -> dict[TopicPartition, int]:
+        """Return which offset of each partition is to be read next, paused ones left out."""
+        reading = self._assigned - self._idle
+        return {p: self._next.get(p, self._starts.get(p, 0)) for p in reading}
+
     def _grouped(
         self, messages: Sequence[Message], records: list[_T]
     ) -> list[tuple[TopicPartition, list[_T]]]:
@@ -224,8 +271,8 @@ class PartitionConsumer:
         start = 0
         for topic, topic_run in self._topic_runs(messages):
             keys = self._keys[topic]
-            for number, run in groupby(topic_run):
-                stop = start + len(list(run))
+            for number, length in runs_of(topic_run):
+                stop = start + length
                 partition = keys[number]
                 found = records if stop - start == len(records) else records[start:stop]
                 batches.append((partition, found))
@@ -236,12 +283,12 @@ class PartitionConsumer:
                 start = stop
         return batches
 
-    def _topic_runs(self, messages: Sequence[Message]) -> Iterable[tuple[str, Iterable[int]]]:
+    def _topic_runs(self, messages: Sequence[Message]) -> Iterable[tuple[str, list[int]]]:
         """Partition numbers in order, cut where the topic changes."""
         numbers: list[Any] = list(map(_partition, messages))
         if len(self._keys) == 1:
             return [(next(iter(self._keys)), numbers)]
-        runs: list[tuple[str, Iterable[int]]] = []
+        runs: list[tuple[str, list[int]]] = []
         start = 0
         for topic, run in groupby(map(_topic, messages)):
             stop = start + len(list(run))
@@ -273,6 +320,8 @@ class PartitionConsumer:
         elif code in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001
             if partition is not None:
                 self._lost.append(partition)
+        elif code in UNREADABLE and partition is not None:
+            self._cannot_read(partition, message.offset() or 0, error)
         elif code in UNREACHABLE or error.retriable():
             log.debug("consumer: %s", error)
         else:
@@ -282,6 +331,14 @@ class PartitionConsumer:
             )
             if code in MISSING:
                 log.warning("topic %s is gone: %s", topic, error)
+
+    def _cannot_read(self, partition: TopicPartition, offset: int, error: KafkaError) -> None:
+        reason = cannot_unpack(error, self._bound)
+        if self._hands_on:
+            self._unreadable.setdefault(partition, (offset, reason))
+        else:
+            said = f"{partition} offset {offset}: {reason}"
+            self._problem = self._problem or DeserializationError(said)
 
     def take_lost(self) -> list[TopicPartition]:
         """Return, once, partitions whose next offset the broker no longer (or not yet) has."""
@@ -367,8 +424,8 @@ class PartitionConsumer:
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read on from ``offset`` (or ``FROM_START``, ``FROM_END``)."""
-        self._ends.pop(partition, None)
-        self._next.pop(partition, None)
+        self._forget(partition)
+        self._starts[partition] = offset
         self._idle.discard(partition)
         # incremental re-assignment, unlike seek(), needs no fetcher that runs already.
         self._consumer.incremental_unassign(_theirs([partition]))
@@ -412,20 +469,6 @@ class PartitionConsumer:
     def close(self) -> None:
         """Stop fetching and release the connections; commits nothing."""
         self._consumer.close()
-
-
-def _records(messages: Sequence[Message]) -> list[RawRecord]:
-    records: list[Any] = list(
-        zip(
-            map(_offset, messages),
-            map(_second, map(_timestamp, messages)),
-            map(_key, messages),
-            map(_value, messages),
-            map(_headers, messages),
-            strict=True,
-        )
-    )
-    return records
 
 
 def _theirs(partitions: Iterable[TopicPartition]) -> list[ClientPartition]:

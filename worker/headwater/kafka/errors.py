@@ -115,6 +115,7 @@ FOREIGN_MEMBER: Final = frozenset(
 """The group has members, and we are none of them."""
 TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 """The record does not fit."""
+_OVERSIZED: Final = "receive.message.max.bytes"
 _NO_ANSWER_EVENTS: Final = frozenset(
     {KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE}  # noqa: SLF001
 )
@@ -321,6 +322,8 @@ class Connection:
         self._lost_at: float | None = None
         self._denied: KafkaError | None = None
         self._last: KafkaError | None = None
+        self.oversized: KafkaError | None = None
+        """A broker's answer was larger than the client takes; it would be, again and again."""
 
     def on_error(self, error: KafkaError) -> None:
         """Take notice of an error event (the clients' ``error_cb``)."""
@@ -328,6 +331,8 @@ class Connection:
         with self._lock:
             if code in DENIED or is_certificate_refused(error):
                 self._denied = error
+            if code == KafkaError._BAD_MSG and _OVERSIZED in error.str():  # noqa: SLF001
+                self.oversized = error
             if code in _NO_ANSWER_EVENTS and code != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
                 self._last = error
             # One broker that closes its connection is nothing; all of them gone is an outage.

@@ -31,6 +31,8 @@ _BACKOFF_MS: Final = 20
 """The first wait before a broker is tried again; each further one is twice as long, up to
 ``reconnect.backoff.max.ms``. Half of it is also the wait between two brokers: the address that was
 given and the broker behind it are two. With librdkafka's 100 every new client begins with 50 ms."""
+_BACKOFF_MAX_MS: Final = 1_000
+"""Java's default. With librdkafka's ten seconds a broker that is back is found that much later."""
 _SYNONYMS: Final = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "max.partition.fetch.bytes": "fetch.message.max.bytes",
@@ -150,6 +152,9 @@ def producer_settings(
         ours |= {
             "transactional.id": transactional_id,
             "transaction.timeout.ms": 10_000,
+            # With the default, the client forgets its brokers when all are away, and with them who
+            # its coordinator is: a transaction then waited for more than a minute.
+            "metadata.recovery.strategy": "none",
             # What a commit flushes is to be on its way while the commit does other things.
             "linger.ms": 5,
         }
@@ -221,6 +226,7 @@ def _complete(
         "error_cb": connection.on_error,
         "logger": client_log,
         "reconnect.backoff.ms": _BACKOFF_MS,
+        "reconnect.backoff.max.ms": _BACKOFF_MAX_MS,
         **ours,
         **_translated(given),
     }

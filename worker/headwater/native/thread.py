@@ -14,6 +14,7 @@ import contextlib
 import logging
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from headwater import failpoints
@@ -108,7 +109,7 @@ class StreamThread:
             config,
             name=str(slot),
             transactional_id=slot.transactional_id(application_id) if config.exactly_once else None,
-            reader=PartitionConsumer,
+            reader=partial(PartitionConsumer, hands_on=True),
         )
         self._connection = clients.connection
         self._admin = clients.admin

@@ -124,6 +124,30 @@ class Failures:
             "deserialization.exception.handler to log-and-continue"
         ) from exception
 
+    def unreadable(self, record: RawRecord, reason: str) -> None:
+        """Handle a record that the client could not read; return when it is to be dropped.
+
+        Args:
+            record: without key and value.
+            reason: why, with the next step.
+
+        Raises:
+            DeserializationError: the handler says FAIL.
+        """
+        exception = DeserializationError(reason)
+        context = self._context(None, record[1], None)
+        raw = RawInput(*self._current.source, record[0], record[1], None, None, None)
+        response = self._ask(
+            "deserialization", lambda: self._handlers.deserialization(context, raw, exception)
+        )
+        said = f"task {self._task_id}: {self._current.source} offset {record[0]}: {reason}"
+        if response.result is not Result.CONTINUE:
+            raise DeserializationError(
+                f"{said}. To drop such records and go on, set deserialization.exception.handler to "
+                "log-and-continue"
+            )
+        self._drop(f"{said}; record dropped")
+
     def unencodable(
         self, node: str, origin: Origin, output: FailedOutput, exception: Exception
     ) -> None:

@@ -170,9 +170,9 @@ def dead_letters(
         offset=context.offset,
         original=context.headers,
     )
-    record = DeadLetterRecord(
-        topic, context.source_key, context.source_value, context.timestamp, headers
-    )
+    # Of a record that could not be read the time is not known; 0 is the time of sending.
+    timestamp = max(context.timestamp, 0)
+    record = DeadLetterRecord(topic, context.source_key, context.source_value, timestamp, headers)
     return (record,)
 
 

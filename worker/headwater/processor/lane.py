@@ -10,6 +10,7 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from headwater.ports import Unreadable
 from headwater.processor.loops import Head, compile_loops
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Lane:
         "_iterator",
         "_remaining",
         "_run",
+        "_unreadable",
         "forward",
         "head",
         "partition",
@@ -70,6 +72,7 @@ class Lane:
         """How many records of ``_chunk`` the iterator has still to give."""
         self._run, self._decode = compile_loops(self, source, environment)
         self._heads: Iterator[Head] = iter(())
+        self._unreadable = environment.failures.unreadable
 
     def add(self, records: Records) -> None:
         """Queue records, in the order of their offsets."""
@@ -136,8 +139,23 @@ class Lane:
         self._chunk = chunk
         self._iterator = islice(chunk, index, None) if index else iter(chunk)
         self._remaining = len(chunk) - index
-        self._heads = self._decode(self._iterator)
+        if isinstance(chunk, Unreadable):
+            self._iterator, self._heads = self._ask_about(chunk), self._pass_over(chunk)
+        else:
+            self._heads = self._decode(self._iterator)
         self.head = None
+
+    def _ask_about(self, unreadable: Unreadable) -> Iterator[RawRecord]:
+        """Ask the handler when the record's turn comes; give nothing."""
+        for record in unreadable:
+            self._current.record = record
+            self._unreadable(record, unreadable.reason)
+        yield from ()
+
+    def _pass_over(self, unreadable: Unreadable) -> Iterator[Head]:
+        """As ``_ask_about``, for ``advance``, which counts as it goes."""
+        yield from self._decode(self._ask_about(unreadable))
+        self.size -= 1
 
     def _put_back(self) -> None:
         """Make the record under way, which raised, the next one again."""

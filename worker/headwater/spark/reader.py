@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import BackfillError
 from headwater.kafka.consumer import Batch, PartitionConsumer
+from headwater.ports import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -46,6 +48,7 @@ class BoundedReader(PartitionConsumer):
         settings: from ``settings.consumer_settings``.
         connection: told when records arrive.
         batch_records: how many records ``poll`` returns at most.
+        hands_on: as ``PartitionConsumer``.
         cut: where each partition ends.
     """
 
@@ -55,9 +58,10 @@ class BoundedReader(PartitionConsumer):
         connection: Connection,
         *,
         batch_records: int = 2_000,
+        hands_on: bool = False,
         cut: Mapping[TopicPartition, int],
     ) -> None:
-        super().__init__(settings, connection, batch_records=batch_records)
+        super().__init__(settings, connection, batch_records=batch_records, hands_on=hands_on)
         self._cut = dict(cut)
         self._parked: set[TopicPartition] = set()
         """Fetched no more, whoever resumes them."""
@@ -73,7 +77,7 @@ class BoundedReader(PartitionConsumer):
             before = [record for record in records if record[0] < cut]
             if before:
                 found.append((partition, before))
-            self._keep(partition, records[len(before) :])
+            self._keep(partition, records[len(before) :] if before else records)
         return found
 
     def _limit(self, partition: TopicPartition) -> int:
@@ -150,12 +154,22 @@ class TurnReader(BoundedReader):
         settings: from ``settings.consumer_settings``.
         connection: told when records arrive.
         batch_records: how many records ``poll`` returns at most.
+        hands_on: as ``PartitionConsumer``.
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], connection: Connection, *, batch_records: int = 2_000
+        self,
+        settings: Mapping[str, Any],
+        connection: Connection,
+        *,
+        batch_records: int = 2_000,
+        hands_on: bool = False,
     ) -> None:
-        super().__init__(settings, connection, batch_records=batch_records, cut={})
+        super().__init__(
+            settings, connection, batch_records=batch_records, hands_on=hands_on, cut={}
+        )
+        self._marked: dict[TopicPartition, dict[int, Unreadable]] = {}
+        """Records held back that cannot be read, by offset."""
         self._held: dict[TopicPartition, list[RawRecord]] = {}
         self._paused: set[TopicPartition] = set()
         """By whoever reads."""
@@ -187,13 +201,23 @@ class TurnReader(BoundedReader):
         for partition in list(filter(self._can_release, self._held)):
             cut, records = self._cut[partition], self._held.pop(partition)
             before = [record for record in records if record[0] < cut]
-            found.append((partition, before))
+            found += ((partition, part) for part in self._parts(partition, before))
             if len(before) < len(records):
                 self._held[partition] = records[len(before) :]
             elif partition in self._parked:
                 self._parked.discard(partition)
                 super().resume([partition])
         return found
+
+    def _parts(self, partition: TopicPartition, records: list[RawRecord]) -> list[list[RawRecord]]:
+        """Put records that cannot be read back into batches of their own."""
+        marked = self._marked.get(partition)
+        if not marked:
+            return [records]
+        parts: list[list[RawRecord]] = []
+        for mark, run in groupby(records, lambda record: marked.pop(record[0], None)):
+            parts.append(list(run) if mark is None else mark)
+        return parts
 
     def end_of(self, partition: TopicPartition) -> int | None:
         """Return the cut if everything before it has been returned."""
@@ -204,6 +228,8 @@ class TurnReader(BoundedReader):
         return 0 if partition in self._held else super()._limit(partition)
 
     def _keep(self, partition: TopicPartition, beyond: list[RawRecord]) -> None:
+        if isinstance(beyond, Unreadable):
+            self._marked.setdefault(partition, {})[beyond[0][0]] = beyond
         held = self._held.setdefault(partition, [])
         held += beyond
         if len(held) >= _HELD_RECORDS and partition not in self._parked:
@@ -224,6 +250,7 @@ class TurnReader(BoundedReader):
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read on from ``offset``."""
         self._held.pop(partition, None)
+        self._marked.pop(partition, None)
         self._paused.discard(partition)
         super().seek(partition, offset)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from headwater.config import StreamsConfig
@@ -115,7 +116,7 @@ class SingleTask(Generic[Reader, Loop]):
                 name=f"{WORKER}-{task}",
                 transactional_id=spark_transactional_id(config.application_id, task),
                 group=group,
-                reader=reader,
+                reader=partial(reader, hands_on=True),
             )
             opened.callback(clients.close)
             producer = clients.producer
