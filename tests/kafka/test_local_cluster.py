@@ -7,6 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from tests.support import manifests
 from tests.support.local_cluster import (
     APP,
@@ -258,3 +259,40 @@ def test_an_application_from_text_counts_from_the_beginning_once_it_is_reset(
         what="every key to be counted once more",
     )
     wait_counted(bootstrap_servers, topic_prefix, load, cluster)
+
+
+def test_a_reset_of_a_running_application_leaves_nothing_on_kafka_however_often(
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
+) -> None:
+    document = streamapp(bootstrap_servers, topic_prefix, replicas=1)
+    cluster.up(document)
+    cluster.wait_running(replicas=1)
+    load.feed(f"key-{number}" for number in range(500))
+    load.flush()
+    wait_counted(bootstrap_servers, topic_prefix, load, cluster)
+
+    for counted in (1_000, 1_500):
+        assert "is reset" in cluster.command("reset", APP, "--yes")
+        assert left_of(bootstrap_servers, topic_prefix) == []
+        cluster.detached()
+        wait_for(
+            lambda wanted=counted: out_of(bootstrap_servers, topic_prefix) == wanted,
+            what="every key to be counted once more",
+        )
+
+    assert "is reset" in cluster.command("reset", APP, "--yes")
+    assert left_of(bootstrap_servers, topic_prefix) == []
+    assert not any(cluster.cluster.app(APP).workers())
+
+
+def out_of(bootstrap_servers: str, prefix: str) -> int:
+    return sum(1 for _ in held(bootstrap_servers, f"{prefix}-out"))
+
+
+def left_of(bootstrap_servers: str, prefix: str) -> list[str]:
+    """What Kafka has of an application beside its input and output."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    groups = admin.list_consumer_groups().result().valid
+    found = [*admin.list_topics(timeout=30).topics, *(group.group_id for group in groups)]
+    kept = {f"{prefix}-in", f"{prefix}-out"}
+    return sorted(name for name in found if name.startswith(prefix) and name not in kept)

@@ -93,6 +93,10 @@ class LocalCluster:
         file.write_text(yaml.safe_dump(document))
         return self._run("up", "--plain", "-f", str(file))
 
+    def detached(self) -> None:
+        """Run ``headwater up --detach`` with the same StreamApp, until it runs."""
+        self.command("up", "--detach", "-f", str(self._file))
+
     def command(self, *arguments: str) -> str:
         """Run another command on this cluster; return what it printed."""
         done = self._run(*arguments)

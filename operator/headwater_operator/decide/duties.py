@@ -84,10 +84,43 @@ def kept_duties(scene: Scene, worker: Judged) -> tuple[Duty, ...]:
     return tuple(
         duty
         for duty in worker.spec.duties
-        if generation_of(duty.epoch) == scene.observed.generation
+        if (
+            generation_of(duty.epoch) == scene.observed.generation
+            or _may_still_reset(scene, worker, duty)
+        )
+        and not (isinstance(duty, Reset) and _is_taken_back(scene, worker))
         and (worker.status.result_of(duty.id) is None or _still_counts(scene, duty))
         and not (isinstance(duty, Fence) and _is_out_of_date(scene, duty))
     )
+
+
+def is_reset_under_way(scene: Scene) -> bool:
+    """Whether a worker may still carry out a reset although something else is wanted by now.
+
+    Until it has ended nobody may be given a task: the reset would delete topics in use.
+    """
+    return scene.intent is not Intent.RESET and _is_resetting(scene)
+
+
+def _is_resetting(scene: Scene) -> bool:
+    return any(
+        _may_still_reset(scene, worker, duty)
+        for worker in scene.workers
+        for duty in worker.spec.duties
+    )
+
+
+def _may_still_reset(scene: Scene, worker: Judged, duty: Duty) -> bool:
+    return (
+        isinstance(duty, Reset)
+        and worker.status.result_of(duty.id) is None
+        and not _is_taken_back(scene, worker)
+    )
+
+
+def _is_taken_back(scene: Scene, worker: Judged) -> bool:
+    """Whether the process that had a reset has ended, and the next one need not go on with it."""
+    return scene.intent is not Intent.RESET and worker.has_ended
 
 
 def _still_counts(scene: Scene, duty: Duty) -> bool:
@@ -151,7 +184,8 @@ def _fences(scene: Scene, epoch: int) -> Iterator[Duty]:
 
 
 def _look_around(scene: Scene, epoch: int) -> Iterator[Duty]:
-    if not is_look_due(scene) or scene.topology is None:
+    # What is seen while topics are being deleted is of no use.
+    if not is_look_due(scene) or scene.topology is None or _is_resetting(scene):
         return
     yield DescribeGroup(id=f"group-{epoch}", epoch=epoch, group=scene.app.application_id)
     listed = {topic.name for topic in listed_topics(scene.app)}
@@ -198,7 +232,7 @@ def _create_topics(scene: Scene, epoch: int) -> Iterator[Duty]:
         return
     # An internal topic that vanishes under running tasks is not simply created anew: its data
     # is gone, and the tasks that used it say so. So with a listed topic that they read.
-    if scene.memory.members:
+    if scene.memory.members or is_reset_under_way(scene):
         return
     # The topics that the StreamApp lists come first: the plan is made from their partitions.
     missing = scene.missing_listed
@@ -234,7 +268,7 @@ def _reset(scene: Scene, epoch: int) -> Iterator[Duty]:
 
 
 def _take_engine(scene: Scene, epoch: int) -> Iterator[Duty]:
-    duty = take_engine(scene, epoch)
+    duty = None if is_reset_under_way(scene) else take_engine(scene, epoch)
     if duty and not _is_under_way(scene, duty) and not _failed_just_now(scene, duty):
         yield duty
 

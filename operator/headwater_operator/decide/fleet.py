@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.model.cluster import worker_name, worker_ordinal
 from headwater.model.streamapp import ScaleDownPolicy
+from headwater_operator.decide.duties import is_reset_under_way
 from headwater_operator.decide.engines import owed_engine, runs_natively
 from headwater_operator.decide.observed import Intent, ProcessState
 from headwater_operator.decide.stores import only_there, state_by_worker
@@ -61,7 +62,7 @@ def plan_fleet(scene: Scene) -> Fleet:
         wanted=frozenset(stay),
         unwanted=frozenset(worker.name for worker in scene.workers) - stay,
         new=tuple(new),
-        takes_tasks=replicas > 0,
+        takes_tasks=replicas > 0 and not is_reset_under_way(scene),
     )
 
 

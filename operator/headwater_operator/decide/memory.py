@@ -172,7 +172,9 @@ class Memory:
         looked_ms: when the last look-up was handed out; ``None`` before the first.
         failed: by kind of duty (for fences: and worker), until one of that kind succeeds.
         answered: ids of the duties whose results have been taken in and still stand in a spec.
-        reset_done: the reset was carried out.
+        request: what was wanted when this was remembered (``Observed.request``).
+        asked_epoch: the greatest epoch of a spec when that was first seen.
+        reset_done: the reset of this request was carried out.
         engine: which engine has the application; ``None`` before the first answer.
         driver: of an engine that is not Native.
     """
@@ -187,6 +189,8 @@ class Memory:
     looked_ms: int | None = None
     failed: Mapping[str, Failed] = field(default_factory=dict)
     answered: frozenset[str] = frozenset()
+    request: int | None = None
+    asked_epoch: int = 0
     reset_done: bool = False
     engine: EngineMemory | None = None
     driver: DriverMemory = field(default_factory=DriverMemory)

@@ -177,6 +177,8 @@ class Observed:
         started_from: a digest of what a driver would be started from now; empty as above.
         hour: the time of day, in hours since 1970; 0 when it is not known.
         look_again_ms: topics and group members are looked up this often.
+        request: counts up whenever somebody asks for something; what was done for an earlier
+            request is no answer to a later one.
         driver_log: says where the log of a driver that was killed is to be found; empty if nowhere.
     """
 
@@ -190,6 +192,7 @@ class Observed:
     started_from: str = ""
     hour: int = 0
     look_again_ms: int = LOOK_AGAIN_MS
+    request: int = 0
     driver_log: str = ""
 
 

@@ -10,6 +10,7 @@ from headwater.assignor.refine import Holder, Rules, Step, next_step, refine
 from headwater.assignor.sticky import assign
 from headwater.model.cluster import generation_of
 from headwater.model.lifecycle import TaskState
+from headwater_operator.decide.duties import is_reset_under_way
 from headwater_operator.decide.engines import engine_reason, owed_engine
 from headwater_operator.decide.judge import listed_as_active
 from headwater_operator.decide.limits import FIRST_WAIT_MS
@@ -86,7 +87,8 @@ def _releasing(worker: Judged) -> frozenset[TaskId]:
 def _obstacles(scene: Scene, fleet: Fleet) -> Iterator[str]:
     """Yield why no task may be granted or moved now."""
     if not fleet.takes_tasks:
-        yield "nothing is to run"
+        is_resetting = is_reset_under_way(scene)
+        yield "waiting for the reset that is under way" if is_resetting else "nothing is to run"
     if owed_engine(scene) is not None:
         yield engine_reason(scene)
     if not scene.is_adopted:

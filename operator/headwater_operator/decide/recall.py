@@ -13,6 +13,7 @@ from headwater.model.duties import (
     Fence,
     GroupDescribed,
     IdsFenced,
+    Reset,
     ResetDone,
     TakeEngine,
     TopicsCreated,
@@ -28,6 +29,7 @@ from headwater_operator.decide.memory import (
     WarmupMemory,
     WorkerMemory,
 )
+from headwater_operator.decide.observed import Intent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 def remember(observed: Observed, memory: Memory, now_ms: int) -> Memory:
     """Take in what is new: leases that were renewed, processes that came and went, answers."""
+    memory = _remember_request(observed, memory)
     workers = {
         view.worker.name: _remember_worker(view, memory, now_ms) for view in observed.workers
     }
@@ -49,6 +52,35 @@ def remember(observed: Observed, memory: Memory, now_ms: int) -> Memory:
         memory = _take_in(memory, duty, result, now_ms)
     standing = {duty.id for view in observed.workers for duty in view.worker.spec.duties}
     return replace(memory, answered=memory.answered & standing)
+
+
+def _remember_request(observed: Observed, memory: Memory) -> Memory:
+    """Begin a new request without the answers to earlier ones."""
+    if memory.request == observed.request:
+        is_reset = memory.reset_done and observed.intent is Intent.RESET
+        return replace(memory, reset_done=is_reset)
+    is_first = memory.request is None
+    memory = replace(
+        memory,
+        request=observed.request,
+        asked_epoch=max((view.worker.spec.epoch for view in observed.workers), default=0),
+        reset_done=False,
+    )
+    if is_first or any(view.worker.spec.active for view in observed.workers):
+        return memory
+    return replace(_without_topics(memory), failed={})
+
+
+def _without_topics(memory: Memory) -> Memory:
+    """Forget the topics and the group: somebody may have deleted them."""
+    return replace(
+        memory,
+        members=None,
+        partitions=None,
+        topic_ids={},
+        delete_retention_ms={},
+        looked_ms=None,
+    )
 
 
 def _remember_warmups(
@@ -144,7 +176,7 @@ def _new_answers(observed: Observed, memory: Memory) -> Iterator[tuple[Duty, Dut
         for view in observed.workers
         for duty in view.worker.spec.duties
         if duty.id not in memory.answered
-        and generation_of(duty.epoch) == observed.generation
+        and (generation_of(duty.epoch) == observed.generation or isinstance(duty, Reset))
         and (result := view.worker.status.result_of(duty.id)) is not None
     ]
     yield from sorted(found, key=lambda pair: pair[0].epoch)
@@ -169,6 +201,8 @@ def _take_in(memory: Memory, duty: Duty, result: DutyResult, now_ms: int) -> Mem
                 delete_retention_ms=kept,
                 unread=result.unread if is_counted else None,
             )
+        case TopicsCreated() if memory.partitions is None:
+            pass  # of an earlier request: some topics alone are no look at all of them
         case TopicsCreated(partitions=partitions, topic_ids=ids, delete_retention_ms=kept):
             return replace(
                 memory,
@@ -177,7 +211,8 @@ def _take_in(memory: Memory, duty: Duty, result: DutyResult, now_ms: int) -> Mem
                 delete_retention_ms={**memory.delete_retention_ms, **kept},
             )
         case ResetDone():
-            return replace(memory, reset_done=True)
+            is_ours = duty.epoch > memory.asked_epoch
+            return replace(_without_topics(memory), reset_done=memory.reset_done or is_ours)
         case DutyFailed():
             failure = Failed(result=result, at_ms=now_ms)
             if isinstance(duty, TakeEngine):

@@ -156,11 +156,11 @@ def apply(cluster: ClusterDir, app: StreamApp, *, import_path: Iterable[Path]) -
             )
     paths = tuple(str(path) for path in import_path)
 
-    def change(data: dict[str, object] | None) -> dict[str, object]:
-        applied = 0 if data is None else AppRecord.from_dict(data).applied
-        return AppRecord(app=app, applied=applied + 1, import_path=paths).to_dict()
+    def applied(data: dict[str, object] | None) -> dict[str, object]:
+        before = AppRecord(app=app, applied=0) if data is None else AppRecord.from_dict(data)
+        return replace(before.asked(Intent.RUN), app=app, import_path=paths).to_dict()
 
-    data = files.update(cluster.app(app.name).app, change)
+    data = files.update(cluster.app(app.name).app, applied)
     assert data is not None
     return AppRecord.from_dict(data)
 
@@ -188,7 +188,7 @@ def scale(cluster: ClusterDir, name: str, replicas: int) -> AppRecord:
         SpecError: there is no such application, or the number is out of range.
     """
     require(cluster, name)
-    return _change(
+    return change(
         cluster, name, lambda record: replace(record, app=record.app.with_replicas(replicas))
     )
 
@@ -200,9 +200,7 @@ def want(cluster: ClusterDir, name: str, intent: Intent) -> AppRecord:
         SpecError: there is no such application.
     """
     require(cluster, name)
-    return _change(
-        cluster, name, lambda record: replace(record, intent=intent, applied=record.applied + 1)
-    )
+    return change(cluster, name, lambda record: record.asked(intent))
 
 
 def leave_stopped(cluster: ClusterDir, *, but: Iterable[str]) -> list[str]:
@@ -240,11 +238,13 @@ def fetch_private_kafka() -> None:
         )
 
 
-def _change(cluster: ClusterDir, name: str, change: Callable[[AppRecord], AppRecord]) -> AppRecord:
+def change(cluster: ClusterDir, name: str, make: Callable[[AppRecord], AppRecord]) -> AppRecord:
+    """Replace the record of an application that is known."""
+
     def changed(data: dict[str, object] | None) -> dict[str, object] | None:
         if data is None:
             return None
-        return change(AppRecord.from_dict(data)).to_dict()
+        return make(AppRecord.from_dict(data)).to_dict()
 
     data = files.update(cluster.app(name).app, changed)
     assert data is not None, name

@@ -36,6 +36,7 @@ from headwater_operator.actions import (
 from headwater_operator.decide import Intent, Memory, decide
 from headwater_operator.local import files
 from headwater_operator.local.act import Actor, OutdatedDecisionError
+from headwater_operator.local.control import change
 from headwater_operator.local.driver import observe_driver
 from headwater_operator.local.events import Event, EventKind, write_event
 from headwater_operator.local.layout import ClusterDir
@@ -205,8 +206,9 @@ class ControlLoop:
                 memory.pop(directory.name, None)
             self._introduced.discard(directory.name)
         elif record.intent is Intent.RESET:
+            shutil.rmtree(directory.driver_state, ignore_errors=True)
             self._say(directory, EventKind.STATE, "the reset is done")
-            files.update(directory.app, _stopped_after_reset)
+            change(self._cluster, directory.name, lambda now: now.after_reset(record.applied))
 
     def _say(self, directory: AppDir, kind: EventKind, text: str, worker: str = "") -> None:
         event = Event(at_ms=int(time.time() * 1000), kind=kind, text=text, worker=worker)
@@ -223,12 +225,6 @@ def _was_given_up(directory: AppDir, record: AppRecord) -> bool:
     report = read_report(directory)
     failure = report.status.failure
     return failure is not None and failure.is_final and report.applied < record.applied
-
-
-def _stopped_after_reset(data: dict[str, object] | None) -> dict[str, object] | None:
-    if data is None or data.get("intent") != Intent.RESET.value:
-        return None
-    return {**data, "intent": Intent.STOP.value}
 
 
 def _wake_supervisor() -> None:

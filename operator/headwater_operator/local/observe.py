@@ -128,6 +128,7 @@ def observe(directory: AppDir, record: AppRecord, *, generation: int) -> Observe
         generation=generation,
         workers=tuple(views),
         status=status,
+        request=record.applied,
         hour=int(time.time()) // 3600,
         driver_log=f"`headwater logs {record.app.name} --worker driver` shows what it was doing",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from headwater.errors import SpecError
@@ -87,7 +87,9 @@ class AppRecord:
     Attributes:
         app: the StreamApp as applied.
         intent: what is wanted of it as a whole.
-        applied: counts up whenever somebody applies it; what had failed for good is tried again.
+        applied: counts up whenever somebody asks for something; what had failed for good is tried
+            again.
+        reset: the last of these requests that was a reset and is done; 0 if none is.
         import_path: directories from which the workers import the topology.
     """
 
@@ -95,6 +97,25 @@ class AppRecord:
     intent: Intent = Intent.RUN
     applied: int = 1
     import_path: tuple[str, ...] = ()
+    reset: int = 0
+
+    def asked(self, intent: Intent) -> AppRecord:
+        """Return this as a new request."""
+        return replace(self, intent=intent, applied=self.applied + 1)
+
+    def after_reset(self, request: int) -> AppRecord:
+        """Return this once the reset of a request is done, unless that was answered before."""
+        if self.reset >= request:
+            return self
+        is_latest = self.applied == request and self.intent is Intent.RESET
+        intent = Intent.STOP if is_latest else self.intent
+        return replace(self, intent=intent, reset=request)
+
+    def is_reset(self, request: int) -> bool | None:
+        """Tell what became of a reset: done, still wanted, or ``None``: given up for another."""
+        if self.reset >= request:
+            return True
+        return False if self.applied == request and self.intent is Intent.RESET else None
 
     def to_dict(self) -> dict[str, object]:
         """Return the record as JSON values."""
@@ -103,6 +124,7 @@ class AppRecord:
             "intent": self.intent.value,
             "applied": self.applied,
             "importPath": list(self.import_path),
+            "reset": self.reset,
         }
 
     @classmethod
@@ -113,13 +135,17 @@ class AppRecord:
             SpecError: the record is damaged.
         """
         applied, paths = data.get("applied"), data.get("importPath")
-        if not isinstance(applied, int) or not isinstance(paths, list):
+        reset = data.get("reset", 0)
+        if not isinstance(applied, int) or not isinstance(reset, int):
+            raise SpecError("app.json: damaged; apply the StreamApp again")
+        if not isinstance(paths, list):
             raise SpecError("app.json: damaged; apply the StreamApp again")
         return cls(
             app=parse(data.get("streamApp")),
             intent=Intent(str(data.get("intent"))),
             applied=applied,
             import_path=tuple(str(path) for path in paths),
+            reset=reset,
         )
 
 

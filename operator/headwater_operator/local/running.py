@@ -253,17 +253,29 @@ def reset(cluster: ClusterDir, name: str, *, is_confirmed: bool) -> int:
         if app.spec.kafka.bootstrap_servers is None:
             control.fetch_private_kafka()
         control.leave_stopped(cluster, but=[name])
-        control.want(cluster, name, Intent.RESET)
+        request = control.want(cluster, name, Intent.RESET).applied
         supervision = control.start_supervisor(cluster, detached=False)
     else:
-        control.want(cluster, name, Intent.RESET)
+        request = control.want(cluster, name, Intent.RESET).applied
 
     def is_done() -> bool:
         failure = final_failure(cluster, [app])
         if failure is not None:
             raise failure
+        if supervision is None and control.running_supervisor(cluster) is None:
+            raise EnvironmentProblemError(
+                f"{name} is not reset: somebody has stopped the cluster meanwhile; "
+                f"again: headwater reset {name}"
+            )
         record = read_record(cluster.app(name))
-        return record is None or record.intent is not Intent.RESET
+        is_reset = None if record is None else record.is_reset(request)
+        if is_reset is None:
+            wish = "" if record is None else f" ({record.intent})"
+            raise EnvironmentProblemError(
+                f"{name} is not reset: somebody has asked for something else meanwhile{wish}; "
+                f"again: headwater reset {name}"
+            )
+        return is_reset
 
     try:
         is_reset = _wait_until(is_done, timeout_s=_RESET_S)
