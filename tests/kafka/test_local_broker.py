@@ -309,6 +309,33 @@ def test_the_foreground_command_ends_with_its_standard_input(tmp_path: Path) -> 
         assert not _is_alive(pid)
 
 
+def test_who_shares_a_broker_starts_it_anew_when_its_owner_stops(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "headwater.cli.main", "kafka", "start", "--json"]
+    command += ["--data", str(tmp_path), "--share", "--until-eof", "--retention-bytes", "1000000"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    owner, sharer = (subprocess.Popen(command, **pipes) for _ in range(2))
+    try:
+        first = [json.loads(each.stdout.readline()) for each in (owner, sharer)]
+        assert first[0] == first[1]
+        if first[0]["owner_pid"] == sharer.pid:
+            owner, sharer = sharer, owner
+
+        owner.communicate(timeout=60)
+
+        then = json.loads(sharer.stdout.readline())
+        assert then["owner_pid"] == sharer.pid
+        assert then["bootstrap_servers"] == first[0]["bootstrap_servers"]
+        settings = (tmp_path / "server.properties").read_text()
+        assert "log.retention.bytes=1000000\n" in settings
+        sharer.communicate(timeout=60)
+        assert (owner.returncode, sharer.returncode) == (0, 0)
+        assert read_state(tmp_path) is None
+    finally:
+        for process in (owner, sharer):
+            process.kill()
+            process.wait()
+
+
 def test_offline_with_an_empty_cache_the_error_says_what_where_and_how(tmp_path: Path) -> None:
     # A proxy where nobody listens is how a machine without a network looks to the fetcher.
     nowhere = {

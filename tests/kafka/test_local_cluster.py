@@ -25,6 +25,7 @@ from tests.support.thread_rig import Topics
 from tests.support.waiting import wait_for
 
 from headwater.errors import BackfillUnfinishedError, ImportPathError, SpecError
+from headwater.local.broker import KafkaBroker
 from headwater.model.backfill import BackfillState, manifest_topic
 from headwater.model.cluster import generation_of
 
@@ -145,6 +146,21 @@ def test_nothing_survives_the_supervisor(cluster: LocalCluster, topic_prefix: st
 
     wait_for(lambda: all(map(is_gone, processes)), what="the end of all")
     assert cluster.wait() != 0
+
+
+def test_up_uses_the_broker_that_was_started_in_its_directory(
+    cluster: LocalCluster, topic_prefix: str
+) -> None:
+    topics = [{"name": f"{topic_prefix}-{end}", "partitions": 2} for end in ("in", "out")]
+    document = streamapp(None, topic_prefix, replicas=1, kafka={"topics": topics})
+    with KafkaBroker(cluster.cluster.kafka_data) as broker:
+        cluster.up(document)
+        cluster.wait_running(replicas=1)
+
+        assert cluster.supervisor.kafka.bootstrap_servers == broker.bootstrap_servers
+        cluster.interrupt()
+        assert cluster.wait() == 0, cluster.output
+        assert broker.is_running()
 
 
 def test_a_foreign_member_of_the_group_is_waited_for_and_named(
@@ -282,7 +298,7 @@ def test_a_reset_of_a_running_application_leaves_nothing_on_kafka_however_often(
 
     assert "is reset" in cluster.command("reset", APP, "--yes")
     assert left_of(bootstrap_servers, topic_prefix) == []
-    assert not any(cluster.cluster.app(APP).workers())
+    assert not cluster.cluster.app(APP).state(f"{APP}-w-0").exists()
 
 
 def out_of(bootstrap_servers: str, prefix: str) -> int:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +19,7 @@ from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
 from headwater.spark.outputs import Outputs
 from tests.chaos.kills import Trap
-from tests.support.backfills import STORE, TOPOLOGY, Here, Listener, run_module
+from tests.support.backfills import ROOT, STORE, TOPOLOGY, Here, Listener, run_module
 from tests.support.executors import Sleeper
 from tests.support.local_cluster import is_gone
 from tests.support.standalone import Standalone
@@ -23,7 +28,6 @@ from tests.support.topologies import counts_of
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    import subprocess
     from pathlib import Path
 
     from headwater.spark.cluster import SparkCluster
@@ -86,6 +90,35 @@ def test_a_python_worker_killed_in_a_transaction_and_then_the_driver(
     }
     word_count.send(["be that"])
     word_count.go_on(unique_name, tmp_path)
+
+
+def test_ctrl_c_in_a_backfill_says_how_to_go_on_and_prints_no_traceback(
+    word_count: WordCount, unique_name: str, streamapp: Path, tmp_path: Path
+) -> None:
+    word_count.send(LINES)
+    trap = tmp_path / "trap"
+    choice = ("--master", "local[2]", "--target", "t1")
+    with subprocess.Popen(
+        [sys.executable, "-m", "headwater.cli.main", "backfill", "-f", str(streamapp), *choice],
+        cwd=ROOT,
+        env={**os.environ, "HEADWATER_FAILPOINTS": f"commit.acknowledged=stop!{trap}"},
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        # A Python worker is caught in its transaction.
+        wait_for(lambda: trap.exists() and trap.read_text(), what="a transaction", timeout_s=600)
+        os.killpg(driver.pid, signal.SIGINT)
+        said = driver.communicate(timeout=300)[1]
+    with suppress(ProcessLookupError):
+        os.kill(int(trap.read_text()), signal.SIGKILL)
+
+    assert driver.returncode == 130, said
+    assert "run the same command again to go on, or with --abort to give it up" in said
+    assert "Traceback" not in said
+    again = run_command(streamapp, *choice)
+    assert again.returncode == 0, again.stderr
+    assert word_count.counts(unique_name) == word_count.sent
 
 
 def test_an_executor_killed_in_a_backfill_is_replaced_and_what_is_left_of_it_commits_nothing(

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from headwater.cli.kafka import RETENTION_VARIABLE
+from headwater.cli.main import build_parser
 from headwater.local import jar_sets
 from headwater.local.accounts import format_options
 from headwater.local.certificates import Certificate
@@ -46,6 +48,9 @@ def test_without_requests_the_broker_listens_on_loopback_alone() -> None:
     assert settings["listeners"] == "PLAINTEXT://127.0.0.1:1,CONTROLLER://127.0.0.1:2"
     assert settings["advertised.listeners"] == "PLAINTEXT://127.0.0.1:1"
     assert settings["auto.create.topics.enable"] == "false"
+    # A partition is bounded by its size, not by the age of its records.
+    assert settings["log.retention.ms"] == "-1"
+    assert settings["log.retention.bytes"] == str(4 * 1024**3)
     assert not any(key.startswith("listener.name.secure") for key in settings)
 
 
@@ -127,3 +132,28 @@ def test_a_lock_on_a_deleted_file_excludes_nobody_and_is_taken_anew(tmp_path: Pa
     first.release()
     assert is_held(path)
     second.release()
+
+
+@pytest.mark.parametrize("text", ["0", "-2", "4GiB", ""])
+def test_a_bound_that_is_no_number_of_bytes_is_refused_from_flag_and_environment(
+    text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["kafka", "start", f"--retention-bytes={text}"])
+    monkeypatch.setenv(RETENTION_VARIABLE, text)
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["kafka", "start"])
+
+    assert capsys.readouterr().err.count("is no number of bytes: expected 1 or more, or -1") == 2
+
+
+def test_the_bound_comes_from_the_flag_before_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(RETENTION_VARIABLE, "1000")
+
+    parser = build_parser()
+
+    assert parser.parse_args(["kafka", "start"]).retention_bytes == 1_000
+    told = parser.parse_args(["kafka", "start", "--retention-bytes=-1"])
+    assert told.retention_bytes == -1

@@ -19,11 +19,11 @@ from headwater.model.partitions import (
     internal_topic_names,
     topics_to_describe,
 )
+from headwater.model.streamapp_kafka import listed_topics
 from headwater_operator.decide.engines import owed_engine, take_engine
 from headwater_operator.decide.limits import LOOK_SOONER_MS, RETRY_DUTY_MS
 from headwater_operator.decide.observed import Intent
 from headwater_operator.decide.recall import failure_key
-from headwater_operator.decide.scene import listed_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -188,7 +188,7 @@ def _look_around(scene: Scene, epoch: int) -> Iterator[Duty]:
     if not is_look_due(scene) or scene.topology is None or _is_resetting(scene):
         return
     yield DescribeGroup(id=f"group-{epoch}", epoch=epoch, group=scene.app.application_id)
-    listed = {topic.name for topic in listed_topics(scene.app)}
+    listed = {topic.name for topic in listed_topics(scene.app.spec.kafka)}
     topics = tuple(sorted(listed.union(topics_to_describe(scene.topology))))
     # Counting may wait for an open transaction, and a fence would wait behind it.
     is_counting = scene.is_outgrown and not scene.owes_fence

@@ -9,7 +9,7 @@ from headwater.errors import PartitionMismatchError, TopicError
 from headwater.model.appstatus import Failure
 from headwater.model.cluster import generation_of, make_epoch
 from headwater.model.partitions import PartitionPlan, plan, with_unread
-from headwater.model.topics import InternalTopic
+from headwater.model.streamapp_kafka import listed_topics
 from headwater_operator.decide.engines import driver_failure
 from headwater_operator.decide.failures import worker_failure
 from headwater_operator.decide.judge import Judged, judge
@@ -19,8 +19,8 @@ from headwater_operator.rollout import difference
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater.model.streamapp import Scalar, StreamApp
-    from headwater.model.topics import TopologyReport
+    from headwater.model.streamapp import StreamApp
+    from headwater.model.topics import InternalTopic, TopologyReport
     from headwater_operator.decide.memory import Memory
     from headwater_operator.decide.observed import Observed
 
@@ -156,27 +156,11 @@ def _mismatch(error: PartitionMismatchError, memory: Memory, *, is_outgrown: boo
     return Failure(error=type(error).__name__, message=message, is_final=is_final)
 
 
-def listed_topics(app: StreamApp) -> tuple[InternalTopic, ...]:
-    """Return the topics to create because the StreamApp lists them."""
-    return tuple(
-        InternalTopic(
-            name=topic.name,
-            partitions=topic.partitions,
-            configs={name: _as_text(value) for name, value in topic.config.items()},
-        )
-        for topic in app.spec.kafka.topics
-    )
-
-
-def _as_text(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _missing_listed(app: StreamApp, memory: Memory) -> tuple[InternalTopic, ...]:
     known = memory.partitions
     if known is None:
         return ()
-    return tuple(topic for topic in listed_topics(app) if topic.name not in known)
+    return tuple(topic for topic in listed_topics(app.spec.kafka) if topic.name not in known)
 
 
 def differing_topics(app: StreamApp, memory: Memory) -> tuple[str, ...]:
@@ -188,7 +172,7 @@ def differing_topics(app: StreamApp, memory: Memory) -> tuple[str, ...]:
     return tuple(
         f"topic {topic.name} has {known[topic.name]} partitions, and spec.kafka.topics lists "
         f"{topic.partitions}: it stays as it is; correct the StreamApp"
-        for topic in listed_topics(app)
+        for topic in listed_topics(app.spec.kafka)
         if known.get(topic.name, topic.partitions) != topic.partitions
     )
 

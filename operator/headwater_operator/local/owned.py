@@ -165,7 +165,10 @@ class PrivateKafka(OwnedProgram):
         """Process id of the broker itself; 0 until it answers."""
 
     def start_broker(self) -> None:
-        """Start the broker's owner; :attr:`bootstrap_servers` follows when the broker answers."""
+        """Start the broker's owner, or share the broker that runs there already.
+
+        :attr:`bootstrap_servers` follows when the broker answers.
+        """
         self._said = b""
         self.start(
             (
@@ -176,6 +179,7 @@ class PrivateKafka(OwnedProgram):
                 str(self._data),
                 "--json",
                 "--until-eof",
+                "--share",
             )
         )
 

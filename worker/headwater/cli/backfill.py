@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from headwater.cli import streamapps
 from headwater.cli.formerly import worker_ids
 from headwater.cli.options import add_stream_app, pairs, told_of_spark
-from headwater.errors import ConfigError
+from headwater.errors import ConfigError, MissingTopicError
 from headwater.spark.progress import line_of
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from headwater.model.streamapp import StreamApp
     from headwater.spark.application import BackfillSettings
+    from headwater.spark.backfill import Backfill
     from headwater.spark.progress import Shown
 
 _LINE_EVERY_S: Final = 10.0
@@ -90,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     app = streamapps.read(arguments.file, arguments.app, arguments.topology)
     root = streamapps.home_of(arguments.home)
     streamapps.check_not_up(root, app.name, again="run the backfill again")
-    cluster = SparkCluster(*spark_of(arguments, app))
+    cluster = SparkCluster(*spark_of(arguments, app), is_apart=True)
     if not arguments.abort:
         cluster.check()
     with ExitStack() as stack:
@@ -100,16 +101,41 @@ def run(arguments: argparse.Namespace) -> int:
         if is_private:
             address = stack.enter_context(streamapps.private_kafka(root))
             settings = replace(settings, config={**settings.config, "bootstrap.servers": address})
+        if not (arguments.dry_run or arguments.abort):
+            streamapps.create_listed(app, settings.config)
         backfill = Backfill(settings, cluster, Printer())
         stack.callback(cluster.close)
-        if arguments.dry_run:
-            lines = backfill.plan().lines()
-        elif arguments.abort:
-            lines = [_aborted(app.name, had_one=backfill.abort())]
-        else:
-            lines = backfill.run().lines()
+        try:
+            lines = _carried_out(arguments, app, backfill)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"\n{_interrupted(app.name, is_begun=backfill.is_under_way)}\n")
+            raise
     print("\n".join(lines))
     return 0
+
+
+def _carried_out(arguments: argparse.Namespace, app: StreamApp, backfill: Backfill) -> list[str]:
+    if arguments.abort:
+        return [_aborted(app.name, had_one=backfill.abort())]
+    if not arguments.dry_run:
+        return backfill.run().lines()
+    try:
+        return backfill.plan().lines()
+    except MissingTopicError as error:
+        if not app.spec.kafka.topics:
+            raise
+        raise MissingTopicError(
+            f"{error}. The backfill itself creates the topics that spec.kafka.topics lists"
+        ) from error
+
+
+def _interrupted(name: str, *, is_begun: bool) -> str:
+    if not is_begun:
+        return f"{name}: interrupted; nothing was changed"
+    return (
+        f"{name}: interrupted. The backfill has not finished, and nobody can run the application "
+        "until it has: run the same command again to go on, or with --abort to give it up"
+    )
 
 
 def spark_of(arguments: argparse.Namespace, app: StreamApp) -> tuple[str, dict[str, str]]:
@@ -202,6 +228,11 @@ def _range(arguments: argparse.Namespace) -> tuple[str | int | None, int | None]
         raise ConfigError(
             f"--from {given} is not before --to {arguments.until}: no record lies between, and the "
             "state would be empty; exchange them, or leave one out"
+        )
+    if isinstance(since, int) and since > time.time() * 1000:
+        raise ConfigError(
+            f"--from {given} lies in the future: no record is as young, and the state would be "
+            "empty; give an earlier time, or leave it out"
         )
     return since, until
 

@@ -19,7 +19,9 @@ from headwater.local.broker import LOCK_FILE, KafkaBroker, read_state
 from headwater.local.filelock import is_held, read_holder
 from headwater.local.java import find_java
 from headwater.local.paths import data_home
+from headwater.local.properties import RETENTION_BYTES
 
+RETENTION_VARIABLE = "HEADWATER_KAFKA_RETENTION_BYTES"
 _POLL_S = 0.1
 _DETACHED_START_S = 1200.0
 _STOP_S = 30.0
@@ -53,6 +55,20 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="store_true",
         help="stop when standard input ends, so that a parent owns the broker",
     )
+    start.add_argument(
+        "--share",
+        action="store_true",
+        help="if the broker of this directory runs already, use that one; start it anew when "
+        "whoever owns it stops it",
+    )
+    start.add_argument(
+        "--retention-bytes",
+        type=_size,
+        default=os.environ.get(RETENTION_VARIABLE),
+        metavar="N",
+        help="how much each partition keeps, unless its topic says otherwise; -1: everything "
+        f"(default: ${RETENTION_VARIABLE}, else {RETENTION_BYTES}, which is 4 GiB)",
+    )
     start.set_defaults(run=run_start)
 
     stop = commands.add_parser("stop", help="stop the broker")
@@ -74,6 +90,15 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _port(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) < 65536:
         raise argparse.ArgumentTypeError(f"{text!r} is no port: expected 1 to 65535")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    if text != "-1" and not (text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of bytes: expected 1 or more, or -1 for no bound; it is given "
+            f"as --retention-bytes or {RETENTION_VARIABLE}"
+        )
     return int(text)
 
 
@@ -109,16 +134,47 @@ def run_start(args: argparse.Namespace) -> int:
 
 
 def _start_here(args: argparse.Namespace, directory: Path) -> int:
+    asked_to_stop: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _: _stop_once(received, asked_to_stop))
+    while True:
+        if args.share and not _use_what_runs(args, directory, asked_to_stop):
+            return 0
+        try:
+            return _own(args, directory, asked_to_stop)
+        except LocalKafkaError:
+            # Somebody else may have been faster.
+            if not (args.share and is_held(directory / LOCK_FILE)):
+                raise
+
+
+def _use_what_runs(args: argparse.Namespace, directory: Path, asked_to_stop: list[int]) -> bool:
+    """Announce the broker that somebody else owns, and wait until it is free to be started.
+
+    Returns:
+        ``False``: we are to end before that.
+    """
+    announced: object = None
+    while is_held(directory / LOCK_FILE):
+        state = read_state(directory)
+        if state is not None and state != announced:
+            announced = state
+            _announce(directory, as_json=args.json)
+        if asked_to_stop or (args.until_eof and _stdin_ended()):
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _own(args: argparse.Namespace, directory: Path, asked_to_stop: list[int]) -> int:
     broker = KafkaBroker(
         directory,
         is_ephemeral=args.ephemeral,
         port=args.port,
         advertise=args.advertise,
         sasl_users=_users(directory) if args.sasl_ssl else None,
+        overrides=_overrides(args),
     )
-    asked_to_stop: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda received, _: _stop_once(received, asked_to_stop))
     with broker:
         _announce(directory, as_json=args.json)
         while not asked_to_stop:
@@ -131,6 +187,12 @@ def _start_here(args: argparse.Namespace, directory: Path) -> int:
                 break
             time.sleep(_POLL_S)
     return 0
+
+
+def _overrides(args: argparse.Namespace) -> dict[str, str]:
+    if args.retention_bytes is None:
+        return {}
+    return {"log.retention.bytes": str(args.retention_bytes)}
 
 
 def _stop_once(number: int, asked_to_stop: list[int]) -> None:
@@ -166,6 +228,8 @@ def _start_detached(args: argparse.Namespace, directory: Path) -> int:
     command += ["--port", str(args.port)] if args.port is not None else []
     command += ["--advertise", args.advertise] if args.advertise is not None else []
     command += ["--sasl-ssl"] if args.sasl_ssl else []
+    if args.retention_bytes is not None:
+        command += ["--retention-bytes", str(args.retention_bytes)]
     owner_log = directory / "owner.log"
     with owner_log.open("wb") as log:
         owner = subprocess.Popen(
@@ -218,7 +282,8 @@ def run_stop(args: argparse.Namespace) -> int:
                 f"the private Kafka in {directory} belongs to process {holder} of another user"
             ) from error
         deadline = time.monotonic() + _STOP_S
-        while is_held(lock):
+        # Whoever shares it may start it anew at once.
+        while is_held(lock) and read_holder(lock) == holder:
             if time.monotonic() > deadline:
                 raise LocalKafkaError(
                     f"the private Kafka in {directory} did not stop within {_STOP_S:.0f} s; "

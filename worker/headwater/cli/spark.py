@@ -77,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run until a signal comes, and return the exit code."""
     from headwater.spark.continuous import Continuous  # noqa: PLC0415 - keeps `--help` fast
     from headwater.spark.status import DriverStatus, State, StatusServer  # noqa: PLC0415
+    from headwater.spark.telling import LiveLine  # noqa: PLC0415
 
     if threading.current_thread() is threading.main_thread():
         # A driver of a control loop has nothing to close yet; by hand, there may be a Kafka.
@@ -96,6 +97,9 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.http_port, status, settings.state_dir, host=arguments.http_host
         )
         stack.callback(server.close)
+        if arguments.generation is None:
+            sys.stderr.write(f"{app.name}: http://{server.endpoint}/status; Ctrl-C stops it\n")
+            stack.callback(LiveLine(app.name, status.document, driver.lag).close)
         heed_signals = partial(_stop_at_signals, driver.stop)
         heed_signals()
         try:
@@ -142,6 +146,7 @@ def _settings(
 ) -> ContinuousSettings:
     """Return what the driver is told; a private Kafka that it needs runs until ``stack`` ends."""
     from headwater.service.settings import config_of, topology_source  # noqa: PLC0415
+    from headwater.spark import masters  # noqa: PLC0415
     from headwater.spark.continuous import ContinuousSettings  # noqa: PLC0415
     from headwater.spark.on_kubernetes import check_master, executors  # noqa: PLC0415
 
@@ -149,6 +154,7 @@ def _settings(
     master, chosen = told_of_spark(arguments, app)
     if master is not None:
         check_master(master, os.environ)
+        masters.check(master)
     overrides: dict[str, str | int] = dict(
         pairs("--config", arguments.config, "statestore.cache.max.bytes=0")
     )
@@ -159,6 +165,8 @@ def _settings(
         app = streamapps.without_credentials(app)
         root = streamapps.home_of(arguments.home)
         overrides["bootstrap.servers"] = stack.enter_context(streamapps.private_kafka(root))
+    if is_by_hand:
+        streamapps.create_listed(app, config_of(app, overrides, arguments.kafka_dir))
     if master is None and (pods := executors(app.name, os.environ)) is not None:
         master, chosen = pods.master, {**pods.settings, **chosen, **pods.fixed}
     default_dir = Path(".headwater") / "spark" / app.application_id

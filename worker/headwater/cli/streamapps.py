@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headwater.errors import InstanceRunningError, LocalKafkaError, SpecError
 from headwater.local.filelock import is_held
 from headwater.model import appfile
 from headwater.model.streamapp import TopologySource
+from headwater.model.streamapp_kafka import listed_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from headwater.model.streamapp import StreamApp
 
-_KAFKA = "kafka"
+_KAFKA: Final = "kafka"
 """Where the cluster directory of `headwater up` has its broker."""
+_STOP_S: Final = 30.0
 
 
 def read(path: Path, name: str | None, topology: str | None) -> StreamApp:
@@ -95,11 +99,33 @@ def without_credentials(app: StreamApp) -> StreamApp:
     return replace(app, spec=replace(app.spec, kafka=kafka))
 
 
+def create_listed(app: StreamApp, config: Mapping[str, str | int | float | bool]) -> None:
+    """Create the topics that the StreamApp lists, as `headwater up` does.
+
+    Args:
+        app: the StreamApp; those that exist stay as they are.
+        config: of Kafka Streams, with the broker's address.
+
+    Raises:
+        KafkaUnavailableError: the broker does not answer.
+    """
+    from headwater.config import StreamsConfig  # noqa: PLC0415 - keeps help fast
+    from headwater.service.duties import Duties  # noqa: PLC0415
+
+    topics = listed_topics(app.spec.kafka)
+    if not topics:
+        return
+    duties = Duties(StreamsConfig.parse(config), client_id=f"{app.application_id}-topics")
+    known = duties.partitions([topic.name for topic in topics])
+    duties.create_topics([topic for topic in topics if topic.name not in known])
+
+
 @contextmanager
 def private_kafka(root: Path) -> Iterator[str]:
     """Yield the address of the private Kafka of `headwater up`; it is started if it does not run.
 
-    One that was started here is stopped at the end; its data stays.
+    Who else uses it meanwhile goes on when we end, and we go on when they do: whoever is left
+    starts it anew. The data stays.
 
     Args:
         root: the directory of `headwater up`.
@@ -107,21 +133,44 @@ def private_kafka(root: Path) -> Iterator[str]:
     Raises:
         LocalKafkaError: it cannot be started.
     """
-    from headwater.local.broker import KafkaBroker, read_state  # noqa: PLC0415 - keeps help fast
+    from headwater.local import jar_sets, jars  # noqa: PLC0415 - keeps help fast
+    from headwater.local.broker import read_state  # noqa: PLC0415
 
     data = root / _KAFKA
-    state = read_state(data)
-    if state is not None:
-        yield str(state["bootstrap_servers"])
-        return
-    sys.stderr.write(f"no broker is named: starting the private Kafka of {root}\n")
+    if read_state(data) is None:
+        sys.stderr.write(f"no broker is named: starting the private Kafka of {root}\n")
+    jars.class_path(jar_sets.KAFKA)  # the progress bar belongs on this terminal
+    data.mkdir(parents=True, exist_ok=True)
+    log = data / "owner.log"
+    command = [sys.executable, "-m", "headwater.cli.main", "kafka", "start", "--data", str(data)]
+    with log.open("wb") as said:
+        owner = subprocess.Popen(
+            [*command, "--json", "--until-eof", "--share"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            start_new_session=True,  # Ctrl-C is for us: the broker is needed to the end
+        )
+    assert owner.stdin is not None
+    assert owner.stdout is not None
     try:
-        broker = KafkaBroker(data).start()
-    except LocalKafkaError as error:
-        raise LocalKafkaError(
-            f"{error}. Or name a broker: spec.kafka.bootstrapServers, --bootstrap host:port"
-        ) from error
-    try:
-        yield broker.bootstrap_servers
+        line = owner.stdout.readline()
+        if not line:
+            why = log.read_text(errors="replace").rpartition("error: ")[2].strip()
+            raise LocalKafkaError(
+                f"{why or 'the private Kafka does not start'}. Or name a broker: "
+                "spec.kafka.bootstrapServers, --bootstrap host:port"
+            )
+        yield str(json.loads(line)["bootstrap_servers"])
     finally:
-        broker.stop()
+        owner.stdin.close()
+        _await(owner)
+        owner.stdout.close()
+
+
+def _await(owner: subprocess.Popen[bytes]) -> None:
+    try:
+        owner.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        owner.kill()  # the broker's guard clears up
+        owner.wait()

@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - only if asked for a listener that others reach
 
+RETENTION_BYTES = 4 * 1024**3
+"""So much a partition keeps at least, if its topic says nothing else: some 50 million records of
+the word count. What is older goes in segments of up to 1 GiB. Changelogs are compacted instead."""
+
 # Replication is off; the rest makes a private broker quick to answer and slow to forget:
-# topics hold records with any timestamp for ever, transactions left open are aborted within a
-# second of their time-out, deleted topics leave the disk at once. No partition loses its only
-# leader while the broker runs, at its end, or for a late heartbeat: see former.py.
+# topics hold records with any timestamp until a partition is full, transactions left open are
+# aborted within a second of their time-out, deleted topics leave the disk at once. No partition
+# loses its only leader while the broker runs, at its end, or for a late heartbeat: see former.py.
 _SETTINGS = {
     "process.roles": "broker,controller",
     "inter.broker.listener.name": "PLAINTEXT",
@@ -40,6 +44,7 @@ _SETTINGS = {
     "broker.heartbeat.interval.ms": "500",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     "log.retention.ms": "-1",
+    "log.retention.bytes": str(RETENTION_BYTES),
     "log.segment.delete.delay.ms": "1000",
     "log.cleaner.dedupe.buffer.size": "33554432",
     "num.network.threads": "2",

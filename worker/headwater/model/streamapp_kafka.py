@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from headwater.model.fields import Change, Rule, meta
+from headwater.model.topics import InternalTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,3 +210,19 @@ class KafkaSpec:
                 not known yet.
         """
         return replace(self, bootstrap_servers=self.bootstrap_servers or bootstrap_servers)
+
+
+def listed_topics(kafka: KafkaSpec) -> tuple[InternalTopic, ...]:
+    """Return the topics that a StreamApp lists, as they are to be created."""
+    return tuple(
+        InternalTopic(
+            name=topic.name,
+            partitions=topic.partitions,
+            configs={name: _as_text(value) for name, value in topic.config.items()},
+        )
+        for topic in kafka.topics
+    )
+
+
+def _as_text(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

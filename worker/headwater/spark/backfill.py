@@ -59,6 +59,8 @@ class Backfill:
         self._cluster = cluster
         self._listener = listener
         self._application = Application(settings)
+        self.is_under_way = False
+        """Whether there is an unfinished backfill, as far as this driver has come."""
         self._gate = ManifestGate(
             self._application.config,
             self._application.connection,
@@ -142,6 +144,7 @@ class Backfill:
         manifest, committed = self._commit(writer, manifest)
         self._tidy(manifest, committed)
         done = computed.done
+        self.is_under_way = False
         return BackfillReport(
             application_id=application.id,
             manifest=manifest,
@@ -171,6 +174,8 @@ class Backfill:
         """
         application = self._application
         start = gate.first_offsets(application, self._settings)
+        cut = gate.cut_offsets(application, self._settings, start)
+        gate.check_not_empty(application, self._settings, start, cut)
         manifest = Manifest(
             generation=uuid.uuid4().hex[:12],
             attempt=1,
@@ -179,7 +184,7 @@ class Backfill:
             begun_ms=time.time_ns() // 1_000_000,
             outputs=self._settings.outputs.value,
             start=start,
-            cut=gate.cut_offsets(application, self._settings, start),
+            cut=cut,
             tasks=tuple(sorted(map(str, application.plan.tasks))),
             frames=self._computation.frames,
             since=BEGINNING if self._settings.since is None else self._settings.since,
@@ -201,11 +206,13 @@ class Backfill:
             self._listener.step(
                 f"going on with backfill {found.generation}, which is {found.state.value}"
             )
+            self.is_under_way = True
             manifest = writer.write(replace(found, attempt=found.attempt + 1))
             gate.check_workers_have_it(self._application)
             return manifest
         new = new or self._new_manifest()
         self._listener.step(f"beginning backfill {new.generation}")
+        self.is_under_way = True
         manifest = writer.write(new)
         failpoints.hit("backfill.prepared")
         try:

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import pickle
+import socket
 import sys
 from contextlib import contextmanager
 from functools import partial
@@ -44,6 +45,7 @@ from headwater.spark.frames import UnitWork
 _FINAL: Final = (RecordError, UserError, TopicError, errors.BackfillError, TakenOverError)
 """Errors that another attempt would meet as well."""
 _ATTEMPTS: Final = 4
+_CONNECT_S: Final = 5.0
 _TEMPLATE_FILE: Final = "spark-executor.json"
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.app.name": "headwater-backfill",
@@ -64,19 +66,23 @@ class SparkCluster:
         master: as Spark writes it: ``local[*]``, ``local-cluster[2,1,1024]``, ``spark://...``,
             ``k8s://...``.
         settings: of Spark, which win over ours.
+        is_apart: Ctrl-C in the terminal does not reach Spark's processes; see :func:`start`.
     """
 
-    def __init__(self, master: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, master: str, settings: Mapping[str, str], *, is_apart: bool = False) -> None:
         self._master = master
+        self._is_apart = is_apart
         self._settings = settings
         self._session: SparkSession | None = None
 
     def check(self) -> None:
-        """Look at the settings, without starting anything.
+        """Look at master and settings, without starting anything.
 
         Raises:
-            ConfigError: one is missing that this master needs.
+            ConfigError: it is no master, or a setting is missing that this one needs.
+            EnvironmentProblemError: nobody listens where the master should.
         """
+        check_master(self._master)
         masters.defaults(self._master, self._settings, "")
 
     def prepare(self) -> None:
@@ -106,7 +112,7 @@ class SparkCluster:
             EnvironmentProblemError: Spark cannot be started.
         """
         if self._session is None:
-            self._session = start(self._master, self._settings)
+            self._session = start(self._master, self._settings, is_apart=self._is_apart)
             hush(self._session)
         return self._session
 
@@ -177,8 +183,36 @@ def _explained() -> Iterator[None]:
         ) from error
 
 
-def start(master: str, settings: Mapping[str, str]) -> SparkSession:
+def check_master(master: str) -> None:
+    """See that there is such a master, as far as that is quickly seen.
+
+    Raises:
+        ConfigError: it is none.
+        EnvironmentProblemError: nobody listens at any address of a ``spark://`` master.
+    """
+    masters.check(master)
+    refusals = []
+    for address in masters.addresses(master):
+        try:
+            with socket.create_connection(address, timeout=_CONNECT_S):
+                return
+        except OSError as error:
+            refusals.append(f"{address[0]}:{address[1]}: {error.strerror or error}")
+    if refusals:
+        raise EnvironmentProblemError(
+            f"no master of Spark answers at {master} ({'; '.join(refusals)}); start it, or correct "
+            "spec.spark.master or --master"
+        )
+
+
+def start(master: str, settings: Mapping[str, str], *, is_apart: bool = False) -> SparkSession:
     """Start a session whose Python workers are this interpreter.
+
+    Args:
+        master: of Spark.
+        settings: of Spark, which win over ours.
+        is_apart: Spark's processes are a session of their own. Its Python workers would else hear
+            Ctrl-C with us, and print a traceback each. They end when our end of a pipe does.
 
     Raises:
         ConfigError: a setting is missing that this master needs.
@@ -203,7 +237,11 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
     for name, value in chosen.items():
         builder = builder.config(name, value)
     try:
-        SparkContext._ensure_initialized(conf=_public(chosen))  # noqa: SLF001
+        gateway = None
+        if is_apart and SparkContext._gateway is None:  # noqa: SLF001
+            launch: Any = importlib.import_module("pyspark.java_gateway").launch_gateway
+            gateway = launch(_public(chosen), {"start_new_session": True})
+        SparkContext._ensure_initialized(gateway=gateway, conf=_public(chosen))  # noqa: SLF001
         return builder.getOrCreate()
     except Exception as error:
         raise EnvironmentProblemError(

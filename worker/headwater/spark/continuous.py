@@ -14,6 +14,7 @@ import shutil
 import threading
 import uuid
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +30,7 @@ from headwater.service.takeover import TakeOver
 from headwater.spark import gate
 from headwater.spark.application import Application, BackfillSettings
 from headwater.spark.causes import without_secrets
+from headwater.spark.cluster import check_master
 from headwater.spark.crew import crew_of
 from headwater.spark.others import ANSWER_S, Others
 from headwater.spark.planner import PlannerSettings
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headwater.dsl.loading import SourceText
+    from headwater.kafka.admin import Admin
     from headwater.model.engine import EngineRecord
     from headwater.model.partitions import PartitionPlan
     from headwater.spark.crew import Crew
@@ -119,11 +122,34 @@ class Continuous:
             )
         )
         self._stopping = threading.Event()
+        self._plan_made: PartitionPlan | None = None
         _claim(settings.state_dir, self._application.id)
 
     def stop(self) -> None:
         """End after the micro-batch that runs; may be called by a signal handler."""
         self._stopping.set()
+
+    def lag(self) -> int | None:
+        """Count the committed records that no task has processed; ``None`` before the plan is made.
+
+        Raises:
+            HeadwaterError: nobody knows.
+        """
+        if self._plan_made is None:
+            return None
+        sources = sorted({p for found in self._plan_made.inputs.values() for p in found})
+        ends = self._asks.end_offsets(sources, committed_only=True)
+        committed = self._asks.committed(self._application.id, sources)
+        begin = self._asks.earliest_offsets([p for p in sources if p not in committed])
+        read = {**begin, **{p: found.offset for p, found in committed.items()}}
+        return sum(max(0, ends[p] - read[p]) for p in sources)
+
+    @cached_property
+    def _asks(self) -> Admin:
+        """Clients of their own for who looks on: they do not wait for long."""
+        application = self._application
+        client_id = f"{application.client_id}-lag"
+        return Duties(application.config, client_id=client_id, timeout_s=ANSWER_S).admin
 
     def run(
         self,
@@ -159,6 +185,7 @@ class Continuous:
         self, on_begin: Callable[[], None], on_session: Callable[[], None]
     ) -> None:
         application = self._application
+        check_master(self._settings.master)
         application.admin.check_reachable(application.timeout_s)
         ManifestGate(
             application.config,
@@ -171,6 +198,7 @@ class Continuous:
         if self._stopping.is_set():
             return
         record = self._take_over(plan)
+        self._plan_made = plan
         self._status.begin(record.generation)
         on_begin()
         application.duties.create_topics(plan.internal_topics)
@@ -223,7 +251,8 @@ class Continuous:
         self, plan: PartitionPlan, record: EngineRecord, on_session: Callable[[], None]
     ) -> None:
         settings = self._settings
-        session = session_of(settings.master, settings.spark, len(plan.tasks))
+        is_by_hand = settings.generation is None
+        session = session_of(settings.master, settings.spark, len(plan.tasks), is_apart=is_by_hand)
         on_session()
         try:
             told = HostSettings(

@@ -24,7 +24,7 @@ from headwater.spark.outputs import Outputs
 from headwater.spark.reader import ReaderToCut
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from headwater.ids import TopicPartition
     from headwater.kafka.admin import Admin
@@ -255,6 +255,31 @@ def cut_offsets(
         found = application.admin.offsets_at(application.sources, settings.until)
         ends = {p: min(end, end if (at := found[p]) is None else at) for p, end in ends.items()}
     return {partition: max(end, start[partition]) for partition, end in ends.items()}
+
+
+def check_not_empty(
+    application: Application,
+    settings: BackfillSettings,
+    start: Mapping[TopicPartition, int],
+    cut: Mapping[TopicPartition, int],
+) -> None:
+    """Refuse a range without records of sources that have some: it would empty the state.
+
+    Raises:
+        BackfillError: there is no record in the range that the user names.
+    """
+    is_chosen = isinstance(settings.since, int) or settings.until is not None
+    if not is_chosen or any(cut[p] > start[p] for p in start):
+        return
+    earliest = application.admin.earliest_offsets(start)
+    ends = application.admin.end_offsets(list(start), committed_only=True)
+    if any(ends[p] > earliest[p] for p in start):
+        since = BEGINNING if settings.since is None else settings.since
+        until = "" if settings.until is None else f" --to {_where(settings.until)}"
+        raise BackfillError(
+            f"no record of {application.id} lies within --from {_where(since)}{until}: the state "
+            "would be empty; give times that have records between them, or leave both out"
+        )
 
 
 def check_fits(

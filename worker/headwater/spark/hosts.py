@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib
 import os
 import pickle
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from multiprocessing.connection import Client
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater import failpoints
 from headwater.errors import EnvironmentProblemError
+from headwater.local.filelock import FileLock, FileLockHeldError
 from headwater.service.owner import Address
 from headwater.spark.causes import cause_of
 from headwater.spark.turns import Again
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 _START_S: Final = 60.0
 _POLL_S: Final = 0.02
+_PROBE_S: Final = 1.0
 
 
 def take_turns(told: HostSettings, batches: Iterable[Any]) -> Iterator[Any]:
@@ -94,13 +97,41 @@ def _connected(told: HostSettings, slot: int) -> Connection[Any, Any]:
         return Client(str(address), "AF_UNIX")
     except OSError:
         pass
-    with address.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    remove_abandoned(address.parent)
+    with _lock_of(address) as lock:
+        lock.acquire(timeout_s=2 * _START_S)
         try:
             return Client(str(address), "AF_UNIX")  # somebody else was faster
         except OSError:
             address.unlink(missing_ok=True)
         return _started(told, address, str(owner))
+
+
+def remove_abandoned(directory: Path) -> None:
+    """Remove the sockets of hosts that have ended, with their locks; killed hosts leave them."""
+    for address in {file.with_suffix("") for file in directory.iterdir()}:
+        # Who starts a host now holds its lock.
+        with suppress(OSError, FileLockHeldError), _lock_of(address) as lock:
+            lock.acquire(timeout_s=0)
+            if not _is_served(address):
+                address.unlink(missing_ok=True)
+                lock.path.unlink(missing_ok=True)
+
+
+def _lock_of(address: Path) -> FileLock:
+    return FileLock(address.with_suffix(".lock"))
+
+
+def _is_served(address: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PROBE_S)
+        try:
+            probe.connect(str(address))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True  # it is busy, for all we know
+    return True
 
 
 def _own_directory() -> Path:

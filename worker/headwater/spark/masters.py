@@ -7,6 +7,7 @@ k8s://...                     executors are pods, made by the driver from an ima
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import ConfigError
@@ -45,6 +46,14 @@ _NEEDED: Final[Mapping[str, str]] = {
 }
 
 
+_HOST: Final = r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
+_FORM: Final = re.compile(
+    r"local|local\[(?:[0-9]+|\*)(?: *, *[0-9]+)?\]"
+    r"|local-cluster\[ *[0-9]+ *, *[0-9]+ *, *[0-9]+ *\]"
+    rf"|spark://{_HOST}(?:,{_HOST})*|k8s://\S+|yarn"
+)
+
+
 def is_here(master: str) -> bool:
     """Whether everything runs on this machine."""
     return master.startswith("local")
@@ -53,6 +62,27 @@ def is_here(master: str) -> bool:
 def is_kubernetes(master: str) -> bool:
     """Whether executors are pods."""
     return master.startswith("k8s://")
+
+
+def check(master: str) -> None:
+    """Refuse what is no master, before anything is started.
+
+    Raises:
+        ConfigError: Spark would not know it.
+    """
+    if _FORM.fullmatch(master) is None:
+        raise ConfigError(
+            f"{master!r} is no master of Spark: expected local[4], local[*], "
+            "local-cluster[2,1,1024], spark://HOST:PORT, k8s://https://HOST:PORT or yarn"
+        )
+
+
+def addresses(master: str) -> list[tuple[str, int]]:
+    """Return where a ``spark://`` master is to be reached; nothing for others."""
+    if not master.startswith("spark://"):
+        return []
+    pairs = (one.rpartition(":") for one in master.removeprefix("spark://").split(","))
+    return [(host.strip("[]"), int(port)) for host, _, port in pairs]
 
 
 def defaults(master: str, given: Mapping[str, str], template: str) -> dict[str, str]:

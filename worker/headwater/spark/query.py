@@ -48,14 +48,16 @@ SETTINGS: Final[Mapping[str, str]] = {
 }
 
 
-def session_of(master: str, settings: Mapping[str, str], tasks: int) -> SparkSession:
+def session_of(
+    master: str, settings: Mapping[str, str], tasks: int, *, is_apart: bool = False
+) -> SparkSession:
     """Start Spark with a shuffle partition for each task.
 
     Raises:
         EnvironmentProblemError: see ``cluster.start``.
     """
     fixed = {"spark.sql.shuffle.partitions": str(tasks)}
-    return start(master, {**SETTINGS, **settings, **fixed})
+    return start(master, {**SETTINGS, **settings, **fixed}, is_apart=is_apart)
 
 
 def routes(session: SparkSession, tasks: int) -> list[int]:
