@@ -19,10 +19,10 @@ from headwater.model.duties import (
     TopicsDescribed,
 )
 from headwater.model.streamapp import StreamApp, TopicSpec, parse
+from headwater.model.streamapp_kafka import listed_topics
 from headwater.model.topics import SubtopologyReport, TopologyReport
 from headwater_operator.actions import WriteWorkerSpec
 from headwater_operator.decide import Memory, Observed, ProcessState, WorkerView, decide
-from headwater_operator.decide.scene import listed_topics
 from headwater_operator.local.layout import ClusterDir
 from headwater_operator.local.observe import observe
 from headwater_operator.local.records import AppRecord
@@ -182,8 +182,8 @@ def test_a_cluster_goes_by_the_listed_topics_whoever_names_the_kafka() -> None:
 
     assert ours.spec.kafka.bootstrap_servers == "broker:9092"
     assert theirs.spec.kafka.bootstrap_servers == "other:9092"
-    assert [topic.name for topic in listed_topics(ours)] == ["in", "out"]
-    assert listed_topics(theirs) == listed_topics(ours)
+    assert [topic.name for topic in listed_topics(ours.spec.kafka)] == ["in", "out"]
+    assert listed_topics(theirs.spec.kafka) == listed_topics(ours.spec.kafka)
 
 
 def test_one_machine_goes_by_the_listed_topics_whoever_names_the_kafka(tmp_path: Path) -> None:
@@ -194,5 +194,5 @@ def test_one_machine_goes_by_the_listed_topics_whoever_names_the_kafka(tmp_path:
         for each in (app(), app(bootstrapServers="other:9092"))
     )
 
-    assert [topic.name for topic in listed_topics(ours.app)] == ["in", "out"]
-    assert listed_topics(theirs.app) == listed_topics(ours.app)
+    assert [topic.name for topic in listed_topics(ours.app.spec.kafka)] == ["in", "out"]
+    assert listed_topics(theirs.app.spec.kafka) == listed_topics(ours.app.spec.kafka)
