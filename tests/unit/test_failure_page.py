@@ -26,7 +26,10 @@ def seen() -> set[str]:
 
 def problems() -> set[str]:
     """The reasons of problems that the operator can name."""
-    texts = [path.read_text() for path in OPERATOR.rglob("*.py") if "/local/" not in str(path)]
+    modules = (
+        path for path in OPERATOR.rglob("*.py") if path.relative_to(OPERATOR).parts[0] != "local"
+    )
+    texts = [path.read_text() for path in modules]
     found = {name for text in texts for name in re.findall(r'Problem\(\s*reason="(\w+)"', text)}
     for module in ("handlers/problems.py", "observe/pods.py"):
         text = (OPERATOR / module).read_text()
