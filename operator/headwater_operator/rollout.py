@@ -91,7 +91,8 @@ def _why_halted(revision: str, workers: Sequence[RollingWorker], ready_timeout_m
         if worker.revision != revision:
             continue
         if worker.problem:
-            return f"{worker.name}: {worker.problem}"
+            # What a pod says of itself begins with its name already.
+            return f"{worker.name}: {worker.problem.removeprefix(f'{worker.name}: ')}"
         if not worker.is_ready and worker.starting_ms >= ready_timeout_ms:
             return _too_slow(worker.name, ready_timeout_ms)
     return ""

@@ -140,6 +140,7 @@ class FakeNode:
         images: those that can be pulled; every one if empty.
         lost: does nothing, and its pods are not heard of.
         starts: start-up probes succeed.
+        why: instead of the usual words for an image that cannot be pulled.
         deaf: pods that were told to end go only when their grace is a second at most.
     """
 
@@ -151,6 +152,7 @@ class FakeNode:
         self.lost = False
         self.starts = True
         self.deaf = False
+        self.why = ""
 
     def step(self) -> None:
         if self.lost:
@@ -177,6 +179,10 @@ class FakeNode:
             )
             return
         if phase != "Pending":
+            return
+        if self.why and pod["spec"]["containers"][0]["image"] not in self.images:
+            waiting = {"reason": "ImagePullBackOff", "message": self.why}
+            self._write(pod, "Pending", {"waiting": waiting})
             return
         if not pod["spec"].get("nodeName"):
             target = {"kind": "Node", "name": self.name}

@@ -64,6 +64,14 @@ def test_a_new_revision_that_cannot_run_halts_the_change() -> None:
     assert roll.halted == "w-1: ImportPathError: no module"
 
 
+def test_a_halted_roll_out_names_its_worker_once() -> None:
+    workers = [worker("w-0"), worker("w-1", NEW, problem="w-1: ErrImagePull: not found")]
+
+    roll = plan_roll(NEW, workers, ready_timeout_ms=MINUTE)
+
+    assert roll.halted == "w-1: ErrImagePull: not found"
+
+
 def test_a_new_revision_that_does_not_become_ready_in_time_halts_the_change() -> None:
     slow = worker("w-1", NEW, is_ready=False, starting_ms=MINUTE)
 

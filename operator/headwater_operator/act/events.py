@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import uuid
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from headwater.model.cluster import API_VERSION
 from headwater_operator.kube.api import EVENTS, FIELD_MANAGER
 from headwater_operator.kube.clock import whole_time
-from headwater_operator.kube.errors import KubeApiError
+from headwater_operator.kube.errors import AlreadyExistsError, KubeApiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 
 _MESSAGE_MAX: Final = 1_000
 _NAME_MAX: Final = 200
+_SUFFIX: Final = 16
+"""Characters that tell Events of one StreamApp apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,20 +72,25 @@ class Herald:
         self._post(_camel(news.reason.name), text, is_warning=news.is_warning)
 
     def warn(self, problem: Problem) -> None:
-        """Post what is wrong."""
-        self._post(problem.reason, problem.message, is_warning=True)
+        """Post what is wrong: one Event for each reason, which counts how often its text changed.
+
+        A message may flip for hours, as that of an image that cannot be pulled does.
+        """
+        about = f"{self._owner.uid} {problem.reason}".encode()
+        once = hashlib.sha256(about).hexdigest()[:_SUFFIX]
+        self._post(problem.reason, problem.message, is_warning=True, suffix=once)
 
     def note(self, reason: str, text: str) -> None:
         """Post something that is neither done nor wrong: a new state."""
         self._post(reason, text, is_warning=False)
 
-    def _post(self, reason: str, text: str, *, is_warning: bool) -> None:
+    def _post(self, reason: str, text: str, *, is_warning: bool, suffix: str = "") -> None:
         self._require()
         log.info("%s/%s: %s: %s", self._owner.namespace, self._owner.name, reason, text)
         now = whole_time()
         manifest: Manifest = {
             "metadata": {
-                "name": f"{self._owner.name[:_NAME_MAX]}.{uuid.uuid4().hex[:16]}",
+                "name": f"{self._owner.name[:_NAME_MAX]}.{suffix or uuid.uuid4().hex[:_SUFFIX]}",
                 "namespace": self._owner.namespace,
             },
             "involvedObject": {
@@ -103,9 +111,23 @@ class Herald:
             "count": 1,
         }
         try:
-            self._api.create(EVENTS, manifest)
+            try:
+                self._api.create(EVENTS, manifest)
+            except AlreadyExistsError:
+                self._count(manifest)
         except KubeApiError as error:
             log.warning("an Event could not be posted: %s", error)
+
+    def _count(self, manifest: Manifest) -> None:
+        """Write what is new into the Event that is there."""
+        name = manifest["metadata"]["name"]
+        for found in self._api.list(EVENTS, self._owner.namespace, fields=f"metadata.name={name}"):
+            changed = {key: manifest[key] for key in ("message", "lastTimestamp")}
+            changed["count"] = int(found.get("count") or 0) + 1
+            operations = [
+                {"op": "add", "path": f"/{key}", "value": value} for key, value in changed.items()
+            ]
+            self._api.patch(EVENTS, self._owner.namespace, name, operations)
 
 
 def _camel(name: str) -> str:

@@ -28,7 +28,9 @@ def starts(scene: Scene, fleet: Fleet) -> Iterator[StartWorker]:
     """Yield the workers to start: those that are wanted and certainly have no process."""
     for worker in scene.workers:
         if worker.name in fleet.wanted and worker.has_ended and _is_time(scene, worker):
-            yield StartWorker(worker=worker.name, reason=Reason.NO_PROCESS)
+            # One that was drained has no process on purpose.
+            reason = Reason.WORKER_RETURNS if worker.spec.drain else Reason.NO_PROCESS
+            yield StartWorker(worker=worker.name, reason=reason)
     for name in fleet.new:
         yield StartWorker(worker=name, reason=Reason.WORKER_CREATED)
 

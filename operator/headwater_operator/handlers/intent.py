@@ -80,7 +80,7 @@ def _replaced(actions: Sequence[Action]) -> tuple[OperationType, str, str] | Non
     """Return the worker that is given a process, else one whose process is ended for good."""
     for action in actions:
         if isinstance(action, StartWorker):
-            is_new = action.reason is Reason.WORKER_CREATED
+            is_new = action.reason in (Reason.WORKER_CREATED, Reason.WORKER_RETURNS)
             kind = OperationType.SCALE_UP if is_new else OperationType.REPLACE
             return kind, action.worker, "Starting"
     for action in actions:

@@ -43,7 +43,7 @@ def namespace_rules() -> list[Rule]:
         _rule("", "configmaps", ["get", "list", *_APPLY, "delete"]),
         _rule("", "serviceaccounts", _APPLY),
         _rule("", "services", _APPLY),
-        _rule("", "events", ["list", "create"]),
+        _rule("", "events", ["list", "create", "patch"]),
         _rule("rbac.authorization.k8s.io", "roles", _APPLY),
         _rule("rbac.authorization.k8s.io", "rolebindings", _APPLY),
         _rule("networking.k8s.io", "networkpolicies", _APPLY),

@@ -65,9 +65,9 @@ def stream_worker_definition() -> Schema:
         schema=_with_format(_resource(StreamWorker, WorkerSpec, WorkerStatus)),
         columns=[
             _column("App", "string", ".spec.app", "The StreamApp it works for."),
-            _column("Active", "string", ".spec.active", "Tasks it processes."),
-            _column("Standby", "string", ".spec.standby", "Tasks it keeps a copy of."),
-            _column("Warmup", "string", ".spec.warmup", "Tasks it restores to take over."),
+            _column("State", "string", ".status.state", "Of its process, in Kafka's words."),
+            _column("Running", "string", ".status.running", "Of the tasks it holds, how many run."),
+            _column("Copies", "string", ".status.copies", "Of its copies, how many caught up."),
             _column("Drain", "boolean", ".spec.drain", "Whether it is to end."),
             _column("Error", "string", ".status.error.error", "Why it cannot go on."),
             _column("Age", "date", ".metadata.creationTimestamp", "How old it is."),

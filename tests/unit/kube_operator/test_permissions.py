@@ -66,6 +66,7 @@ def _wait_for_an_image(rig: KubeRig, app: dict[str, object]) -> None:
     )
     rig.apply(app)
     rig.until(lambda: rig.condition("Degraded")[1] == "ImagePullFailed")
+    rig.node.why = "Back-off pulling image"
     rig.turn(80)
 
 

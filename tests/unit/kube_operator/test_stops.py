@@ -8,7 +8,7 @@ import pytest
 from tests.support.kube_rig import NAMESPACE, KubeRig, streamapp
 
 from headwater.model import podcontract
-from headwater_operator.kube.api import PODS, STREAM_APPS
+from headwater_operator.kube.api import EVENTS, PODS, STREAM_APPS
 from headwater_operator.kube.errors import ApiUnavailableError
 
 
@@ -91,3 +91,38 @@ def pods(rig: KubeRig) -> list[dict[str, Any]]:
 
 def running(rig: KubeRig) -> list[dict[str, Any]]:
     return [pod for pod in pods(rig) if (pod.get("status") or {}).get("phase") == "Running"]
+
+
+def test_a_worker_that_comes_back_is_a_scale_up_and_no_replacement(ready: KubeRig) -> None:
+    ready.scale(1)
+    ready.until(lambda: len(running(ready)) == 1 and not ready.status().get("operation"))
+    ready.scale(2)
+    doing = set()
+
+    def has_come() -> bool:
+        doing.add((ready.status().get("operation") or {}).get("type", ""))
+        return len(running(ready)) == 2 and ready.status()["readyReplicas"] == 2
+
+    ready.until(has_come)
+
+    assert doing <= {"", "ScaleUp"}
+    told = [reason for reason, text in ready.events() if "wc-w-1: started" in text]
+    assert told == ["WorkerCreated", "WorkerReturns"]
+
+
+def test_a_message_that_flips_is_one_event_that_counts(ready: KubeRig) -> None:
+    """As that of an image that cannot be pulled does: ErrImagePull, ImagePullBackOff, and again."""
+    ready.node.images = {"worker:1"}
+    ready.set("/spec/image", "worker:2")
+    ready.until(lambda: ready.condition("Degraded")[0] == "True")
+    flips = 6
+    for number in range(flips):
+        ready.node.why = f"ImagePullBackOff {number}"
+        ready.turn(12)
+
+    events = [each for each in ready.api.list(EVENTS, NAMESPACE) if each["type"] == "Warning"]
+    pulls = [each for each in events if each["reason"] == "ImagePullFailed"]
+
+    assert len(pulls) == 1
+    assert pulls[0]["count"] >= flips
+    assert f"ImagePullBackOff {flips - 1}" in pulls[0]["message"]

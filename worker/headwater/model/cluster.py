@@ -37,7 +37,7 @@ from headwater.ids import SlotId, TaskId, TopicPartition
 from headwater.model.codec import decode, encode_object
 from headwater.model.duties import Duty, DutyResult  # noqa: TC001  # read by the codec
 from headwater.model.fields import Rule, meta
-from headwater.model.lifecycle import TaskState  # noqa: TC001  # read by the codec
+from headwater.model.lifecycle import ClientState, TaskState  # noqa: TC001  # read by the codec
 from headwater.model.topics import TopologyReport  # noqa: TC001  # read by the codec
 
 if TYPE_CHECKING:
@@ -321,6 +321,10 @@ class WorkerStatus:
         duty_results: for the duties in the spec, as they are done.
         topology: what was built from the import path; ``None`` until then.
         endpoint: ``host:port`` of its HTTP service; empty until it listens.
+        state: of the process in Kafka Streams' words: CREATED while it imports its topology,
+            REBALANCING while a task that it holds does not run; ``None`` from an older release.
+        running: how many of the active tasks that it holds run, as "2/3".
+        copies: how many of its standby and warm-up tasks have caught up, as "1/1".
         importing: whether the process still imports its topology. It holds nothing, takes nothing
             and does not renew its Lease; quick imports are never told.
         error: set when the process is about to end, or cannot begin, because of it.
@@ -336,6 +340,9 @@ class WorkerStatus:
     duty_results: tuple[DutyResult, ...] = ()
     topology: TopologyReport | None = None
     endpoint: str = ""
+    state: ClientState | None = None
+    running: str = field(default="", metadata=meta(max_length=20))
+    copies: str = field(default="", metadata=meta(max_length=20))
     importing: bool = False
     error: WorkerError | None = None
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from headwater.config import StreamsConfig
 from headwater.errors import HeadwaterError, ImportTimeoutError
 from headwater.model.cluster import WorkerError, WorkerStatus
+from headwater.model.lifecycle import ClientState
 from headwater.service.carrier import CarrierUnavailableError
 from headwater.service.stored import stored_tasks
 from headwater.state.directory import StateDirectory
@@ -87,7 +88,12 @@ class _Watch:
             return
         with contextlib.suppress(CarrierUnavailableError):
             self._carrier.write_status(
-                WorkerStatus(incarnation=self._incarnation, stored=self._stored(), importing=True)
+                WorkerStatus(
+                    incarnation=self._incarnation,
+                    stored=self._stored(),
+                    state=ClientState.CREATED,
+                    importing=True,
+                )
             )
         if self._is_over_by(began + self._settings.import_timeout_ms / 1000):
             return

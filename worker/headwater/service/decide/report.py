@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from headwater.model.cluster import TaskStatus, WorkerStatus
-from headwater.model.lifecycle import TaskState, ThreadState
+from headwater.model.cluster import Role, TaskStatus, WorkerStatus
+from headwater.model.lifecycle import ClientState, TaskState, ThreadState
 from headwater.service.decide.values import SlotPhase, TaskPhase
 
 if TYPE_CHECKING:
@@ -36,10 +36,14 @@ _THREAD_STATES: Final = {
 def status_of(table: Table) -> WorkerStatus:
     """Return what the worker reports now; equal tables give equal statuses."""
     held = table.held
+    tasks = tuple(_task_status(table, task) for task in sorted(held))
+    active = [task.state for task in tasks if task.role is Role.ACTIVE]
+    copies = [task.caught_up for task in tasks if task.role is not Role.ACTIVE]
+    running = active.count(TaskState.RUNNING)
     return WorkerStatus(
         incarnation=table.incarnation,
         acknowledged_epoch=table.epoch,
-        tasks=tuple(_task_status(table, task) for task in sorted(held)),
+        tasks=tasks,
         released=tuple(table.released[task] for task in sorted(table.released)),
         stored=tuple(table.stored[task] for task in sorted(table.stored) if task not in held),
         fenced_slots=tuple(
@@ -49,8 +53,20 @@ def status_of(table: Table) -> WorkerStatus:
         duty_results=tuple(table.duty_results[id_] for id_ in sorted(table.duty_results)),
         topology=table.topology,
         endpoint=table.endpoint,
+        state=_client_state(table, is_running=running == len(active)),
+        running=f"{running}/{len(active)}",
+        copies=f"{sum(copies)}/{len(copies)}",
         error=table.error,
     )
+
+
+def _client_state(table: Table, *, is_running: bool) -> ClientState:
+    """Return the state of the process, as ``KafkaStreams.state()`` of Java names it."""
+    if table.error is not None:
+        return ClientState.ERROR
+    if table.stopping_since_ms is not None:
+        return ClientState.PENDING_SHUTDOWN
+    return ClientState.RUNNING if is_running else ClientState.REBALANCING
 
 
 def _task_status(table: Table, task_id: TaskId) -> TaskStatus:
