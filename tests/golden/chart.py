@@ -23,6 +23,8 @@ CHART = ROOT / "charts" / "headwater"
 SNAPSHOTS = ROOT / "tests" / "golden" / "charts"
 PROMETHEUS = "--api-versions=monitoring.coreos.com/v1"
 """For Helm: a cluster on which the Prometheus operator runs."""
+_MAY_BE_NULL = {"user", "resources"}
+"""Values that a user takes away with null: they are not put back, nor is what is in them."""
 _LIST = "<!-- values -->\n"
 
 
@@ -45,8 +47,24 @@ def chart_files() -> dict[Path, str]:
     return {
         **definitions,
         CHART / "files" / "rules.yaml": note + yaml.dump(rules, Dumper=Dumper, sort_keys=False),
+        CHART / "files" / "values.yaml": _stand_ins(),
         CHART / "README.md": f"{head}{_LIST}{_table()}{_LIST}{rest}",
     }
+
+
+def _stand_ins() -> str:
+    """Return the values that templates take for those that a release was made without."""
+
+    def kept(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: kept(value) if isinstance(value, dict) else value
+            for name, value in values.items()
+            if name not in _MAY_BE_NULL
+        }
+
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    note = "# Written by `make crds` from values.yaml. Do not edit.\n"
+    return note + yaml.dump(kept(values), Dumper=Dumper, sort_keys=False)
 
 
 def _table() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ from tests.golden.chart import CHART, PROMETHEUS, SNAPSHOTS, render, snapshot_na
 from tests.kube.programs import find
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.kube.fixtures import Command
 
 pytestmark = pytest.mark.kube
@@ -63,6 +66,51 @@ def test_what_is_rendered_is_what_was_reviewed(name: str) -> None:
     reviewed = (SNAPSHOTS / f"{name}.rendered.yaml").read_text()
 
     assert render(find("helm"), name) == reviewed, "run: python -m tests.golden.chart"
+
+
+def of_release_with(values: str, directory: Path, *options: str) -> str:
+    """Render for a release with these values and no defaults, as `helm upgrade --reuse-values`."""
+    copy = directory / "headwater"
+    shutil.copytree(CHART, copy)
+    (copy / "values.yaml").write_text(values)
+    done = helm_says("template", "headwater", str(copy), PROMETHEUS, *options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("released", sorted((SNAPSHOTS / "released").iterdir()), ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--set=metrics.prometheusRule.create=true,networkPolicy.create=true",)],
+    ids=["as it is", "with more"],
+)
+def test_values_that_a_release_does_not_have_are_the_defaults(
+    released: Path, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    expected = helm_says("template", "headwater", str(CHART), PROMETHEUS, *options).stdout
+
+    assert of_release_with(released.read_text(), tmp_path, *options) == expected
+
+
+def test_nothing_but_what_may_be_null_has_to_be_there(tmp_path: Path) -> None:
+    all_values = yaml.safe_load((CHART / "values.yaml").read_text())
+    kept = {"user": 10001, "worker": {"user": 10001}, "resources": all_values["resources"]}
+    expected = helm_says("template", "headwater", str(CHART), PROMETHEUS).stdout
+
+    assert of_release_with(yaml.safe_dump(kept), tmp_path) == expected
+
+
+def test_what_is_null_or_false_is_not_put_back() -> None:
+    given = ("user=null", "worker.user=null", "resources.limits=null", "rbac.aggregate=false")
+    [deployment] = of_kind("Deployment", *given)
+    pod = deployment["spec"]["template"]["spec"]
+
+    assert "runAsUser" not in pod["securityContext"]
+    assert "limits" not in pod["containers"][0]["resources"]
+    env = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
+    assert env["HEADWATER_WORKER_USER"] == "none"
+    roles = {each["metadata"]["name"] for each in of_kind("ClusterRole", *given)}
+    assert not any("edit" in name or "view" in name for name in roles)
 
 
 REFUSED = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tests.golden.chart import CHART
+from tests.golden.chart import CHART, SNAPSHOTS
 from tests.kube.installed import (
     RELEASE,
     forget_apps,
@@ -66,11 +66,15 @@ def test_installed_upgraded_and_uninstalled_nothing_is_left(
     with namespaces(kube_api, 1) as [namespace]:
         helm, kubectl = programs(kubeconfig, namespace)
         before = at_rest(kubectl, namespace)
+        older = tmp_path / "headwater"
+        shutil.copytree(CHART, older)
+        shutil.copy(SNAPSHOTS / "released" / "first.yaml", older / "values.yaml")
 
-        with release(helm) as notes:
+        with release(helm, chart=older) as notes:
             # The namespace takes restricted pods only.
             operator_pod(kube_api, namespace)
-            helm("upgrade", RELEASE, str(CHART), "--reuse-values", "--set=replicas=2,hands=6")
+            helm("upgrade", RELEASE, str(CHART), "--reuse-values", "--set=replicas=2")
+            helm("upgrade", RELEASE, str(CHART), "--reset-then-reuse-values", "--set=hands=6")
             after = {name.removeprefix(f"{namespace}/") for name in everything(kubectl) - before}
             with running_operator(kube_api, namespace, tmp_path) as log:
                 run_app(kube_api, namespace, "counter")
@@ -117,6 +121,14 @@ def test_definitions_are_upgraded_with_the_release_and_outlive_it(
             helm("upgrade", RELEASE, str(CHART))
             assert columns_now() == shown
             run_app(kube_api, namespace, "counter")
+            # Its owner changes: from the release to somebody with kubectl, and back.
+            by_hand = ("apply", "--server-side", f"--filename={path.parent}")
+            assert 'conflict with "helm"' in kubectl.run(*by_hand).stderr
+            helm("upgrade", RELEASE, str(CHART), "--set=crds.install=false")
+            kubectl(*by_hand, "--force-conflicts")
+            assert columns_now() == shown[:-1]
+            assert helm.run("upgrade", RELEASE, str(CHART)).returncode != 0
+            helm("upgrade", RELEASE, str(CHART), *adopt[:2])
         assert columns_now() == shown
         kept = kubectl("get", "streamapps", "--output=name").split()
         assert kept == ["streamapp.headwater.dev/counter"]

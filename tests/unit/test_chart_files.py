@@ -38,6 +38,13 @@ def test_the_chart_holds_the_definitions_and_nothing_beside_them() -> None:
     assert [text.count("\nmetadata:\n") for text in copies.values()] == [1, 1]
 
 
+def test_every_template_begins_with_values_that_are_complete() -> None:
+    templates = [each for each in (CHART / "templates").iterdir() if each.name[0] != "_"]
+    begin = re.compile(r'(\{\{- /\*.*?\*/ -\}\}\n)?\{\{- include "headwater.complete" . -\}\}\n')
+
+    assert [each.name for each in templates if not begin.match(each.read_text())] == []
+
+
 def test_the_rules_of_a_whole_cluster_are_those_of_namespaces_and_nodes() -> None:
     rules = yaml.safe_load((CHART / "files" / "rules.yaml").read_text())
 

@@ -91,3 +91,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- $operator := dict "namespaceSelector" $namespace "podSelector" $pods -}}
 {{- concat (list $operator) (dig "metricsFrom" list (.Values.networkPolicy | default dict)) | toJson -}}
 {{- end -}}
+
+{{/* What `helm upgrade --reuse-values` leaves out: values that the release before did not have. Each template begins with it. */}}
+{{- define "headwater.complete" -}}
+{{- include "headwater.fill" (list .Values (.Files.Get "files/values.yaml" | fromYaml)) -}}
+{{- end -}}
+
+{{/* Takes values and what stands in for those that are missing. Nothing of Helm's or Sprig's merges false and 0 right. */}}
+{{- define "headwater.fill" -}}
+{{- $values := index . 0 -}}
+{{- range $name, $default := index . 1 -}}
+{{- if not (hasKey $values $name) -}}
+{{- $_ := set $values $name $default -}}
+{{- else if and (kindIs "map" $default) (kindIs "map" (index $values $name)) -}}
+{{- include "headwater.fill" (list (index $values $name) $default) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

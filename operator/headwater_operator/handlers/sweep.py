@@ -8,11 +8,13 @@ that cannot be read, everything is taken to be as it was.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 from headwater_operator.handlers.namespaces import Namespaces
 from headwater_operator.kube.api import CLAIMS, PODS, STREAM_APPS, STREAM_WORKERS
 from headwater_operator.kube.clock import boot_ms
+from headwater_operator.kube.errors import NotFoundError
 from headwater_operator.manifests.names import app_of, made_by_us
 
 if TYPE_CHECKING:
@@ -101,8 +103,10 @@ class Sweep:
     def _read(self, namespace: str | None) -> list[tuple[Resource, Manifest]]:
         found = [(STREAM_APPS, each) for each in self._api.list(STREAM_APPS, namespace)]
         for resource in (STREAM_WORKERS, PODS, CLAIMS):
-            listed = self._api.list(resource, namespace, labels=made_by_us())
-            found += [(resource, manifest) for manifest in listed]
+            # StreamWorkers whose definition is gone are gone; the StreamApps may be waited for.
+            with contextlib.suppress(NotFoundError):
+                listed = self._api.list(resource, namespace, labels=made_by_us())
+                found += [(resource, manifest) for manifest in listed]
         return found
 
     def _compare(

@@ -23,6 +23,7 @@ from headwater_operator.kube.api import (
     STREAM_WORKERS,
 )
 from headwater_operator.kube.clock import boot_ms
+from headwater_operator.kube.errors import NotFoundError
 from headwater_operator.manifests.effective import effective
 from headwater_operator.manifests.names import (
     APPLICATION_ID_ANNOTATION,
@@ -87,7 +88,7 @@ class Observer:
             return None
         labels = of_app(name)
         # Workers first: a process that is seen to have ended did so after what it says of itself.
-        workers = self._api.list(STREAM_WORKERS, namespace, labels=labels)
+        workers = self._workers(namespace, labels, is_deleting=_is_deleting(manifest))
         leases = self._api.list(LEASES, namespace, labels=labels)
         pods, driver, executors = _sorted_out(self._api.list(PODS, namespace, labels=labels), name)
         claims = self._api.list(CLAIMS, namespace, labels=labels)
@@ -100,6 +101,18 @@ class Observer:
         found = _with_workers(view, workers, leases, placed, claims)
         found = _with_driver(found, driver, executors)
         return found if view.is_deleting else with_vanished(found, before)
+
+    def _workers(self, namespace: str, labels: str, *, is_deleting: bool) -> tuple[Manifest, ...]:
+        """Read the StreamWorkers; none, if their definition goes together with the StreamApp.
+
+        Both definitions may be deleted at once, and theirs, without finalizers, is gone first.
+        """
+        try:
+            return self._api.list(STREAM_WORKERS, namespace, labels=labels)
+        except NotFoundError:
+            if not is_deleting:
+                raise
+            return ()
 
     def _hidden(
         self,
@@ -138,7 +151,7 @@ class Observer:
             created=str(metadata.get("creationTimestamp") or ""),
             has_finalizer=FINALIZER in finalizers,
             finalizers=finalizers,
-            is_deleting="deletionTimestamp" in metadata,
+            is_deleting=_is_deleting(manifest),
             is_paused=str(annotations.get(PAUSE_ANNOTATION)).lower() == "true",
             app=app,
             spec_problem=problem,
@@ -172,6 +185,10 @@ class Observer:
         found = self._api.get(CONFIG_MAPS, namespace, reference.name)
         text = ((found or {}).get("data") or {}).get(reference.key)
         return None if text is None else str(text)
+
+
+def _is_deleting(manifest: Manifest) -> bool:
+    return "deletionTimestamp" in manifest["metadata"]
 
 
 def read_status(manifest: Manifest) -> AppStatus:

@@ -31,7 +31,7 @@ from headwater_operator.kube.api import (
     STREAM_WORKERS,
     Manifest,
 )
-from headwater_operator.kube.errors import ForbiddenError
+from headwater_operator.kube.errors import ForbiddenError, NotFoundError
 from headwater_operator.manifests.names import (
     APP_LABEL,
     FINALIZER,
@@ -370,6 +370,25 @@ def test_a_deletion_waits_for_a_pod_on_a_lost_node_and_says_so(ready: KubeRig) -
     assert "wc-w-0 wc-w-1" in ready.condition("Ready")[2]
     ready.node.lost = False
     ready.until(lambda: ready.names(STREAM_APPS) == [])
+
+
+def test_streamapps_are_let_go_although_the_definition_of_streamworkers_is_gone(
+    ready: KubeRig,
+) -> None:
+    def is_gone(verb: str, plural: str, _: str) -> None:
+        if ready.is_operator_at_work and (verb, plural) == ("list", STREAM_WORKERS.plural):
+            raise NotFoundError("404 page not found")
+
+    # As `kubectl delete --filename crds` does: both definitions, and what there is of both kinds.
+    ready.delete()
+    for name in ready.names(STREAM_WORKERS):
+        ready.api.delete(STREAM_WORKERS, NAMESPACE, name)
+    ready.api.on_call = is_gone
+
+    ready.until(lambda: ready.names(STREAM_APPS) == [])
+
+    assert ready.names(PODS) == []
+    assert ready.operator.failures == []
 
 
 def test_without_our_finalizer_a_deletion_is_left_to_kubernetes(rig: KubeRig) -> None:

@@ -18,7 +18,6 @@ from headwater.errors import HeadwaterError
 from headwater.ids import TaskId
 from headwater.spark.columns import RESULT, folded, functions, walked
 from headwater.spark.load import LoadWork, load_rows
-from headwater.spark.murmur import partitions_of
 from headwater.spark.reader import deleted
 from headwater.spark.rows import PartitionWork, Trouble, Union, read_rows, schema_of
 from headwater.spark.troubles import troubles
@@ -213,6 +212,9 @@ def place(count: int, batches: Iterable[Any]) -> Iterator[Any]:
     """Give each key the partition that a producer would send it to."""
     pa: Any = importlib.import_module("pyarrow")  # heavy, and untyped
     np: Any = importlib.import_module("numpy")
+    # It needs numpy, too, and what gives a backfill up needs neither.
+    from headwater.spark.murmur import partitions_of  # noqa: PLC0415
+
     for batch in batches:
         source = batch.column("src").to_numpy()
         part = batch.column("part").to_numpy()
