@@ -41,7 +41,8 @@ def topology_of(source: str | SourceText | bytes, import_path: Sequence[str] = (
         return build_topology(function)
     _loading.append(str(source))
     try:
-        return load_topology(source) if isinstance(source, str) else load_text(source)
+        with logs.ours_kept():
+            return load_topology(source) if isinstance(source, str) else load_text(source)
     finally:
         _loading.pop()
 

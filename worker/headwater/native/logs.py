@@ -6,6 +6,7 @@ The topology's module is imported first. If it has given the root logger a handl
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from headwater.logsettings import LogSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from headwater.config import StreamsConfig
 
@@ -34,10 +35,23 @@ def settle(settings: LogSettings) -> None:
         )
         set_levels(settings.levels)
     set_levels(settings.given)
-    # dictConfig turns off whatever it does not name, unless it is told otherwise.
-    for name, logger in logging.Logger.manager.loggerDict.items():
-        if name.partition(".")[0] == _OURS and isinstance(logger, logging.Logger):
-            logger.disabled = False
+
+
+@contextlib.contextmanager
+def ours_kept() -> Iterator[None]:
+    """Keep our loggers as they are: ``dictConfig`` turns off what it does not name."""
+    known = logging.Logger.manager.loggerDict.items()
+    ours = [
+        logger
+        for name, logger in known
+        if name.partition(".")[0] == _OURS and isinstance(logger, logging.Logger)
+    ]
+    before = [logger.disabled for logger in ours]
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(ours, before, strict=True):
+            logger.disabled = disabled
 
 
 def reset(settings: LogSettings) -> None:
