@@ -9,6 +9,7 @@ offsets     the committed ones, stable, read only after ``Go``
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NO_RESET: Final = "none"
+_PROPAGATION_S: Final = 10.0
+_PROPAGATION_STEP_S: Final = 0.1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -227,6 +230,11 @@ class TaskOpener:
             topics |= {self.topic_name(topic) for topic in subtopology.source_topics}
             topics |= {p.topic for p in self._changelogs(task_id).values()}
         found = self._admin.describe_topics(topics)
+        deadline = time.monotonic() + _PROPAGATION_S
+        while self._lacks_partitions(task_ids, found) and time.monotonic() < deadline:
+            # A broker may not have heard yet of partitions that another one has told of.
+            time.sleep(_PROPAGATION_STEP_S)
+            found = self._admin.describe_topics(topics)
         absent = sorted(topics - found.keys())
         if absent:
             kind = "topic" if len(absent) == 1 else "topics"
@@ -235,6 +243,25 @@ class TaskOpener:
                 "ones are created when the application starts, or again after a reset"
             )
         self._topics |= found
+
+    def _lacks_partitions(
+        self, task_ids: Iterable[TaskId], found: Mapping[str, TopicDescription]
+    ) -> bool:
+        """Whether a task has nothing to read, although its topics are there."""
+        sources = {
+            task_id: [
+                found[topic]
+                for topic in map(
+                    self.topic_name, self._subtopologies[task_id.subtopology].source_topics
+                )
+                if topic in found
+            ]
+            for task_id in task_ids
+        }
+        return any(
+            topics and all(task_id.partition >= topic.partitions for topic in topics)
+            for task_id, topics in sources.items()
+        )
 
     def _inputs(self, task_id: TaskId) -> tuple[TopicPartition, ...]:
         topics = [
@@ -247,7 +274,10 @@ class TaskOpener:
         )
         if not inputs:
             counts = ", ".join(f"{topic} has {self._topics[topic].partitions}" for topic in topics)
-            raise PartitionMismatchError(f"task {task_id} has no partition to read: {counts}")
+            raise PartitionMismatchError(
+                f"task {task_id} has no partition to read: {counts}; a topic was made anew with "
+                "fewer. Give it as many as before, or reset the application"
+            )
         return inputs
 
     def _changelogs(self, task_id: TaskId) -> dict[str, TopicPartition]:
