@@ -38,6 +38,7 @@ def app_status(scene: Scene, placing: Placing, writes: tuple[WriteWorkerSpec, ..
         replicas=_executors(scene) + sum(not worker.has_ended for worker in scene.workers),
         ready_replicas=_ready_executors(scene, state) + sum(map(is_ready, scene.workers)),
         tasks=tasks,
+        unread_records=sum((scene.memory.unread or {}).values()),
         engine=engine_status(scene),
         failure=scene.failure,
     )

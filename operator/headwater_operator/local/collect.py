@@ -143,6 +143,7 @@ class Collector:
             driver=driver,
             workers=workers,
             tasks=tasks,
+            unread=status.unread_records,
             events=tuple(self._events),
             rates=tuple(self._history),
             failure=""

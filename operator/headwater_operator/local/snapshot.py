@@ -133,6 +133,7 @@ class Snapshot:
         driver: of Spark; ``None`` if there never was one, or nothing is to be said of it.
         workers: by name.
         tasks: by id.
+        unread: records of its input that lie in partitions which no task reads.
         events: the last ones, oldest first.
         rates: records per second of the whole application, oldest first.
         failure: why it does not run; empty if it does.
@@ -152,6 +153,7 @@ class Snapshot:
     driver: DriverRow | None = None
     workers: tuple[WorkerRow, ...] = ()
     tasks: tuple[TaskRow, ...] = ()
+    unread: int = 0
     events: tuple[Event, ...] = ()
     rates: tuple[float, ...] = ()
     failure: str = ""
@@ -160,7 +162,7 @@ class Snapshot:
     @property
     def lag(self) -> int:
         """Records of all input that are known to be unprocessed."""
-        return sum(row.lag for row in self.tasks if row.lag is not None)
+        return self.unread + sum(row.lag for row in self.tasks if row.lag is not None)
 
     @property
     def records_per_s(self) -> float:

@@ -215,6 +215,8 @@ class AppStatus:
         updated_replicas: workers of the revision that is being rolled out, or was last.
         selector: selects the pods of the workers by their labels.
         tasks: how many tasks there are and what they are doing.
+        unread_records: records in partitions that no task reads, because topics do not have the
+            partitions that the topology needs; as of the last look at the topics.
         engine: which engine has the application.
         revision: which versions of the specification the workers run.
         operation: what is being done to the workers.
@@ -232,6 +234,7 @@ class AppStatus:
     updated_replicas: int = field(default=0, metadata=_COUNT)
     selector: str = ""
     tasks: TaskCounts = field(default=TaskCounts(), metadata=meta(always=True))
+    unread_records: int = field(default=0, metadata=meta(minimum=0))
     engine: EngineStatus = EngineStatus()
     revision: Revision = Revision()
     operation: Operation | None = None

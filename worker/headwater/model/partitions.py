@@ -159,7 +159,7 @@ def plan(report: TopologyReport, partitions: Mapping[str, int]) -> PartitionPlan
         changelogs |= _changelogs(tasks, subtopology.changelogs)
         on_disk |= _changelogs(tasks, [c for c in subtopology.changelogs if c.persistent])
     found = tuple(sorted(topics, key=lambda topic: topic.name))
-    _compare_with_existing(report, found, counts, partitions)
+    _compare_with_existing(report, topics, counts, partitions)
     return PartitionPlan(
         inputs=inputs,
         changelogs=changelogs,
