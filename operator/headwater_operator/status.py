@@ -65,6 +65,7 @@ class Facts:
         serving: the revision that was ready last, with every process of it.
         outdated: processes of another revision than the wanted one.
         is_stuck: a process of the wanted revision cannot start until somebody mends it.
+        growing: claims whose volumes do not hold yet what they ask for; empty if there is none.
         acted_on: the generation that the operator has acted on last, if it does not act on this
             one: it is paused, or the API server refuses it. ``None``: this one.
         standby_replicas: how many standbys of each task are wanted.
@@ -86,6 +87,7 @@ class Facts:
     serving: str = ""
     outdated: tuple[str, ...] = ()
     is_stuck: bool = False
+    growing: str = ""
     acted_on: int | None = None
     standby_replicas: int = 0
     unsettled: str = ""
@@ -279,6 +281,8 @@ def _moving(facts: Facts) -> tuple[bool, str, str]:
         return True, _WARMING_UP, _warming_up(status)
     if facts.unsettled and status.state is ClientState.RUNNING:
         return True, "Rebalancing", facts.unsettled
+    if facts.growing:
+        return True, "GrowingVolumes", f"volumes do not hold what they are to: {facts.growing}"
     return False, "Complete", "everything is as the StreamApp wants it"
 
 

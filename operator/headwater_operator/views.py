@@ -18,6 +18,7 @@ from headwater_operator.manifests.names import (
     driver_name,
     pod_selector,
 )
+from headwater_operator.manifests.storage import bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,6 +122,8 @@ class ClaimView:
         is_bound: there is a volume.
         is_owned: it goes with the StreamApp.
         volume: the name of the volume; empty while there is none.
+        requested: how much it is to hold, in bytes.
+        capacity: how much it holds, in bytes; 0 while that is not known.
     """
 
     name: str
@@ -132,6 +135,8 @@ class ClaimView:
     is_bound: bool = False
     is_owned: bool = False
     volume: str = ""
+    requested: int = 0
+    capacity: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +262,31 @@ class AppView:
             pod.problem is not None and pod.problem.reason in _STUCK
             for name, pod in self.every_pod.items()
             if name not in self.outdated
+        )
+
+    @property
+    def too_small(self) -> tuple[ClaimView, ...]:
+        """The claims of workers that ask for less than the specification does."""
+        if self.app is None:
+            return ()
+        wanted = bytes_of(self.app.spec.state.size)
+        claims = (self.claims.get(worker) for worker in sorted(self.stored_workers))
+        return tuple(
+            claim
+            for claim in claims
+            if claim is not None
+            and claim.is_bound
+            and not claim.is_deleting
+            and claim.requested < wanted
+        )
+
+    @property
+    def growing(self) -> str:
+        """The claims whose volume holds less than they ask for by now; empty if there is none."""
+        return " ".join(
+            claim.name
+            for _, claim in sorted(self.claims.items())
+            if 0 < claim.capacity < claim.requested
         )
 
     @property

@@ -200,6 +200,9 @@ def whole_life(user: Journey) -> None:
     user.until(lambda: all(len(user.names(kind)) == 1 for kind in left), "two workers to go")
     user.until(lambda: user.is_settled() and user.tasks() == TASKS, "one to run everything")
     to_spark_and_back(user)
+    # The class of its volume cannot do that.
+    user.patch("/spec/state", {"retention": {"whenDeleted": "Retain"}, "size": "2Ti"})
+    user.until(lambda: user.condition("Degraded")[1] == "VolumeTooSmall", "it to be refused")
     user.patch("/spec/state", {"retention": {"whenDeleted": "Retain"}})
     user.patch("/spec/suspend", True)
     user.until(lambda: not user.names(PODS), "it to be suspended")

@@ -89,7 +89,9 @@ def whole_life(rig: KubeRig) -> None:
     go_on(rig, lambda: all(len(rig.names(resource)) == 1 for resource in left))
     go_on(rig, lambda: rig.is_ready() and rig.tasks() == TASKS)
     to_spark_and_back(rig)
-    rig.set("/spec/state", {"retention": {"whenDeleted": "Retain"}})
+    for name in rig.names(CLAIMS):
+        rig.api.set_status(CLAIMS, NAMESPACE, name, {"phase": "Bound"})
+    rig.set("/spec/state", {"retention": {"whenDeleted": "Retain"}, "size": "20Gi"})
     rig.set("/spec/suspend", True)
     go_on(rig, lambda: not rig.names(PODS))
     rig.set("/spec/config", {"commit.interval.ms": 200})

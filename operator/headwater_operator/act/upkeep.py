@@ -48,7 +48,7 @@ from headwater_operator.manifests.names import (
     lacking_labels,
     of_app,
 )
-from headwater_operator.manifests.storage import is_claim_owned
+from headwater_operator.manifests.storage import claim_grown, is_claim_owned
 from headwater_operator.manifests.worker import lease
 from headwater_operator.status import Problem
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from headwater_operator.act.gate import Gate
     from headwater_operator.kube.api import KubeApi, Manifest
     from headwater_operator.manifests.settings import Installation
-    from headwater_operator.views import AppView
+    from headwater_operator.views import AppView, ClaimView
 
 _AGAIN_MS: Final = 600_000
 """What was applied is applied again after so long, should somebody have changed or deleted it."""
@@ -88,6 +88,7 @@ class Upkeep:
         self._budget_ms = 0
         self._budget_pause_ms = _COUNTED_MS
         self._recount = ""
+        self._ungrown: dict[tuple[str, str], tuple[int, Problem]] = {}
 
     def add_finalizer(self, view: AppView) -> None:
         """See to it that the StreamApp cannot go before its workers have been treated as it says.
@@ -262,6 +263,44 @@ class Upkeep:
                 self._api.patch(CLAIMS, view.owner.namespace, claim.name, operations)
             except (ConflictError, NotFoundError):
                 continue
+
+    def grow_claims(self, view: AppView, now_ms: int) -> None:
+        """Have claims ask for what the specification says, if it is more than they do.
+
+        The API server refuses it where the storage class cannot do that; it is asked again seldom.
+        """
+        assert view.app is not None
+        size = str(view.app.spec.state.size)
+        before, self._ungrown = self._ungrown, {}
+        for claim in view.too_small:
+            refused = before.get((claim.uid, size))
+            if refused is None or now_ms - refused[0] >= _AGAIN_MS:
+                refused = self._grown(view, claim, size, now_ms)
+            if refused is not None:
+                self._ungrown[claim.uid, size] = refused
+
+    def _grown(
+        self, view: AppView, claim: ClaimView, size: str, now_ms: int
+    ) -> tuple[int, Problem] | None:
+        self._gate.before("grow_claim")
+        namespace = view.owner.namespace
+        try:
+            self._api.patch(CLAIMS, namespace, claim.name, claim_grown(claim.uid, size))
+        except (ConflictError, NotFoundError):
+            return None
+        except (ForbiddenError, InvalidError) as error:
+            return now_ms, Problem(
+                reason="VolumeTooSmall",
+                message=f"{claim.name} holds less than spec.state.size and cannot grow: {error}; "
+                "take a storage class that allows it, name its worker in "
+                "spec.scaleDown.workersToRemove with whenScaled: Delete, or take the size back",
+            )
+        return None
+
+    @property
+    def ungrown(self) -> tuple[Problem, ...]:
+        """Why claims ask for less than the specification does."""
+        return tuple(problem for _, problem in self._ungrown.values())
 
     def delete_claims(self, view: AppView) -> None:
         """Delete every claim of the application, whether it has a StreamWorker or not."""

@@ -70,7 +70,8 @@ class App:
     @property
     def remarks(self) -> tuple[Problem, ...]:
         """What is not as the StreamApp says, although it runs."""
-        return tuple(Problem(reason="TopicDiffers", message=said) for said in self.warnings)
+        topics = (Problem(reason="TopicDiffers", message=said) for said in self.warnings)
+        return (*topics, *self.upkeep.ungrown)
 
     def heed(self, decision: Decision) -> None:
         """Remember what a decision says about how things stand."""

@@ -279,6 +279,7 @@ class Reconciler:
         facts = self._facts(app, view, decision.status, decision.roll)
         self._report(app, view, facts, decision.actions)
         app.upkeep.keep_claims(view)
+        app.upkeep.grow_claims(view, self._now_ms())
         app.upkeep.delete_leftovers(view)
         app.upkeep.ensure_leases(view)
         app.held_up = self._share(app, view, decision.actions)
@@ -399,6 +400,7 @@ class Reconciler:
             serving=app.status.revision.last_stable,
             outdated=view.outdated,
             is_stuck=view.is_stuck,
+            growing=view.growing,
             standby_replicas=(
                 view.app.spec.assignment.standby_replicas if view.app is not None else 0
             ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
 
 from headwater.model.streamapp import Retention
 from headwater_operator.manifests.names import (
@@ -18,6 +20,12 @@ from headwater_operator.manifests.names import (
 if TYPE_CHECKING:
     from headwater.model.streamapp import StreamApp
 
+_UNITS: Final = {
+    **{unit: Decimal(1000) ** power for power, unit in zip(range(-3, 0), "num", strict=True)},
+    **{unit: Decimal(1000) ** power for power, unit in enumerate(("", *"kMGTPE"))},
+    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", 1)},
+}
+
 
 def claim(app: StreamApp, owner: Owner, worker: str) -> Manifest:
     """Return the claim of a worker, as it is created."""
@@ -31,6 +39,22 @@ def claim(app: StreamApp, owner: Owner, worker: str) -> Manifest:
     made = metadata(owner, claim_name(worker), worker=worker, is_owned=is_claim_owned(app))
     made["annotations"] = {APPLICATION_ID_ANNOTATION: app.application_id}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": made, "spec": spec}
+
+
+def bytes_of(quantity: str | int) -> int:
+    """Return a quantity of Kubernetes as a whole number of bytes, rounded up."""
+    text = str(quantity)
+    number = text.rstrip("numkKMGTPEi")
+    unit = text[len(number) :]
+    return math.ceil(Decimal(number) * _UNITS[unit])
+
+
+def claim_grown(uid: str, size: str | int) -> list[Manifest]:
+    """Return the patch that has a claim ask for more."""
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": uid},
+        {"op": "replace", "path": "/spec/resources/requests/storage", "value": str(size)},
+    ]
 
 
 def claim_taken(version: str, *, is_annotated: bool) -> list[Manifest]:

@@ -39,6 +39,7 @@ from headwater_operator.manifests.names import (
     lacking_labels,
     of_app,
 )
+from headwater_operator.manifests.storage import bytes_of
 from headwater_operator.manifests.worker import is_as_written
 from headwater_operator.observe.driver_pod import read_driver
 from headwater_operator.observe.leases import read_lease
@@ -335,4 +336,11 @@ def _read_claim(manifest: Manifest) -> tuple[str, ClaimView]:
         is_bound=(manifest.get("status") or {}).get("phase") == "Bound",
         is_owned=bool(metadata.get("ownerReferences")),
         volume=str((manifest.get("spec") or {}).get("volumeName") or ""),
+        requested=_storage((manifest.get("spec") or {}).get("resources"), "requests"),
+        capacity=_storage(manifest.get("status"), "capacity"),
     )
+
+
+def _storage(place: Mapping[str, Any] | None, part: str) -> int:
+    found = ((place or {}).get(part) or {}).get("storage")
+    return 0 if found is None else bytes_of(found)

@@ -372,6 +372,55 @@ def test_a_deletion_waits_for_a_pod_on_a_lost_node_and_says_so(ready: KubeRig) -
     ready.until(lambda: ready.names(STREAM_APPS) == [])
 
 
+def requested(rig: KubeRig) -> set[str]:
+    claims = rig.api.list(CLAIMS, NAMESPACE)
+    return {each["spec"]["resources"]["requests"]["storage"] for each in claims}
+
+
+def bind_claims(rig: KubeRig, capacity: str) -> None:
+    status = {"phase": "Bound", "capacity": {"storage": capacity}}
+    for name in rig.names(CLAIMS):
+        rig.api.set_status(CLAIMS, NAMESPACE, name, status)
+
+
+def test_volumes_grow_with_the_size_and_are_waited_for(ready: KubeRig) -> None:
+    bind_claims(ready, "10Gi")
+
+    ready.set("/spec/state", {"size": "20Gi"})
+    ready.until(lambda: requested(ready) == {"20Gi"})
+    ready.until(lambda: ready.condition("Progressing")[1] == "GrowingVolumes")
+
+    assert "wc-w-0-state wc-w-1-state" in ready.condition("Reconciling")[2]
+    bind_claims(ready, "20Gi")
+    ready.until(lambda: ready.condition("Progressing")[1] == "Complete")
+    ready.set("/spec/state", {"size": "5Gi"})
+    ready.turn(20)
+    assert requested(ready) == {"20Gi"}
+
+
+def test_volumes_that_cannot_grow_are_named(ready: KubeRig) -> None:
+    asked = []
+
+    def refuse(verb: str, plural: str, name: str) -> None:
+        if (verb, plural) == ("patch", CLAIMS.plural):
+            asked.append(name)
+            raise ForbiddenError("only dynamically provisioned pvc can be resized")
+
+    bind_claims(ready, "10Gi")
+    ready.api.on_call = refuse
+
+    ready.set("/spec/state", {"size": "20Gi"})
+    ready.until(lambda: ready.condition("Degraded")[1] == "VolumeTooSmall")
+    ready.turn(40)
+
+    assert sorted(asked) == ["wc-w-0-state", "wc-w-1-state"]
+    assert "wc-w-0-state" in ready.condition("Degraded")[2]
+    assert ready.is_ready()
+    ready.api.on_call = lambda *_: None
+    ready.set("/spec/state", {"size": "10Gi"})
+    ready.until(lambda: ready.condition("Degraded")[0] == "False")
+
+
 def test_streamapps_are_let_go_although_the_definition_of_streamworkers_is_gone(
     ready: KubeRig,
 ) -> None:

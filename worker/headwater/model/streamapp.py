@@ -223,7 +223,8 @@ class StateSpec:
 
     Attributes:
         storage_class_name: the storage class of the volumes; left out: the cluster's default.
-        size: how much each volume holds.
+        size: how much each volume holds. Volumes that are there grow with it, if their storage class
+            can do that; a smaller size holds for workers made from then on.
         access_mode: ReadWriteOncePod keeps a second pod off the volume, where the storage class
             supports it.
         retention: when it is thrown away.
@@ -240,7 +241,7 @@ class StateSpec:
         ),
     )
     size: Quantity = field(
-        default="10Gi", metadata={**QUANTITY, **meta(change=Change.RECREATE, cluster_only=True)}
+        default="10Gi", metadata={**QUANTITY, **meta(change=Change.LIVE, cluster_only=True)}
     )
     access_mode: AccessMode = field(
         default=AccessMode.READ_WRITE_ONCE, metadata=meta(change=Change.RECREATE, cluster_only=True)
