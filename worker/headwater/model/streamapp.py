@@ -223,8 +223,8 @@ class StateSpec:
 
     Attributes:
         storage_class_name: the storage class of the volumes; left out: the cluster's default.
-        size: how much each volume holds. Volumes that are there grow with it, if their storage class
-            can do that; a smaller size holds for workers made from then on.
+        size: how much each volume holds. Volumes that are there grow with it, if their storage
+            class can do that; a smaller size holds for workers made from then on.
         access_mode: ReadWriteOncePod keeps a second pod off the volume, where the storage class
             supports it.
         retention: when it is thrown away.
