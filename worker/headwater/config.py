@@ -184,7 +184,8 @@ class StreamsConfig:
     max_uncommitted_bytes: int = 64 * 1024 * 1024
     """Writes held in memory until the commit; a StreamThread over this commits at once."""
     num_stream_threads: int = 1
-    state_dir: str = "/tmp/headwater"  # noqa: S108 - as Kafka Streams' default
+    state_dir: str = ""
+    """Empty: ``$XDG_STATE_HOME/headwater``, else ``~/.local/state/headwater``, found at a start."""
     buffered_records_per_partition: int = 10_000
     """A partition with more is paused. Java's 1,000 would pause after every batch we fetch."""
     max_task_idle_ms: int = 0

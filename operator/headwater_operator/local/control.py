@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.errors import EnvironmentProblemError, SpecError
 from headwater.model.streamapp import Retention
+from headwater.privatefiles import own_directory
 from headwater_operator.decide.observed import Intent
 from headwater_operator.local import files
 from headwater_operator.local.observe import read_record
@@ -101,7 +102,7 @@ def start_supervisor(cluster: ClusterDir, *, detached: bool) -> Supervision:
     Raises:
         EnvironmentProblemError: it did not start.
     """
-    cluster.root.mkdir(parents=True, exist_ok=True)
+    own_directory(cluster.root)
     command = [sys.executable, "-m", "headwater_operator.local.supervisor", str(cluster.root)]
     with cluster.supervisor_log.open("ab") as log_file:
         process = subprocess.Popen(

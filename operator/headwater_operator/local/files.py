@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from headwater.errors import SpecError
+from headwater.privatefiles import open_lock, wait_for_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TAIL_LINES = 12
 _LOCK_NAME = ".lock"
+_LOCK_WAIT_S = 30.0
 
 
 def read(path: Path) -> dict[str, object] | None:
@@ -41,7 +42,7 @@ def read(path: Path) -> dict[str, object] | None:
 
 def replace(path: Path, data: dict[str, object]) -> None:
     """Put ``data`` in the place of what the file held; a reader never sees a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make(path.parent)
     with locked(path.parent):
         _replace(path, data)
 
@@ -58,7 +59,7 @@ def update(
     Returns:
         what the file holds now.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make(path.parent)
     with locked(path.parent):
         before = read(path)
         after = change(before)
@@ -76,9 +77,9 @@ def remove(path: Path) -> None:
 
 def append_line(path: Path, data: dict[str, object]) -> None:
     """Add one JSON object as a line; for logs that are read while they are written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make(path.parent)
     line = json.dumps(data, separators=(",", ":")) + "\n"
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, line.encode())
     finally:
@@ -95,14 +96,30 @@ def tail(path: Path, lines: int = TAIL_LINES) -> str:
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Hold the lock of a directory's resources; the kernel gives it back if we die."""
-    descriptor = os.open(directory / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+def locked(directory: Path, *, timeout_s: float = _LOCK_WAIT_S) -> Iterator[None]:
+    """Hold the lock of a directory's resources; the kernel gives it back if we die.
+
+    Args:
+        directory: whose.
+        timeout_s: how long to wait for whoever else holds it.
+
+    Raises:
+        LockWaitError: another process holds it for too long; the message names it.
+    """
+    path = directory / _LOCK_NAME
+    descriptor = open_lock(path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        wait_for_lock(descriptor, path, timeout_s=timeout_s)
         yield
     finally:
         os.close(descriptor)
+
+
+def _make(directory: Path) -> None:
+    """Make a directory for us alone; what is above it was made so before, or is the user's."""
+    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
 
 
 def _replace(path: Path, data: dict[str, object]) -> None:

@@ -7,6 +7,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from headwater.privatefiles import open_lock
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -28,7 +30,7 @@ class RootLock:
         """Take the lock, waiting for at most ``timeout_s``; return whether we hold it now."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         # Not inherited by what we start: the lock is to end with us alone.
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = open_lock(self._path)
         deadline = time.monotonic() + timeout_s
         while True:
             try:

@@ -27,6 +27,7 @@ from typing import Final
 
 from headwater.errors import HeadwaterError, InstanceRunningError
 from headwater.model.cluster import StreamWorker, generation_of
+from headwater.privatefiles import keep_private, own_directory
 from headwater_operator.local import files
 from headwater_operator.local.keeper import PodKeeper
 from headwater_operator.local.layout import ClusterDir
@@ -282,7 +283,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--detached", action="store_true")
     parsed = parser.parse_args(arguments)
     cluster = ClusterDir(parsed.root)
-    cluster.apps_root.mkdir(parents=True, exist_ok=True)
+    keep_private()
+    own_directory(cluster.root)
+    own_directory(cluster.apps_root)
     logging.basicConfig(
         filename=cluster.supervisor_log,
         level=logging.INFO,

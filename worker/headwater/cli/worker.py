@@ -109,12 +109,14 @@ def _option(parser: argparse.ArgumentParser, flag: str, **options: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the worker until it ends; return its exit code."""
     from headwater.native import logs  # noqa: PLC0415 - keeps `--help` fast
+    from headwater.privatefiles import keep_private  # noqa: PLC0415
     from headwater.service.worker import reporting_failure, run_worker  # noqa: PLC0415
 
     if arguments.log_level not in _LEVELS:  # argparse checks a flag, but no variable
         raise ConfigError(
             f"--log-level: {arguments.log_level!r} is not one of {', '.join(_LEVELS)}"
         )
+    keep_private()
     multiprocessing.current_process().name = str(arguments.name)
     logging.basicConfig(level=arguments.log_level, format=DEFAULT_FORMAT, stream=sys.stderr)
     app, name = _required(arguments, "app"), _required(arguments, "name")
@@ -174,6 +176,7 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
         WorkerSettings,
         config_of,
         topology_source,
+        with_state_dir,
     )
 
     document = _document(arguments, app)
@@ -195,7 +198,7 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
     return WorkerSettings(
         app=app,
         name=name,
-        config=config_of(streamapp, overrides, kafka_dir),
+        config=with_state_dir(config_of(streamapp, overrides, kafka_dir)),
         topology=topology_source(streamapp.spec.topology),
         import_path=(*arguments.import_path, *topology_dir),
         http_host=arguments.http_host,

@@ -24,6 +24,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from headwater import privatefiles
 from headwater.errors import LocalKafkaError
 from headwater.local import accounts, jar_sets, jars
 from headwater.local.certificates import Certificate, ensure_certificate
@@ -266,6 +267,9 @@ class KafkaBroker:
 
     def _acquire_locks(self) -> None:
         try:
+            privatefiles.own_root(self.data_dir)
+            if (self.data_dir / "kafka").exists():
+                privatefiles.own_directory(self.data_dir / "kafka")
             for name, timeout_s in (
                 (LOCK_FILE, _OLD_OWNER_GRACE_S),
                 (_BROKER_LOCK_FILE, _OLD_BROKER_GRACE_S),
@@ -279,6 +283,8 @@ class KafkaBroker:
                 f"the private Kafka in {self.data_dir} belongs to process {error.holder}: use it, "
                 f"stop it (headwater kafka stop --data {self.data_dir}) or name another directory"
             ) from error
+        except privatefiles.NotOursError as error:
+            raise LocalKafkaError(f"the private Kafka: {error}") from error
         except OSError as error:
             self._release_locks()
             raise LocalKafkaError(

@@ -48,6 +48,7 @@ class GuardedProgram:
                 stderr=log,
                 pass_fds=tuple(descriptors),
                 start_new_session=True,
+                umask=0o077,  # what Kafka keeps is nobody else's to read
             )
         assert self._guard.stdout is not None
         with self._guard.stdout as report:

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import FencedError, HeadwaterError, ProcessingError
 from headwater.native.messages import Failed
+from headwater.privatefiles import keep_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -227,6 +228,7 @@ def enter(commands: int, messages: int, parent: int) -> None:
     """Run the child; called by the command line that ``ChildProcess`` builds. Does not return."""
     _entered.append(parent)
     _die_with(parent)
+    keep_private()
     # Ctrl-C, and what ends a service, reach all its processes; the parent then stops us in order.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

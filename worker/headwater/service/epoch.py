@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from headwater import privatefiles
 from headwater.errors import DiskFullError, StateError
 from headwater.service.carrier import replace_json
 from headwater.state.diskfull import is_disk_full
@@ -49,8 +50,10 @@ class EpochFile:
             StateError: the directory cannot be written.
         """
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            privatefiles.own(self._path.parent.parent, self._path.parent.name)
             replace_json(self._path, {"epoch": epoch})
+        except privatefiles.NotOursError as error:
+            raise StateError(f"state.dir: {error}") from error
         except OSError as error:
             if is_disk_full(error):
                 raise DiskFullError(

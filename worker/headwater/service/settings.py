@@ -12,6 +12,7 @@ from headwater.logsettings import LogSettings
 from headwater.model.streamapp import IMPORT_TIMEOUT_MS
 from headwater.native.logs import chosen
 from headwater.native.messages import ChildSettings
+from headwater.privatefiles import default_state_dir
 from headwater.service.credentials import security_of
 from headwater.service.decide.values import LEASE_MS
 
@@ -87,6 +88,22 @@ class WorkerSettings:
             import_path=self.import_path,
             logs=chosen(config, self.logs),
         )
+
+
+def with_state_dir(
+    config: Mapping[str, str | int | float | bool],
+) -> dict[str, str | int | float | bool]:
+    """Return a configuration with ``state.dir``; unless it says where, it is the default place.
+
+    Raises:
+        ConfigError: the user has no home directory.
+    """
+    if config.get("state.dir") or config.get("state_dir"):
+        return dict(config)
+    try:
+        return {**config, "state.dir": str(default_state_dir())}
+    except RuntimeError as error:
+        raise ConfigError(f"state.dir is missing, and there is no default: {error}") from error
 
 
 def lease_duration_ms(config: StreamsConfig) -> int:

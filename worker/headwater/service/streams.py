@@ -36,7 +36,7 @@ from headwater.service.carrier import CarrierUnavailableError
 from headwater.service.duties import Duties
 from headwater.service.owner import OwnedCarrier, OwnerRecord, where
 from headwater.service.planning import TopicPlan, check_group
-from headwater.service.settings import WorkerSettings, lease_duration_ms
+from headwater.service.settings import WorkerSettings, lease_duration_ms, with_state_dir
 from headwater.service.worker import Worker
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class KafkaStreams:
         self._settings = WorkerSettings(
             app=str(config.get("application.id", config.get("application_id", ""))),
             name=WORKER_NAME,
-            config=dict(config),
+            config=with_state_dir(config),
             topology=source,
             http_port=http_port,
         )

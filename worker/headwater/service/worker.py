@@ -122,6 +122,7 @@ class Worker:
         client_id = f"{config.client_id or config.application_id}-{settings.name}"
         self._duties = DutyRunner(Duties(config, client_id=client_id), self._duty_done)
         self._directory = StateDirectory(Path(config.state_dir), config.application_id)
+        self._directory.own()
         self._epoch_file = EpochFile(self._directory.path / f"{settings.name}.epoch.json")
         self._inbox: queue.SimpleQueue[Observation] = queue.SimpleQueue()
         self._table = _table(settings, config, topology, self._epoch_file.read())

@@ -25,6 +25,7 @@ from headwater.kafka.manifest import ManifestGate
 from headwater.model import partitions
 from headwater.model.engine import spark_transactional_id
 from headwater.model.streamapp import Engine
+from headwater.privatefiles import own_root
 from headwater.service.duties import Duties
 from headwater.service.takeover import TakeOver
 from headwater.spark import gate
@@ -347,8 +348,9 @@ def _claim(state_dir: Path, application_id: str) -> None:
 
     Raises:
         ConfigError: it is another one's.
+        NotOursError: it belongs to another user.
     """
-    state_dir.mkdir(parents=True, exist_ok=True)
+    own_root(state_dir)
     identity = state_dir / _IDENTITY
     if not identity.exists():
         identity.write_text(f"{application_id}\n", encoding="utf-8")

@@ -35,6 +35,7 @@ from headwater.errors import (
 )
 from headwater.logsettings import DEFAULT_FORMAT, LogSettings
 from headwater.native import logs
+from headwater.privatefiles import keep_private
 from headwater.service.owner import Address
 from headwater.spark.causes import cause_of
 from headwater.spark.live_task import LiveTask
@@ -194,6 +195,7 @@ def _end_with(owner: Address, address: Path) -> None:
 
 def main(address: str, owner: str) -> None:
     """Serve at ``address`` as long as the process ``owner`` is there."""
+    keep_private()
     multiprocessing.current_process().name = f"task host {os.getpid()}"
     level = os.environ.get("HEADWATER_LOG_LEVEL", "WARNING")
     logging.basicConfig(level=level, format=DEFAULT_FORMAT, stream=sys.stderr)

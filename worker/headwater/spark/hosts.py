@@ -7,7 +7,6 @@ import importlib
 import os
 import pickle
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from multiprocessing.connection import Client
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater import failpoints
+from headwater import failpoints, privatefiles
 from headwater.errors import EnvironmentProblemError
 from headwater.local.filelock import FileLock, FileLockHeldError
 from headwater.service.owner import Address
@@ -140,14 +139,8 @@ def _own_directory() -> Path:
     Raises:
         EnvironmentProblemError: somebody else has made it.
     """
-    directory = Path(tempfile.gettempdir()) / f"headwater-spark-{os.getuid()}"
-    directory.mkdir(mode=0o700, exist_ok=True)
-    found = directory.lstat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o077 or not stat.S_ISDIR(found.st_mode):
-        raise EnvironmentProblemError(
-            f"{directory} is open to others, or theirs; delete it, or set TMPDIR to another place"
-        )
-    return directory
+    name = f"headwater-spark-{os.getuid()}"
+    return privatefiles.own_directory(Path(tempfile.gettempdir()) / name, is_strict=True)
 
 
 def _started(told: HostSettings, address: Path, owner: str) -> Connection[Any, Any]:

@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from headwater import failpoints
+from headwater import failpoints, privatefiles
 from headwater.config import StreamsConfig
 from headwater.kafka.engine import EngineRecords
 from headwater.kafka.manifest import ManifestGate
@@ -183,8 +183,9 @@ class TaskDirectory:
         for number in count():
             self.path = root / str(task) / str(number)
             """The directory."""
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            privatefiles.own_directory(root / str(task))
+            privatefiles.own_directory(self.path)
+            self._lock = privatefiles.open_lock(self.path / "lock")
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -19,9 +19,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from headwater import failpoints
+from headwater import failpoints, privatefiles
 from headwater.errors import DiskFullError, StateError, StoreFormatError, StoreLockedError
 from headwater.ids import TaskId
+from headwater.privatefiles import NotOursError
 from headwater.state.diskfull import is_disk_full
 from headwater.state.rocks import read_position
 
@@ -59,11 +60,24 @@ class StateDirectory:
     """
 
     def __init__(self, root: Path, application_id: str) -> None:
+        self._root = root
         self.path = root / application_id
+
+    def own(self) -> None:
+        """Make the directory if need be.
+
+        Raises:
+            StateError: it cannot be made, or somebody else could change what lies there.
+        """
+        try:
+            privatefiles.own(self._root, self.path.name)
+        except (OSError, NotOursError) as error:
+            raise StateError(f"state.dir: {error}") from error
 
     def store(self, task: TaskId, name: str) -> StoreDirectory:
         """Return the directory of one store; nothing is touched yet."""
-        return StoreDirectory(self.path / str(task) / _ROCKSDB / name, f"{name} of task {task}")
+        path = self.path / str(task) / _ROCKSDB / name
+        return StoreDirectory(path, f"{name} of task {task}", root=self._root)
 
     def stored(self, tasks: Collection[TaskId] | None = None) -> list[StoredStore]:
         """Return every store on disk with its position, whether or not somebody has it open.
@@ -73,6 +87,8 @@ class StateDirectory:
         """
         found = []
         for database in sorted(self.path.glob(f"*/{_ROCKSDB}/*/{_DATABASE}")):
+            if any(place.is_symlink() for place in (database, *database.parents[:3])):
+                continue
             try:
                 task = TaskId.parse(database.parents[2].name)
             except ValueError:
@@ -102,10 +118,12 @@ class StoreDirectory:
     Args:
         path: ``.../rocksdb/<store>``.
         name: what messages call the store.
+        root: directories below it are ours, and no links; unless given, ``path`` alone.
     """
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, name: str, *, root: Path | None = None) -> None:
         self.path = path
+        self._root = root or path.parent
         self.name = name
         self._lock: int | None = None
 
@@ -123,11 +141,12 @@ class StoreDirectory:
         Raises:
             StoreLockedError: another process, or another part of this one, has the store open.
             StoreFormatError: a newer version wrote it.
+            StateError: it belongs to somebody else, or leads elsewhere.
             DiskFullError: there is no room for the directory.
         """
         assert self._lock is None, f"store {self.name} is acquired already"
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self._own()
             self._lock = self._locked(holder)
             self._check_format()
             shutil.rmtree(self.path / _DISCARDED, ignore_errors=True)
@@ -166,8 +185,16 @@ class StoreDirectory:
         failpoints.hit("directory.wiping")
         shutil.rmtree(old, ignore_errors=True)
 
+    def _own(self) -> None:
+        try:
+            privatefiles.own(self._root, *self.path.relative_to(self._root).parts)
+            for place in (self.database, self.path / _DISCARDED):
+                privatefiles.check_no_link(place)
+        except NotOursError as error:
+            raise StateError(f"store {self.name}: {error}") from error
+
     def _locked(self, holder: str) -> int:
-        descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        descriptor = privatefiles.open_lock(self.path / _LOCK)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
