@@ -6,10 +6,12 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kubernetes.client import CoreV1Api
+from kubernetes.client import CoreV1Api, CustomObjectsApi
 from kubernetes.client.exceptions import ApiException
 
-from headwater.model.drivercontract import driver_account
+from headwater.model.cluster import API_VERSION
+from headwater.model.drivercontract import EXECUTOR, driver_account
+from headwater.model.streamapp import KIND
 from headwater_operator.kube.api import NAMESPACES, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from headwater_operator.manifests.access import driver_role, role_binding, service_account
 from headwater_operator.manifests.driver import executor_template
@@ -122,6 +124,24 @@ def _secured(**fields: object) -> Callable[[Manifest], object]:
     return lambda pod: pod["spec"]["containers"][0]["securityContext"].update(fields)
 
 
+def _pod_secured(**fields: object) -> Callable[[Manifest], object]:
+    return lambda pod: pod["spec"]["securityContext"].update(fields)
+
+
+def _with_port(**fields: object) -> Callable[[Manifest], object]:
+    port = {"containerPort": 8080, **fields}
+    return lambda pod: pod["spec"]["containers"][0].setdefault("ports", []).append(port)
+
+
+def _with_annotation(name: str, value: str) -> Callable[[Manifest], object]:
+    return lambda pod: pod["metadata"].setdefault("annotations", {}).update({name: value})
+
+
+def _unmasked(pod: Manifest) -> None:
+    _with(hostUsers=False)(pod)  # without that the API server takes no such pod
+    _secured(procMount="Unmasked")(pod)
+
+
 def _profiles(of_pod: object, of_container: object) -> Callable[[Manifest], object]:
     """Give pod and container these profiles of seccomp; ``None`` takes one away."""
 
@@ -137,6 +157,7 @@ def _profiles(of_pod: object, of_container: object) -> Callable[[Manifest], obje
 _DEFAULT = {"type": "RuntimeDefault"}
 _LOCAL = {"type": "Localhost", "localhostProfile": "executors.json"}
 _NONE = {"type": "Unconfined"}
+_APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _TOKEN = {"sources": [{"serviceAccountToken": {"path": "token"}}]}
 
 
@@ -160,6 +181,16 @@ _TOKEN = {"sources": [{"serviceAccountToken": {"path": "token"}}]}
         (_with(hostNetwork=True), "an executor shares nothing with its node"),
         (_with(hostPID=True), "an executor shares nothing with its node"),
         (_secured(privileged=True, allowPrivilegeEscalation=True), "containers are restricted"),
+        (_with_port(hostPort=8080), "an executor shares nothing with its node"),
+        (_unmasked, "sees /proc as the container runtime masks it"),
+        (_pod_secured(sysctls=[{"name": "kernel.msgmax", "value": "1"}]), "of the kernel"),
+        (_secured(seLinuxOptions={"type": "spc_t"}), "type of SELinux"),
+        (_secured(seLinuxOptions={"user": "root"}), "type of SELinux"),
+        (_pod_secured(seLinuxOptions={"type": "spc_t"}), "type of SELinux"),
+        (_pod_secured(seLinuxOptions={"role": "sysadm_r"}), "type of SELinux"),
+        (_secured(appArmorProfile=_NONE), "profile of AppArmor"),
+        (_pod_secured(appArmorProfile=_NONE), "profile of AppArmor"),
+        (_with_annotation(f"{_APPARMOR}{EXECUTOR}", "unconfined"), "profile of AppArmor"),
         (_secured(runAsNonRoot=False), "containers are restricted"),
         (_secured(capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}), "are restricted"),
     ],
@@ -183,6 +214,11 @@ def test_a_driver_makes_nothing_but_restricted_executors_of_its_own(
         _with_volume(projected={"sources": [{"secret": {"name": "models"}}]}),
         _with_volume(persistentVolumeClaim={"claimName": "models"}),
         _with_volume(csi={"driver": "models.example"}),
+        _with_port(containerPort=7078),
+        _secured(procMount="Default"),
+        _pod_secured(sysctls=[{"name": "net.ipv4.tcp_syncookies", "value": "1"}]),
+        _secured(seLinuxOptions={"type": "container_t", "level": "s0:c1"}),
+        _pod_secured(appArmorProfile=_DEFAULT),
         _profiles(_DEFAULT, None),
         _profiles(None, _DEFAULT),
         _profiles(_LOCAL, _LOCAL),
@@ -210,6 +246,42 @@ def test_a_driver_deletes_no_pod_of_others_one_by_one_or_all_at_once(
 
     assert admin.read_namespaced_pod("orders-w-0", namespace).metadata.deletion_timestamp is None
     admin.delete_namespaced_pod("orders-w-0", namespace, grace_period_seconds=0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"kafka": {"config": {"sasl.password": "x", "client.id": "me"}}}, "sasl.password"),
+        ({"kafka": {"config": {"ssl.key.password": "x"}}}, "ssl.key.password"),
+        ({"kafka": {"config": {"ssl.keystore.password": "x"}}}, "ssl.keystore.password"),
+        ({"kafka": {"config": {"ssl.key.pem": "x"}}}, "ssl.key.pem"),
+        ({"kafka": {"config": {"sasl.jaas.config": "x"}}}, "sasl.jaas.config"),
+        ({"config": {"producer.sasl.oauthbearer.client.secret": "x"}}, "client.secret"),
+        ({"kafka": {"config": {"sasl.username": "me", "ssl.key.location": "/k"}}}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_password_in_a_streamapp_is_warned_of_and_taken(
+    kube_api: ApiClient, driver: CoreV1Api, namespace: str, spec: dict[str, Any], said: str
+) -> None:
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": "shop"},
+        "spec": {"topology": {"module": "shop:build"}, "image": "shop:1", **spec},
+    }
+    group, version = API_VERSION.split("/")
+    call = CustomObjectsApi(kube_api).create_namespaced_custom_object_with_http_info
+
+    def warned() -> str:
+        headers = call(group, version, namespace, "streamapps", body, dry_run="All")[2]
+        return str(headers.get("Warning", ""))
+
+    if said:  # the API server learns of a policy a moment after it was made
+        wait_for(lambda: said in warned(), what="the warning", timeout_s=60)
+        assert "client.id" not in warned()
+    else:
+        assert "can read" not in warned()
 
 
 def test_a_driver_may_do_nothing_else(driver: CoreV1Api, namespace: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from headwater.cli.kafka import RETENTION_VARIABLE
 from headwater.cli.main import build_parser
 from headwater.local import jar_sets
-from headwater.local.accounts import format_options
+from headwater.local.accounts import write_options
 from headwater.local.certificates import Certificate
 from headwater.local.filelock import FileLock, FileLockHeldError, is_held
 from headwater.local.properties import Listeners, render
@@ -98,11 +98,17 @@ def test_who_shows_a_certificate_has_a_listener_of_his_own() -> None:
     assert not any(key.startswith("listener.name.secure") for key in settings)
 
 
-def test_no_option_that_makes_an_account_holds_its_password() -> None:
-    options = list(format_options({"alice": "in wonderland"}))
+def test_no_command_line_that_makes_an_account_says_anything_of_its_password(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "accounts"
+    assert write_options({"alice": "in wonderland"}, path) == [f"@{path}"]
 
-    assert [option.split("=")[1] for option in options] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
-    assert not any("wonderland" in option for option in options)
+    lines = path.read_text().splitlines()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [line.split("=")[1] for line in lines] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
+    assert all("saltedpassword=" in line and "wonderland" not in line for line in lines)
+    assert write_options({}, path) == []
 
 
 def test_a_lock_excludes_its_own_process_and_names_the_holder(tmp_path: Path) -> None:

@@ -384,6 +384,8 @@ class KafkaBroker:
 
     def _format(self, java: Path, class_path: str, properties: Path) -> None:
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        told = self.data_dir / "accounts"
+        options = accounts.write_options(self._users, told)
         with self.log_file.open("ab") as log:
             done = subprocess.run(
                 [
@@ -391,13 +393,14 @@ class KafkaBroker:
                     *("-cp", class_path, "kafka.tools.StorageTool", "format"),
                     # The equals sign keeps an id that begins with a dash from reading as an option.
                     *(f"--cluster-id={cluster_id}", "--config", str(properties)),
-                    *accounts.format_options(self._users),
+                    *options,
                 ],
                 stdout=log,
                 stderr=log,
                 timeout=_FORMAT_TIMEOUT_S,
                 check=False,
             )
+        told.unlink(missing_ok=True)
         if done.returncode != 0:
             raise LocalKafkaError(
                 f"the directory {self.data_dir} could not be prepared for Kafka:\n{self.log_tail()}"
