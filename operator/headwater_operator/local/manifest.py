@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from headwater.errors import SpecError
 from headwater.model import appfile
+from headwater.model.secretnames import written_secrets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +26,14 @@ def load(path: Path) -> list[StreamApp]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise appfile.unreadable(path, error) from error
-    return appfile.stream_apps(text, path, made_local=_on_one_machine)
+    apps = appfile.stream_apps(text, path, made_local=_on_one_machine)
+    told = sorted({name for app in apps for name in written_secrets(app)})
+    if told and path.stat().st_mode & 0o077:
+        sys.stderr.write(
+            f"warning: {path} holds {', '.join(told)}, and other users can read it: "
+            f"chmod 600 {path}\n"
+        )
+    return apps
 
 
 def _on_one_machine(app: StreamApp) -> StreamApp:

@@ -105,6 +105,34 @@ def test_a_topology_in_a_config_map_of_the_same_file_is_put_in(tmp_path: Path) -
     assert app.spec.topology == TopologySource(inline="def build(builder): ...\n")
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        "sasl.password",
+        "ssl.key.password",
+        "ssl.keystore.password",
+        "ssl.key.pem",
+        "sasl.jaas.config",
+        "producer.sasl.oauthbearer.client.secret",
+    ],
+)
+def test_a_password_in_a_file_that_others_can_read_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    file = tmp_path / "streamapp.yaml"
+    harmless = "sasl.username: me, sasl.oauthbearer.token.endpoint.url: 'https://login/'"
+    file.write_text(GOOD + f"  kafka: {{config: {{{option}: hunter2, {harmless}}}}}\n")
+    file.chmod(0o644)
+    manifest.load(file)
+    said = capsys.readouterr().err
+
+    assert f"holds {option}, and other users can read it: chmod 600 {file}" in said
+    assert "hunter2" not in said
+    file.chmod(0o600)
+    manifest.load(file)
+    assert capsys.readouterr().err == ""
+
+
 def test_what_only_a_cluster_can_carry_out_is_passed_over(tmp_path: Path) -> None:
     file = tmp_path / "streamapp.yaml"
     file.write_text(GOOD + "  image: i:1\n  kafka: {tls: {}}\n  podTemplate: {labels: {a: b}}\n")

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import HeadwaterError
+from headwater.model.secretnames import is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,10 +14,6 @@ if TYPE_CHECKING:
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _OURS: Final = re.compile(r"headwater\.[\w.]+: ")
 _NAMED: Final = re.compile(r"(Caused by: )?[\w.$]+(Exception|Error)(:|$)")
-_SECRET: Final = re.compile(
-    r"(?i)secret|password|token|credential|jaas|access[.]?key|private[.]?key|ssl[.]key[.]pem"
-)
-"""In the name of an option: its value is for nobody's eyes."""
 _HIDDEN: Final = "***"
 
 
@@ -48,8 +45,3 @@ def without_secrets(text: str, *options: Mapping[str, object]) -> str:
     for value in sorted(filter(None, values), key=len, reverse=True):
         text = text.replace(value, _HIDDEN)
     return text
-
-
-def is_secret(option: str) -> bool:
-    """Whether the value of an option, of Kafka or of Spark, is to be seen by nobody."""
-    return _SECRET.search(option.replace("_", ".")) is not None

@@ -21,9 +21,10 @@ from headwater.errors import (
     UserError,
 )
 from headwater.local.paths import cache_dir
+from headwater.model.secretnames import is_secret
 from headwater.native.garbage import tune_garbage_collection
 from headwater.spark import masters
-from headwater.spark.causes import is_secret, last_words
+from headwater.spark.causes import last_words
 from headwater.spark.frames import SHUFFLES, UnitDone, compute
 from headwater.spark.java import java_home
 from headwater.spark.tracking import tracked
