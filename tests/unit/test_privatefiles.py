@@ -192,6 +192,14 @@ def test_an_open_lock_of_an_earlier_version_is_closed(tmp_path: Path) -> None:
         assert mode(tmp_path / ".lock") == 0o600
 
 
+def test_a_state_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    for root in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(StateError, match=r"state\.dir: .*Not a directory; name a directory"):
+            StateDirectory(root, "app").own()
+
+
 def test_a_strict_directory_was_never_open(tmp_path: Path) -> None:
     (tmp_path / "sockets").mkdir(mode=0o755)
     with pytest.raises(NotOursError, match="open to others"):

@@ -66,6 +66,7 @@ def own_root(root: Path) -> Path:
     for found in (root.lstat(), root.stat()):
         if not _is_trusted(found.st_uid):
             raise _theirs(root, found.st_uid)
+    _check_directory(root, root.stat())
     return root
 
 
@@ -102,8 +103,7 @@ def own_directory(path: Path, *, is_strict: bool = False) -> Path:
         path.mkdir(mode=_directory_mode())
     check_no_link(path)
     found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "is not a directory", str(path))
+    _check_directory(path, found)
     if not _is_trusted(found.st_uid):
         raise _theirs(path, found.st_uid)
     if is_strict and found.st_mode & 0o077:
@@ -200,6 +200,11 @@ def _close(path: Path, found: os.stat_result) -> None:
     if too_open and found.st_uid == os.geteuid():
         with suppress(PermissionError):
             path.chmod(stat.S_IMODE(found.st_mode) & ~too_open)
+
+
+def _check_directory(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 
 
 def _theirs(path: Path, owner: int) -> NotOursError:

@@ -7,6 +7,8 @@ import os
 import time
 from typing import TYPE_CHECKING, Self
 
+from headwater.privatefiles import open_lock
+
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
@@ -60,7 +62,7 @@ class FileLock:
 
     def _try_open_locked(self) -> int | None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = open_lock(self.path)
         # The holder before us may have deleted the file: a lock on a deleted file excludes nobody.
         if _try_lock(descriptor) and _is_same_file(self.path, descriptor):
             return descriptor

@@ -71,8 +71,18 @@ class StateDirectory:
         """
         try:
             privatefiles.own(self._root, self.path.name)
-        except (OSError, NotOursError) as error:
+        except NotOursError as error:
             raise StateError(f"state.dir: {error}") from error
+        except OSError as error:
+            if is_disk_full(error):
+                raise DiskFullError(
+                    f"the disk that holds {self.path} is full; free space or enlarge the volume, "
+                    "then start again: nothing committed is lost"
+                ) from error
+            raise StateError(
+                f"state.dir: {self.path} cannot be made: {error.strerror}; name a directory in "
+                "which this user may write"
+            ) from error
 
     def store(self, task: TaskId, name: str) -> StoreDirectory:
         """Return the directory of one store; nothing is touched yet."""
