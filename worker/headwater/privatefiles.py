@@ -60,7 +60,8 @@ def own_root(root: Path) -> Path:
         NotOursError: it belongs to another user.
         OSError: it cannot be made.
     """
-    root.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):  # a file, too: what is below it cannot be made
+        root.parent.mkdir(parents=True)
     with suppress(FileExistsError):
         root.mkdir(mode=_directory_mode())
     for found in (root.lstat(), root.stat()):
@@ -98,7 +99,8 @@ def own_directory(path: Path, *, is_strict: bool = False) -> Path:
         NotOursError: it belongs to another user, or is a link.
         OSError: it cannot be made.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        path.parent.mkdir(parents=True)
     with suppress(FileExistsError):
         path.mkdir(mode=_directory_mode())
     check_no_link(path)
