@@ -135,7 +135,9 @@ def test_ctrl_c_stops_in_order_and_the_next_start_goes_on_there(
     wait_counted(bootstrap_servers, topic_prefix, load, cluster)
 
 
-def test_nothing_survives_the_supervisor(cluster: LocalCluster, topic_prefix: str) -> None:
+def test_nothing_survives_the_supervisor_and_others_can_read_nothing(
+    cluster: LocalCluster, topic_prefix: str
+) -> None:
     topics = [{"name": f"{topic_prefix}-{end}", "partitions": 2} for end in ("in", "out")]
     cluster.up(streamapp(None, topic_prefix, replicas=2, kafka={"topics": topics}))
     cluster.wait_running(replicas=2)
@@ -146,6 +148,11 @@ def test_nothing_survives_the_supervisor(cluster: LocalCluster, topic_prefix: st
 
     wait_for(lambda: all(map(is_gone, processes)), what="the end of all")
     assert cluster.wait() != 0
+    # Nor can others read what is left: resources, logs, stores, Kafka's segments.
+    root = cluster.cluster.root
+    left = [root, *root.rglob("*")]
+    assert {".lock", "worker.log", "00000000000000000000.log"} <= {path.name for path in left}
+    assert [path for path in left if path.lstat().st_mode & 0o077] == []
 
 
 def test_up_uses_the_broker_that_was_started_in_its_directory(
