@@ -55,6 +55,9 @@ hypothesis.settings.load_profile("untimed")
 # What Spark does in a test is over before Java's second compiler has earned what it costs.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
+# Nor is what a private Kafka does in a test: it starts with two thirds of the work.
+os.environ.setdefault("HEADWATER_KAFKA_OPTS", "-XX:TieredStopAtLevel=1")
+
 # What a test needs is in the cache, or the test fails with the command that puts it there.
 for _name, _value in NO_FETCH.items():
     os.environ.setdefault(_name, _value)

@@ -1,14 +1,15 @@
-"""`make test` and `make test-all`: the tests in parts, two at a time.
+"""`make test` and `make test-all`: the tests in parts, three at a time.
 
     python -m tests.parts [--all] [--kube-node FOLDER] [what pytest understands]
 
 A part is a session of pytest over some files, with a broker of its own; together the parts have
 every test, each once (``tests/unit/test_parts.py``). As soon as one has ended the next begins, so
-it does not matter much how long each of them takes on this machine. `make test` has the parts that
-need only Python, make and Java; with ``--all`` the others follow them, and with a tool that runs a
-real node the user's journey on it (``tests.e2e.node``) runs beside them. Where everything is
-required (``HEADWATER_REQUIRE_ALL``), there must be one. Nothing is fetched (``tests.caches``). What
-becomes of a failure is said in ``tests.unstable``.
+it does not matter much how long each of them takes on this machine. Three, because tests with real
+processes wait half of their time, and two cores have work for two others then. `make test` has the
+parts that need only Python, make and Java; with ``--all`` the others follow them, and with a tool
+that runs a real node the user's journey on it (``tests.e2e.node``) runs beside them. Where
+everything is required (``HEADWATER_REQUIRE_ALL``), there must be one. Nothing is fetched
+(``tests.caches``). What becomes of a failure is said in ``tests.unstable``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tests.unstable import Verdict
 
 ROOT = Path(__file__).parents[1]
-AT_ONCE = 2
+AT_ONCE = 3
 SLOWEST = 15
 MINUTES = "minutes by what is needed: "
 """What a session begins the line with that says where its time went."""
@@ -42,9 +43,9 @@ MINUTES_OF_ALL = "minutes by what is needed, all parts: "
 KUBE, NODE = "kube", "node"
 LOGS = ROOT / ".test-run" / "unstable.log"
 """Both logs of each unstable test of the last run."""
-QUICK = ("kafka", "kafka-2", "three-ways", "oracle", "pure")
+QUICK = ("kafka", "kafka-2", "oracle", "pure", "three-ways")
 """The parts of `make test`, those first that take longest."""
-REST = (KUBE, "spark", "engines", "chaos")
+REST = (KUBE, "spark", "engines", "troubles", "chaos")
 """What `make test-all` has beyond, but for the real node."""
 # What talks to the control plane of the tests, wherever it lies.
 _OF_KUBE = (
@@ -55,6 +56,17 @@ _OF_KUBE = (
 )
 # The run on Spark of `make test`: README's commands.
 _OF_THREE_WAYS = ("tests/spark/test_three_ways.py",)
+# Real Kafka that refuses, breaks or is broken, and hand-overs by the control loop.
+_OF_TROUBLES = (
+    "tests/kafka/test_bad_broker.py",
+    "tests/kafka/test_bad_input.py",
+    "tests/kafka/test_embedding_bad_input.py",
+    "tests/kafka/test_engine_switch.py",
+    "tests/kafka/test_kafka_rights.py",
+    "tests/kafka/test_local_standbys.py",
+    "tests/kafka/test_secured_kafka.py",
+    "tests/kafka/test_take_over.py",
+)
 # Many sessions of Spark: a part of their own.
 _OF_ENGINES = ("tests/spark/test_agreement.py", "tests/spark/test_continuous.py")
 _SUMMARY = re.compile(rf"{MINUTES}|=+ (FAILURES|ERRORS|short test summary info|\d+ \w+.* in ) ?")
@@ -81,6 +93,8 @@ def files() -> dict[str, list[str]]:
             part = "three-ways"
         elif name in _OF_ENGINES:
             part = "engines"
+        elif name in _OF_TROUBLES:
+            part = "troubles"
         elif folder == "kafka":
             part, kafka = ("kafka", "kafka-2")[kafka % 2], kafka + 1
         elif folder == "sim":
@@ -258,6 +272,9 @@ def main() -> int:
     parser.add_argument(
         "--kube-node", default="", metavar="FOLDER", help="a tool that runs a node (tests.e2e.node)"
     )
+    parser.add_argument(
+        "--at-once", type=int, default=AT_ONCE, metavar="N", help=f"parts (default: {AT_ONCE})"
+    )
     known, options = parser.parse_known_args()
     if known.all and not known.kube_node and os.environ.get("HEADWATER_REQUIRE_ALL"):
         print(
@@ -269,7 +286,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="headwater-tests-") as records:
         running = plan(options, known.kube_node, Path(records), everything=known.all)
         try:
-            running.run(AT_ONCE)
+            running.run(known.at_once)
             verdict = failures(running.parts)
         except KeyboardInterrupt:
             return 130
@@ -319,8 +336,9 @@ def _tell(parts: list[Part], verdict: Verdict, *, everything: bool) -> None:
 def left_out(names: list[str], *, everything: bool) -> list[str]:
     """Say what a run with these parts does not have, and which command does."""
     if not everything:
+        theirs = "Kubernetes, most of Spark, a Kafka that refuses or breaks, kills"
         return [
-            f"the parts {', '.join(REST)} (Kubernetes, most of Spark, kills): make test-all",
+            f"the parts {', '.join(REST)} ({theirs}): make test-all",
             "the journey on a real node: make test-all KUBE_NODE=FOLDER, or make e2e-cluster",
             _SOAK,
         ]

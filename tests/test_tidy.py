@@ -164,6 +164,23 @@ def test_nothing_is_left_unfinished() -> None:
     ] == []
 
 
+def test_what_only_a_soak_runs_repeats_what_other_tests_show() -> None:
+    """A parameter has others beside it; a whole test names the one that stays."""
+    tests = [path for path in tracked(".py") if path.is_relative_to(ROOT / "tests")]
+    marked = [
+        line.strip()
+        for path in tests
+        for line in text_of(path).splitlines()
+        if "pytest.mark." + "soak" in line
+    ]
+    whole = [line for line in marked if "pytest.param(" not in line]
+    stays = [re.fullmatch(r'@[a-z.]+\(stays="(.*)::(.*)"\)', line) for line in whole]
+
+    assert marked
+    assert [line for line, found in zip(whole, stays, strict=True) if found is None] == []
+    assert all(f"def {found[2]}(" in text_of(ROOT / found[1]) for found in stays if found)
+
+
 def test_no_mark_of_a_conflict_is_left() -> None:
     marks = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
     assert [relative(path) for path in tracked() if marks.search(text_of(path))] == []

@@ -128,8 +128,9 @@ class Turns:
 @pytest.mark.parametrize(
     "turns",
     [
-        "ours-java-ours",
-        "java-ours-java",
+        # The longest has each of their take-overs.
+        pytest.param("ours-java-ours", marks=pytest.mark.soak),
+        pytest.param("java-ours-java", marks=pytest.mark.soak),
         pytest.param("java-ours-spark-ours-java", marks=pytest.mark.spark),
         pytest.param("java-spark-ours", marks=pytest.mark.spark),
     ],

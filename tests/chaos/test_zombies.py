@@ -117,7 +117,9 @@ def settle(cluster: LocalCluster, load: Load, bootstrap_servers: str, prefix: st
     assert cluster.wait(120) == 0, cluster.output
 
 
-@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+@pytest.mark.parametrize(
+    "guarantee", ["exactly_once_v2", pytest.param("at_least_once", marks=pytest.mark.soak)]
+)
 def test_a_worker_frozen_before_it_took_its_transactional_id_does_not_begin_when_it_wakes(
     guarantee: str,
     cluster: LocalCluster,
@@ -146,7 +148,14 @@ def test_a_worker_frozen_before_it_took_its_transactional_id_does_not_begin_when
     counted_once_each(bootstrap_servers, f"{topic_prefix}-out", load.sent)
 
 
-@pytest.mark.parametrize("point", ["thread.initialized", "worker.before_read", "worker.before_go"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param("thread.initialized", marks=pytest.mark.soak),
+        "worker.before_read",
+        "worker.before_go",
+    ],
+)
 def test_a_worker_frozen_between_fencing_and_replacing_a_thread_writes_nothing_when_it_wakes(
     point: str,
     cluster: LocalCluster,
@@ -176,7 +185,9 @@ def test_a_worker_frozen_between_fencing_and_replacing_a_thread_writes_nothing_w
     counted_once_each(bootstrap_servers, f"{topic_prefix}-out", load.sent)
 
 
-@pytest.mark.parametrize("point", ["commit.flushed", "commit.acknowledged"])
+@pytest.mark.parametrize(
+    "point", [pytest.param("commit.flushed", marks=pytest.mark.soak), "commit.acknowledged"]
+)
 def test_a_worker_frozen_in_mid_transaction_cannot_commit_it_when_it_wakes(
     point: str,
     cluster: LocalCluster,

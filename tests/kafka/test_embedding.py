@@ -157,7 +157,9 @@ def test_a_second_instance_refuses_to_start(counting: Counting, config: dict[str
         wait_for(counting.all_counted, what="all counts")
 
 
-@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+@pytest.mark.parametrize(
+    "guarantee", ["exactly_once_v2", pytest.param("at_least_once", marks=pytest.mark.soak)]
+)
 def test_a_takeover_replaces_the_instance_that_runs(
     counting: Counting, config: dict[str, Any], guarantee: str
 ) -> None:

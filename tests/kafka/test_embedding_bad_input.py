@@ -237,7 +237,9 @@ def test_a_bad_record_ends_the_program_at_its_offset_and_the_cure_it_names_skips
     goes_on(program, counting)
 
 
-@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+@pytest.mark.parametrize(
+    "guarantee", ["exactly_once_v2", pytest.param("at_least_once", marks=pytest.mark.soak)]
+)
 def test_a_record_larger_than_the_broker_takes_ends_the_program_and_is_read_again_later(
     counting: Counting, tmp_path: Path, guarantee: str
 ) -> None:

@@ -31,7 +31,7 @@ def switching(tmp_path: Path, bootstrap_servers: str, topic_prefix: str) -> Iter
 @pytest.mark.parametrize(
     "program",
     [
-        pytest.param(WITHOUT_SPARK, id="without-spark"),
+        pytest.param(WITHOUT_SPARK, id="without-spark", marks=pytest.mark.soak),
         pytest.param({}, id="on-spark", marks=pytest.mark.spark),
     ],
 )
@@ -60,7 +60,9 @@ def test_an_application_goes_to_spark_and_back_and_counts_each_record_once(
     switching.finish()
 
 
-@pytest.mark.parametrize("point", ["loop.reported", "loop.acted"])
+@pytest.mark.parametrize(
+    "point", ["loop.reported", pytest.param("loop.acted", marks=pytest.mark.soak)]
+)
 def test_a_control_loop_that_is_killed_between_two_steps_hands_over_all_the_same(
     switching: Switching, tmp_path: Path, point: str
 ) -> None:

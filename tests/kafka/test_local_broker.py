@@ -11,6 +11,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -334,6 +335,16 @@ def test_who_shares_a_broker_starts_it_anew_when_its_owner_stops(tmp_path: Path)
         for process in (owner, sharer):
             process.kill()
             process.wait()
+
+
+def test_java_options_of_the_environment_are_the_brokers(broker: KafkaBroker) -> None:
+    state = read_state(broker.data_dir)
+    assert state is not None
+
+    command = psutil.Process(state.pid).cmdline()
+
+    assert os.environ["HEADWATER_KAFKA_OPTS"].split() != []
+    assert set(os.environ["HEADWATER_KAFKA_OPTS"].split()) <= set(command)
 
 
 def test_offline_with_an_empty_cache_the_error_says_what_where_and_how(tmp_path: Path) -> None:

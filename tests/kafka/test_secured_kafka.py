@@ -84,7 +84,10 @@ def good(secured: Secured, kind: str) -> Given:
     return certificate(secured, secured.clients) if kind == "TLS" else login(secured.broker, kind)
 
 
-@pytest.mark.parametrize("kind", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "TLS"])
+@pytest.mark.parametrize(
+    "kind",
+    ["PLAIN", "SCRAM-SHA-256", pytest.param("SCRAM-SHA-512", marks=pytest.mark.soak), "TLS"],
+)
 def test_a_worker_counts_with_credentials_from_files_which_go_nowhere_else(
     secured: Secured, kind: str, unique_name: str, tmp_path: Path
 ) -> None:

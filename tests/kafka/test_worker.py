@@ -107,7 +107,9 @@ def test_a_restarted_worker_resumes_from_its_stores_and_reads_only_the_tail(
     wait_for(counting.all_counted, what="all counts")
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize(
+    "guarantee", [pytest.param("at_least_once", marks=pytest.mark.soak), "exactly_once_v2"]
+)
 def test_a_second_thread_comes_and_goes_while_the_worker_runs(
     counting: Counting, tmp_path: Path, guarantee: str
 ) -> None:

@@ -125,7 +125,7 @@ def test_a_host_goes_on_where_workers_have_stopped_and_they_go_on_after_it(
 @pytest.mark.parametrize(
     "failpoint",
     [
-        "commit.flushed",
+        pytest.param("commit.flushed", marks=pytest.mark.soak),
         "commit.acknowledged",  # in an open transaction, everything sent
         "commit.offsets_committed",  # Kafka has it, the store on disk has not
         "spark.turn_committed",  # Kafka has it, Spark has not
@@ -156,7 +156,7 @@ def test_a_host_killed_in_mid_turn_leaves_nothing_twice(
     ("failpoint", "fault"),
     [
         ("spark.before_init=stop", False),
-        ("spark.task_initialized=stop", False),
+        pytest.param("spark.task_initialized=stop", False, marks=pytest.mark.soak),
         ("commit.acknowledged=stop@2", False),
         ("spark.before_init=stop", True),
     ],

@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -379,6 +380,7 @@ class KafkaBroker:
     ) -> tuple[str, ...]:
         return (
             *(str(java), "-Xms64m", "-XX:+UseSerialGC", "-XX:-UsePerfData", *_LOGGING, *options),
+            *_more_options(),
             *("-cp", class_path, "kafka.Kafka", str(properties)),
         )
 
@@ -390,6 +392,7 @@ class KafkaBroker:
             done = subprocess.run(
                 [
                     *(str(java), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *_LOGGING),
+                    *_more_options(),
                     *("-cp", class_path, "kafka.tools.StorageTool", "format"),
                     # The equals sign keeps an id that begins with a dash from reading as an option.
                     *(f"--cluster-id={cluster_id}", "--config", str(properties)),
@@ -457,3 +460,8 @@ def _write_private(path: Path, text: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
+
+
+def _more_options() -> list[str]:
+    """More JVM options, as in ``KAFKA_OPTS`` of the start scripts of Kafka."""
+    return shlex.split(os.environ.get("HEADWATER_KAFKA_OPTS", ""))
