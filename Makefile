@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 STAMP   = $(VENV)/.installed
-SHARE  ?= 0.1
+SHARE  ?= 0.05
 KUBE_NODE ?=
 RECORDS ?= 10000000
 
