@@ -341,7 +341,7 @@ def test_java_options_of_the_environment_are_the_brokers(broker: KafkaBroker) ->
     state = read_state(broker.data_dir)
     assert state is not None
 
-    command = psutil.Process(state.pid).cmdline()
+    command = psutil.Process(state["pid"]).cmdline()
 
     assert os.environ["HEADWATER_KAFKA_OPTS"].split() != []
     assert set(os.environ["HEADWATER_KAFKA_OPTS"].split()) <= set(command)
