@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from headwater_operator.kube.api import EVENTS
 from headwater_operator.kube.errors import KubeApiError
+from headwater_operator.manifests.parts import secrets_needed
 from headwater_operator.observe.pods import NO_VOLUME
 from headwater_operator.status import Problem
 
@@ -77,12 +79,12 @@ def event_problems(api: KubeApi, view: AppView, workers: frozenset[str]) -> Iter
         if claim is not None and not claim.is_bound:
             about.append(claim.uid)
         for uid in about:
-            yield from _about(api, view.owner.namespace, worker, uid)
+            yield from _about(api, view, worker, uid)
 
 
-def _about(api: KubeApi, namespace: str, worker: str, uid: str) -> Iterator[Problem]:
+def _about(api: KubeApi, view: AppView, worker: str, uid: str) -> Iterator[Problem]:
     try:
-        events = api.list(EVENTS, namespace, fields=f"involvedObject.uid={uid}")
+        events = api.list(EVENTS, view.owner.namespace, fields=f"involvedObject.uid={uid}")
     except KubeApiError:
         return  # not being allowed to look is no reason to stop
     newest: dict[str, tuple[str, str]] = {}
@@ -93,4 +95,19 @@ def _about(api: KubeApi, namespace: str, worker: str, uid: str) -> Iterator[Prob
             newest[reason] = (at, str(event.get("message") or reason))
     for reason, (_, said) in sorted(newest.items()):
         ours, next_step = _NEXT_STEP[reason]
-        yield Problem(reason=ours, message=f"{worker}: {said}; {next_step}")
+        yield Problem(reason=ours, message=f"{worker}: {said}{_keys(view, said)}; {next_step}")
+
+
+def _keys(view: AppView, said: str) -> str:
+    """Say which keys of a Secret are needed, if one is missing or lacks some."""
+    if view.app is None:
+        return ""
+    found = [f"; {keys}" for name, keys in secrets_needed(view.app) if _names(said, name)]
+    lacks_key = "non-existent secret key" in said
+    every = [f"; Secret {name}: {keys}" for name, keys in secrets_needed(view.app)]
+    return "".join(found or (every if lacks_key else ()))
+
+
+def _names(said: str, secret: str) -> bool:
+    """Whether a message names a Secret: by itself, or as Kubernetes does, behind its namespace."""
+    return re.search(rf'"([^"/]*/)?{re.escape(secret)}"', said) is not None

@@ -65,6 +65,7 @@ _INVALID_MS: Final = 10_000
 _REMOVAL_MS: Final = 1_000
 _FIRST_RETRY_MS: Final = 250
 _LAST_RETRY_MS: Final = 30_000
+_FIRST_ASK_MS: Final = 3_000
 _ASK_AGAIN_MS: Final = 10_000
 """A container that has been waiting for so long is asked about, and again after so long."""
 
@@ -207,11 +208,12 @@ class Reconciler:
         return max(decision.again_after_ms, _LOOK_MS)
 
     def _is_to_ask(self, app: App) -> bool:
-        return self._has_waited(app) and self._now_ms() - app.asked_ms >= _ASK_AGAIN_MS
+        is_due = self._now_ms() - app.asked_ms >= _ASK_AGAIN_MS
+        return is_due and self._has_waited(app, _FIRST_ASK_MS)
 
-    def _has_waited(self, app: App) -> bool:
+    def _has_waited(self, app: App, for_ms: int = _ASK_AGAIN_MS) -> bool:
         now_ms = self._now_ms()
-        return any(now_ms - since >= _ASK_AGAIN_MS for since in app.waiting_since.values())
+        return any(now_ms - since >= for_ms for since in app.waiting_since.values())
 
     # -- round -----------------------------------------------------------------------------------
 

@@ -101,6 +101,21 @@ def _kafka_sources(app: StreamApp) -> list[Manifest]:
     return sources
 
 
+def secrets_needed(app: StreamApp) -> list[tuple[str, str]]:
+    """Return the Secrets that ``spec.kafka`` asks for: each name, and what of it is needed."""
+    kafka = app.spec.kafka
+    needed: list[tuple[str, str]] = []
+    if kafka.tls is not None and kafka.tls.ca_secret_ref is not None:
+        reference = kafka.tls.ca_secret_ref
+        needed.append((reference.name, f"spec.kafka.tls needs its key {reference.key}"))
+    if kafka.authentication is not None:
+        is_tls = kafka.authentication.type is AuthenticationType.TLS
+        keys = " and ".join(_CERTIFICATE if is_tls else _CREDENTIALS)
+        said = f"spec.kafka.authentication needs its keys {keys}"
+        needed.append((kafka.authentication.secret_ref.name, said))
+    return needed
+
+
 def spread(app: StreamApp, component: str) -> list[Manifest]:
     """Return how pods of a kind are spread: as the user says, else over zones and nodes."""
     selector = {"matchLabels": pod_labels(app.name, component)}

@@ -107,7 +107,7 @@ def test_a_worker_that_comes_back_is_a_scale_up_and_no_replacement(ready: KubeRi
 
     assert doing <= {"", "ScaleUp"}
     told = [reason for reason, text in ready.events() if "wc-w-1: started" in text]
-    assert told == ["WorkerCreated", "WorkerReturns"]
+    assert sorted(told) == ["WorkerCreated", "WorkerReturns"]
 
 
 def test_a_message_that_flips_is_one_event_that_counts(ready: KubeRig) -> None:
@@ -126,3 +126,39 @@ def test_a_message_that_flips_is_one_event_that_counts(ready: KubeRig) -> None:
     assert len(pulls) == 1
     assert pulls[0]["count"] >= flips
     assert f"ImagePullBackOff {flips - 1}" in pulls[0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            'MountVolume.SetUp failed for volume "headwater-kafka" : secret "login" not found',
+            ('secret "login" not found', "spec.kafka.authentication needs its keys username and"),
+        ),
+        (
+            'MountVolume.SetUp failed for "kafka" : references non-existent secret key: password',
+            ("secret key: password", "Secret login: spec.kafka.authentication needs its keys"),
+        ),
+    ],
+    ids=["no Secret", "no key"],
+)
+def test_a_secret_that_is_missing_is_told_within_seconds_with_its_keys(
+    rig: KubeRig, said: str, words: tuple[str, ...]
+) -> None:
+    authentication = {"type": "SCRAM-SHA-512", "secretRef": {"name": "login"}}
+    kafka = {"bootstrapServers": "broker:9092", "authentication": authentication}
+    rig.node.lost = True
+    rig.apply(streamapp(kafka=kafka, replicas=1))
+    rig.until(lambda: rig.names(PODS))
+    about = {"uid": rig.uid(PODS, "wc-w-0")}
+    named = {"name": "late", "namespace": NAMESPACE}
+    rig.api.create(
+        EVENTS,
+        {"metadata": named, "involvedObject": about, "reason": "FailedMount", "message": said},
+    )
+    began_ms = rig.now_ms
+
+    rig.until(lambda: rig.condition("Ready")[1] == "VolumeUnavailable")
+
+    assert rig.now_ms - began_ms < 10_000
+    assert [each for each in words if each not in rig.condition("Ready")[2]] == []
