@@ -43,6 +43,7 @@ spec:
     topologyKeys: [topology.kubernetes.io/zone]
   scaleDown: {policy: Newest, workersToRemove: [counter-w-1], drainTimeout: 5m}
   upgrade: {readyTimeout: 1h}
+  logging: {level: "INFO,my.module=DEBUG", format: "%(name)s %(message)s"}
   restartNonce: 3
   kafka:
     bootstrapServers: one:9092, two:9092
@@ -275,6 +276,8 @@ MISTAKES = (
         "spec.scaleDown.workersToRemove[1]: 'counter-w-1' is listed twice",
     ),
     Case("spec/restartNonce", -1, "spec.restartNonce: expected an integer >= 0"),
+    Case("spec/logging/level", "loud", "spec.logging.level"),
+    Case("spec/logging/format", "%(levelname)s", "spec.logging.format"),
     Case("spec/kafka/bootstrapServers", "nowhere", "spec.kafka.bootstrapServers: expected host:po"),
     Case("spec/kafka/topics", [None], "spec.kafka.topics[0]: expected fields (a mapping), got not"),
     Case("spec/kafka/topics", [{"name": None}], "spec.kafka.topics[0].name: required field is mis"),
