@@ -104,7 +104,7 @@ def start_supervisor(cluster: ClusterDir, *, detached: bool) -> Supervision:
     """
     own_directory(cluster.root)
     command = [sys.executable, "-m", "headwater_operator.local.supervisor", str(cluster.root)]
-    with cluster.supervisor_log.open("ab") as log_file:
+    with files.private_log(cluster.supervisor_log) as log_file:
         process = subprocess.Popen(
             [*command, "--detached"] if detached else command,
             stdin=subprocess.DEVNULL if detached else subprocess.PIPE,

@@ -13,6 +13,7 @@ from headwater.privatefiles import open_lock, wait_for_lock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
 TAIL_LINES = 12
 _LOCK_NAME = ".lock"
@@ -73,6 +74,12 @@ def remove(path: Path) -> None:
     """Remove the file if it is there."""
     with suppress(FileNotFoundError):
         path.unlink()
+
+
+def private_log(path: Path) -> BinaryIO:
+    """Open a log that only we can read, to add to it."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600), "ab")
 
 
 def append_line(path: Path, data: dict[str, object]) -> None:
