@@ -38,6 +38,7 @@ from headwater.native.messages import (
 )
 from headwater.service.decide.report import is_ready, status_of, thread_state
 from headwater.service.decide.values import (
+    UPDATER_IDLE_MS,
     BeginDuty,
     DutyEnded,
     End,
@@ -415,11 +416,24 @@ def test_under_at_least_once_threads_hear_of_every_renewal() -> None:
     assert told == [LeaseRenewed(until_boot_ms=worker.now_ms + LEASE_LIMIT_MS)]
 
 
+def test_a_state_updater_starts_beside_the_thread_whose_task_it_will_restore() -> None:
+    worker = Worker()
+    worker.sees()
+
+    begun = worker.gets(spec(1, T0))
+
+    assert StartUpdater(updater=0) in begun
+    waited = worker.passes(2 * UPDATER_IDLE_MS)
+    assert not any(isinstance(action, TellUpdater) for action in waited)
+    told = [each for each in worker.said(0, Initialized()) if isinstance(each, TellUpdater)]
+    assert [each.message for each in told] == [Restore(task=T0, epoch=1)]
+
+
 def test_a_state_updater_that_dies_gives_its_restores_to_the_next() -> None:
     worker = Worker()
     worker.sees()
-    worker.gets(spec(1, T0, T1, T2))
-    actions = [*worker.said(0, Initialized()), *worker.said(1, Initialized())]
+    actions = list(worker.gets(spec(1, T0, T1, T2)))
+    actions += [*worker.said(0, Initialized()), *worker.said(1, Initialized())]
     assert [action for action in actions if isinstance(action, StartUpdater)] == [
         StartUpdater(updater=0),
         StartUpdater(updater=1),

@@ -25,6 +25,8 @@ RETENTION_VARIABLE = "HEADWATER_KAFKA_RETENTION_BYTES"
 _POLL_S = 0.1
 _DETACHED_START_S = 1200.0
 _STOP_S = 30.0
+_STABLE_S = 10.0
+"""A broker that ends by itself within so long of its start is not simply started again."""
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -177,8 +179,15 @@ def _own(args: argparse.Namespace, directory: Path, asked_to_stop: list[int]) ->
     )
     with broker:
         _announce(directory, as_json=args.json)
+        started_at = time.monotonic()
         while not asked_to_stop:
             if not broker.is_running():
+                if args.until_eof and time.monotonic() - started_at >= _STABLE_S:
+                    # Whoever owns us would start us again, which takes longer.
+                    broker.restart()
+                    started_at = time.monotonic()
+                    _announce(directory, as_json=args.json)
+                    continue
                 raise LocalKafkaError(
                     f"the private Kafka ended by itself; its log {broker.log_file} "
                     f"ends with:\n{broker.log_tail()}"

@@ -271,7 +271,12 @@ def _advance(table: Table, wanted: frozenset[TaskId], now_ms: int) -> list[Actio
     ready: dict[int, list[TaskId]] = {}
     for task in sorted(table.tasks.values(), key=lambda task: task.id):
         slot = table.slots.get(task.slot)
-        if task.id not in wanted or slot is None or slot.phase is not SlotPhase.RUNNING:
+        if task.id not in wanted or slot is None:
+            continue
+        if slot.phase is not SlotPhase.RUNNING:
+            is_starting = slot.alive and not slot.doomed
+            if is_starting and task.phase is TaskPhase.WAITING and task.stateful:
+                actions += updaters.be_ready(table, now_ms)
             continue
         if task.phase is TaskPhase.WAITING and not owed and now_ms >= task.retry_ms:
             if task.stateful:

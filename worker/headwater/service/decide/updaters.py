@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from headwater.native.messages import Stop
 from headwater.service.decide.values import (
     UPDATER_IDLE_MS,
+    SlotPhase,
     StartUpdater,
+    TaskPhase,
     TellUpdater,
     Updater,
 )
@@ -37,6 +39,25 @@ def for_restore(table: Table, now_ms: int) -> tuple[Updater | None, list[Action]
     if not restores or min(restores.values()) > 0:
         restores |= dict.fromkeys(_new(table), 0)
     return _first(table, restores, now_ms)
+
+
+def be_ready(table: Table, now_ms: int) -> list[Action]:
+    """Have a StateUpdater start beside the StreamThread whose tasks it will restore."""
+    if any(updater.alive and not updater.stopping for updater in table.updaters.values()):
+        return []
+    return for_restore(table, now_ms)[1]
+
+
+def _is_awaited(table: Table) -> bool:
+    """Whether a task with state waits for its StreamThread to start."""
+    return any(
+        task.phase is TaskPhase.WAITING
+        and task.stateful
+        and (slot := table.slots.get(task.slot)) is not None
+        and slot.alive
+        and slot.phase is not SlotPhase.RUNNING
+        for task in table.tasks.values()
+    )
 
 
 def for_copy(table: Table, now_ms: int) -> tuple[Updater | None, list[Action]]:
@@ -92,9 +113,10 @@ def end_idle(table: Table, now_ms: int) -> list[Action]:
     A copy that failed is tried again where it was, however long that takes.
     """
     actions: list[Action] = []
+    is_awaited = _is_awaited(table)
     for updater in table.updaters.values():
         has_copies = any(copy.updater == updater.number for copy in table.copies.values())
-        busy = has_copies or is_busy(table, updater)
+        busy = has_copies or is_awaited or is_busy(table, updater)
         if busy or not updater.idle_since_ms:
             updater.idle_since_ms = now_ms
         idle = now_ms - updater.idle_since_ms >= UPDATER_IDLE_MS
