@@ -98,7 +98,7 @@ def _watched(command: list[str], servers: str, sink: str, wanted: int) -> dict[s
         while _written(ends, sink) < wanted:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"{command[:4]} did not write {wanted:,} records")
-            found = [size for pid in _family(process.pid) if (size := _pss_kb(pid))]
+            found = [size for pid in family(process.pid) if (size := _pss_kb(pid))]
             if sum(found) / 1024 >= max(looks, default=0.0):
                 parts = found
             looks.append(sum(found) / 1024)
@@ -125,7 +125,7 @@ def _written(consumer: Consumer, topic: str) -> int:
         return 0  # a topic just made has no leader yet
 
 
-def _family(pid: int) -> list[int]:
+def family(pid: int) -> list[int]:
     """A process and all that descend from it."""
     found = [pid]
     for parent in found:
