@@ -26,7 +26,7 @@ _POLL_S = 0.1
 _DETACHED_START_S = 1200.0
 _STOP_S = 30.0
 _STABLE_S = 10.0
-"""A broker that ends by itself within so long of its start is not simply started again."""
+"""A broker that ends again so soon after it was started again is given up."""
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -179,13 +179,13 @@ def _own(args: argparse.Namespace, directory: Path, asked_to_stop: list[int]) ->
     )
     with broker:
         _announce(directory, as_json=args.json)
-        started_at = time.monotonic()
+        restarted_at = float("-inf")
         while not asked_to_stop:
             if not broker.is_running():
-                if args.until_eof and time.monotonic() - started_at >= _STABLE_S:
+                if args.until_eof and time.monotonic() - restarted_at >= _STABLE_S:
                     # Whoever owns us would start us again, which takes longer.
                     broker.restart()
-                    started_at = time.monotonic()
+                    restarted_at = time.monotonic()
                     _announce(directory, as_json=args.json)
                     continue
                 raise LocalKafkaError(
