@@ -25,8 +25,6 @@ RETENTION_VARIABLE = "HEADWATER_KAFKA_RETENTION_BYTES"
 _POLL_S = 0.1
 _DETACHED_START_S = 1200.0
 _STOP_S = 30.0
-_STABLE_S = 10.0
-"""A broker that ends again so soon after it was started again is given up."""
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -179,15 +177,8 @@ def _own(args: argparse.Namespace, directory: Path, asked_to_stop: list[int]) ->
     )
     with broker:
         _announce(directory, as_json=args.json)
-        restarted_at = float("-inf")
         while not asked_to_stop:
             if not broker.is_running():
-                if args.until_eof and time.monotonic() - restarted_at >= _STABLE_S:
-                    # Whoever owns us would start us again, which takes longer.
-                    broker.restart()
-                    restarted_at = time.monotonic()
-                    _announce(directory, as_json=args.json)
-                    continue
                 raise LocalKafkaError(
                     f"the private Kafka ended by itself; its log {broker.log_file} "
                     f"ends with:\n{broker.log_tail()}"

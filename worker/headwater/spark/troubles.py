@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_PY4J_SAYS: Final = "Exception while sending command."
+_PY4J_SAYS: Final = frozenset(
+    f"{what} while sending command." for what in ("Exception", "KeyboardInterrupt")
+)
 
 
 def troubles() -> tuple[type[Exception], ...]:
@@ -47,7 +49,7 @@ def hush(session: SparkSession) -> None:
 
 
 def _is_not_py4j(record: logging.LogRecord) -> bool:
-    return record.msg != _PY4J_SAYS
+    return record.msg not in _PY4J_SAYS
 
 
 def _handle_error(*_: object) -> None:
