@@ -228,11 +228,11 @@ def test_a_store_found_damaged_while_it_is_read_is_built_anew_when_it_is_opened_
         list(damaged.range(None, None))
     damaged.close()
 
-    with pytest.raises(StoreCorruptedError, match="was found damaged; it must be rebuilt"):
+    with pytest.raises(StoreCorruptedError, match="the database is damaged; it must be rebuilt"):
         open_backend(SPEC, directory, holder="test")
     facts = ChangelogFacts(topic_id="id", log_start=0, log_end=300, delete_retention_ms=1 << 40)
     rebuilt = StoreRestorer(SPEC, directory, facts, now_ms=2, holder="test")
 
     assert rebuilt.verdict == Rebuild(RebuildReason.DAMAGED, 0)
     rebuilt.close()
-    assert not directory.is_damaged
+    assert not (directory.path / "damaged").exists()

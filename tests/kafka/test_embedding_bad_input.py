@@ -29,6 +29,7 @@ from tests.support.worker import Counting, child_of
 from headwater import errors
 from headwater.ids import TaskId
 from headwater.local.broker import KafkaBroker
+from headwater.model import losses
 from headwater.state.directory import StateDirectory
 
 if TYPE_CHECKING:
@@ -483,6 +484,33 @@ def test_expired_offsets_end_the_program_with_the_choices_and_the_state_is_kept(
     request = [ConsumerGroupTopicPartitions(group, offsets)]
     admin.alter_consumer_group_offsets(request)[group].result(30)
     goes_on(program, counting)
+
+
+def test_a_changelog_that_is_gone_ends_the_program_with_the_choices_and_the_state_is_kept(
+    program: EmbeddedProgram, counting: Counting
+) -> None:
+    with program.start().runs():
+        counting.send(100)
+        wait_for(counting.all_counted, what="all counts")
+    admin = AdminClient({"bootstrap.servers": counting.bootstrap_servers})
+    admin.delete_topics([counting.changelog])[counting.changelog].result(30)
+    directory = StateDirectory(program.state_dir, counting.application_id)
+    before = directory.stored()
+    choices = losses.choices(counting.changelog)
+
+    program.start().ends_with(errors.ChangelogLostError, "does not exist", choices)
+    # Somebody follows no choice, but makes it anew by hand.
+    counting.create(counting.changelog, 2, **{"cleanup.policy": "compact"})
+    program.start().ends_with(errors.ChangelogLostError, "may be the last copy", choices)
+
+    assert directory.stored() == before
+    program.config[losses.OPTION] = counting.changelog
+    counting.send(10)
+    with program.start().runs():
+        wait_for(lambda: set(counting.counted().values()) == {1}, what="counts from the beginning")
+    assert "set aside as" in program.said
+    for stored in before:
+        assert (directory.store(stored.task, "counts").path / "db.set-aside-1").is_dir()
 
 
 def forgotten(admin: AdminClient, group: str) -> bool:

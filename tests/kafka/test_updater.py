@@ -11,10 +11,12 @@ from confluent_kafka import Producer
 from tests.support.updater import T0, T1, Changelog, Updater, settings_of, stored
 
 from headwater.config import StreamsConfig
+from headwater.model import losses
 from headwater.native.messages import (
     Cancelled,
     CancelRestore,
     Failed,
+    Follow,
     Restore,
     Restored,
     RestoreProgress,
@@ -155,8 +157,64 @@ def test_a_changelog_that_was_made_anew_rebuilds_the_store(
 
     restored = updater.restores(T0)[T0]
 
-    assert restored.from_scratch == ("counts: the changelog topic was deleted and created again",)
+    (said,) = restored.from_scratch
+    assert said.startswith("counts: the changelog topic was deleted and created again; ")
+    directory = StateDirectory(Path(settings.state_dir), settings.application_id)
+    aside = directory.store(T0, "counts").path / "db.set-aside-1"
+    assert f"set aside as {aside}" in said
+    assert aside.is_dir()
     assert stored(settings) == {"new": 1, "newer": 2, "newest": 3}
+
+
+def test_the_last_copy_of_a_state_is_left_as_it_is_until_somebody_gives_it_up(
+    changelog: Changelog, settings: ChildSettings, updater: Updater
+) -> None:
+    changelog.write({"old": 1, "gone": 1})
+    updater.restores(T0)
+    changelog.commit()
+    changelog.recreate()
+    changelog.write({"new": 1})
+
+    for wanted in (Restore(task=T0, epoch=1), Follow(task=T0, epoch=1)):
+        updater.send(wanted)
+        failed = updater.wait_for(Failed)
+        assert (failed.error, failed.task) == ("ChangelogLostError", T0)
+        assert "may be the last copy" in failed.message
+        assert losses.choices(changelog.topic) in failed.message
+        assert stored(settings) == {"old": 1, "gone": 1}
+
+    accepting = {**settings.config, losses.OPTION: changelog.topic}
+    accepted = Updater(replace(settings, config=accepting))
+    (said,) = accepted.restores(T0)[T0].from_scratch
+    accepted.close()
+    assert "db.set-aside-1: delete it when nobody needs it" in said
+    assert stored(settings) == {"new": 1}
+
+
+def test_a_changelog_deleted_beside_committed_offsets_is_not_just_missing(
+    changelog: Changelog, settings: ChildSettings, updater: Updater
+) -> None:
+    changelog.write({"old": 1})
+    updater.restores(T0)
+    changelog.commit()
+    changelog.delete()
+
+    updater.send(Restore(task=T0, epoch=1))
+
+    failed = updater.wait_for(Failed)
+    assert (failed.error, failed.task) == ("ChangelogLostError", T0)
+    assert losses.choices(changelog.topic) in failed.message
+    assert stored(settings) == {"old": 1}
+
+
+def test_an_empty_changelog_beside_committed_offsets_is_restored_with_a_warning(
+    changelog: Changelog, updater: Updater
+) -> None:
+    changelog.commit()
+
+    (said,) = updater.restores(T0)[T0].from_scratch
+
+    assert "has never held a record although" in said
 
 
 def test_a_missing_changelog_is_named(settings: ChildSettings, updater: Updater) -> None:

@@ -14,7 +14,12 @@ import pytest
 from confluent_kafka import Producer
 
 from headwater import Processor, ProcessorContext, Record, Serdes
-from headwater.errors import HeadwaterError, MissingTopicError, ProcessingError
+from headwater.errors import (
+    ChangelogLostError,
+    HeadwaterError,
+    MissingTopicError,
+    ProcessingError,
+)
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.engine import EngineRecord
 from headwater.model.lifecycle import Engine
@@ -306,9 +311,11 @@ def test_a_task_that_has_moved_is_closed_here_whatever_query_counts(copy: Rig) -
     assert list(copy.host._tasks) == [TASK]
 
 
-@pytest.mark.parametrize("name", ["a", "counts-changelog"])
+@pytest.mark.parametrize(
+    ("name", "error"), [("a", MissingTopicError), ("counts-changelog", ChangelogLostError)]
+)
 def test_a_topic_that_is_made_anew_while_its_task_is_open_ends_it(
-    topics: Topics, unique_name: str, tmp_path: Path, name: str
+    topics: Topics, unique_name: str, tmp_path: Path, name: str, error: type[HeadwaterError]
 ) -> None:
     """What is committed next would be all that a changelog holds, or of other records."""
     for topic in ("a", "a-counts", "counts-changelog"):
@@ -324,8 +331,8 @@ def test_a_topic_that_is_made_anew_while_its_task_is_open_ends_it(
     def said() -> str:
         try:
             rig.take(next(turns), a=3)
-        except MissingTopicError as error:
-            return str(error)
+        except error as found:
+            return str(found)
         return ""
 
     found = wait_for(said, what="the end of the task")

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headwater.ids import TaskId
@@ -50,11 +56,22 @@ class Changelog:
         topic = NewTopic(self.topic, self._partitions, 1, config={"cleanup.policy": "compact"})
         create_known(admin, topic)
 
-    def recreate(self) -> None:
+    def delete(self) -> None:
         admin = AdminClient({"bootstrap.servers": self._servers})
         admin.delete_topics([self.topic])[self.topic].result(30)
         wait_for(lambda: self.topic not in admin.list_topics(timeout=60).topics, what="deletion")
+
+    def recreate(self) -> None:
+        self.delete()
         self.create()
+
+    def commit(self, offset: int = 5) -> None:
+        """Commit an offset of the input, as an application that has read it."""
+        admin = AdminClient({"bootstrap.servers": self._servers})
+        create_known(admin, NewTopic(self._application_id, self._partitions, 1))
+        read = TopicPartition(self._application_id, 0, offset)
+        request = [ConsumerGroupTopicPartitions(self._application_id, [read])]
+        admin.alter_consumer_group_offsets(request)[self._application_id].result(30)
 
     def write(self, values: dict[str, int], *, partition: int = 0) -> None:
         producer = Producer({"bootstrap.servers": self._servers})

@@ -90,6 +90,12 @@ def _optional_text(name: str, value: object) -> str | None:
     return None if value is None else _text(name, value)
 
 
+def _topics(name: str, value: object) -> tuple[str, ...]:
+    """Accept topic names as a list, or as a text in which commas separate them."""
+    found = value if isinstance(value, list | tuple) else _text(name, value).split(",")
+    return tuple(_text(name, topic) for topic in found)
+
+
 def _guarantee(name: str, value: object) -> ProcessingGuarantee:
     try:
         return ProcessingGuarantee(str(value))
@@ -201,6 +207,8 @@ class StreamsConfig:
     production_exception_handler: Reference = "default"
     errors_dead_letter_queue_topic_name: str | None = None
     """Where the built-in handlers send what could not be handled; ``None`` sends nothing."""
+    allow_lost_changelogs: tuple[str, ...] = ()
+    """Changelogs whose stores may begin empty although what they held is gone."""
     client_id: str = ""
     logging_level: Mapping[str, str] = field(default_factory=dict)
     """By logger, the root logger's under the empty name; empty: as ``LogSettings`` has it."""
@@ -324,6 +332,7 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "processing_exception_handler": _processing_handler,
     "production_exception_handler": _production_handler,
     "errors_dead_letter_queue_topic_name": _optional_text,
+    "allow_lost_changelogs": _topics,
     "client_id": _text,
     "logging_level": parse_levels,
     "logging_format": parse_format,

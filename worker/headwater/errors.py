@@ -14,6 +14,7 @@
     │   │   └── PartitionMismatchError
     │   ├── GroupInUseError             a foreign member is in the consumer group
     │   ├── OffsetsExpiredError         changelog holds data but the group has no committed offset
+    │   ├── ChangelogLostError          the group has committed offsets, its changelog is gone
     │   ├── InstanceRunningError        another instance owns this application id
     │   ├── BackfillError               a backfill cannot begin, or cannot go on
     │   │   └── BackfillUnfinishedError its state is half loaded: finish it or give it up
@@ -112,6 +113,14 @@ class OffsetsExpiredError(EnvironmentProblemError):
     """A task has no committed offset although its changelog holds data.
 
     We never guess ``earliest``.
+    """
+
+
+class ChangelogLostError(EnvironmentProblemError):
+    """The application has read records, but the changelog of what it made of them is gone.
+
+    It is missing, or is younger than the state on disk. We never begin with an empty store by
+    ourselves, and never delete what may be the last copy of the state.
     """
 
 

@@ -19,6 +19,7 @@ _FINAL: Final = (
     errors.KafkaAuthError,
     errors.GroupInUseError,
     errors.OffsetsExpiredError,
+    errors.ChangelogLostError,
     errors.InstanceRunningError,
     errors.StoreFormatError,
     errors.DiskFullError,

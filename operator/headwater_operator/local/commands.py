@@ -33,7 +33,13 @@ def run_up(args: argparse.Namespace) -> int:
         raise EnvironmentProblemError(
             f"the local cluster needs {error.name}: pip install 'headwater[local]'"
         ) from error
-    return running.up(_cluster(args), args.file, detach=args.detach, plain=args.plain)
+    return running.up(
+        _cluster(args),
+        args.file,
+        detach=args.detach,
+        plain=args.plain,
+        lost=args.allow_lost_changelog,
+    )
 
 
 def run_get(args: argparse.Namespace) -> int:
@@ -86,6 +92,14 @@ def _add_up(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentP
     up.add_argument("-f", "--file", type=Path, required=True, help="YAML file with StreamApps")
     up.add_argument("--detach", action="store_true", help="return when they run; they run on")
     up.add_argument("--plain", action="store_true", help="lines instead of the live view")
+    up.add_argument(
+        "--allow-lost-changelog",
+        action="append",
+        default=[],
+        metavar="TOPIC",
+        help="let the store of this changelog, which is gone, begin empty, for as long as it runs; "
+        "repeat it for others (the setting allow.lost.changelogs)",
+    )
     up.set_defaults(run=run_up)
     return up
 

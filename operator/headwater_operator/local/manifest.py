@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headwater.errors import SpecError
 from headwater.model import appfile
+from headwater.model.losses import OPTION
 from headwater.model.secretnames import written_secrets
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from headwater.model.streamapp import StreamApp
@@ -34,6 +37,37 @@ def load(path: Path) -> list[StreamApp]:
             f"chmod 600 {path}\n"
         )
     return apps
+
+
+def allow_lost(apps: Sequence[StreamApp], changelogs: Sequence[str]) -> list[StreamApp]:
+    """Return the StreamApps with the setting that accepts the loss of changelogs.
+
+    Raises:
+        SpecError: a changelog is none of these applications'.
+    """
+    found = [_allowing(app, changelogs) for app in apps]
+    for changelog in changelogs:
+        if not any(_has(app, changelog) for app in apps):
+            ids = ", ".join(app.application_id for app in apps)
+            raise SpecError(
+                f"--allow-lost-changelog: {changelog} is no changelog of {ids}; give the name that "
+                "the error names, such as APPLICATION-STORE-changelog"
+            )
+    return found
+
+
+def _has(app: StreamApp, changelog: str) -> bool:
+    return changelog.startswith(f"{app.application_id}-") and changelog.endswith("-changelog")
+
+
+def _allowing(app: StreamApp, changelogs: Sequence[str]) -> StreamApp:
+    own = [changelog for changelog in changelogs if _has(app, changelog)]
+    if not own:
+        return app
+    config = dict(app.spec.config)
+    given = [config.pop(name) for name in (OPTION, OPTION.replace(".", "_")) if name in config]
+    config[OPTION] = ",".join(map(str, [*given, *own]))
+    return replace(app, spec=replace(app.spec, config=config))
 
 
 def _on_one_machine(app: StreamApp) -> StreamApp:

@@ -47,14 +47,23 @@ _UNWATCHED: Final = 129
 _KILLED: Final = 137
 
 
-def up(cluster: ClusterDir, file: Path, *, detach: bool, plain: bool) -> int:
+def up(
+    cluster: ClusterDir, file: Path, *, detach: bool, plain: bool, lost: Sequence[str] = ()
+) -> int:
     """Run the StreamApps of a file until Ctrl-C; in the background if ``detach``.
+
+    Args:
+        cluster: where.
+        file: with the StreamApps.
+        detach: return once they run.
+        plain: lines instead of the live view.
+        lost: changelogs whose stores may begin empty.
 
     Raises:
         HeadwaterError: the file is wrong, the cluster cannot be started, or an application has
             failed for good.
     """
-    apps = manifest.load(file)
+    apps = manifest.allow_lost(manifest.load(file), lost)
     is_joining = control.running_supervisor(cluster) is not None
     if not is_joining:
         if any(app.spec.kafka.bootstrap_servers is None for app in apps):

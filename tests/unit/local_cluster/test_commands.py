@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -140,6 +141,21 @@ def test_what_only_a_cluster_can_carry_out_is_passed_over(tmp_path: Path) -> Non
     (app,) = manifest.load(file)
 
     assert app.spec.image == "i:1"
+
+
+def test_the_loss_of_a_changelog_is_accepted_for_its_own_application_only(app: StreamApp) -> None:
+    other = replace(app, name="other", spec=replace(app.spec, application_id="other"))
+    changelog = f"{app.application_id}-counts-changelog"
+
+    allowed, same = manifest.allow_lost([app, other], [changelog])
+
+    assert allowed.spec.config == {**app.spec.config, "allow.lost.changelogs": changelog}
+    assert same == other
+    again = f"{app.application_id}-sums-changelog"
+    (both,) = manifest.allow_lost([allowed], [again])
+    assert both.spec.config["allow.lost.changelogs"] == f"{changelog},{again}"
+    with pytest.raises(SpecError, match="nobodys-changelog is no changelog of"):
+        manifest.allow_lost([app], ["nobodys-changelog"])
 
 
 def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

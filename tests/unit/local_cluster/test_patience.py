@@ -39,6 +39,7 @@ def ends_after_s(failing: AppStatus, *, at_most: int = 1_000) -> int | None:
     ("failing", "seconds"),
     [
         pytest.param(status("KafkaAuthError"), 0, id="wrong password"),
+        pytest.param(status("ChangelogLostError"), 0, id="a changelog that is gone"),
         pytest.param(status("MissingTopicError"), 10, id="no source topic"),
         pytest.param(status("PartitionMismatchError"), 10, id="wrong partitions"),
         pytest.param(status("GroupInUseError"), 90, id="foreign member that stays"),

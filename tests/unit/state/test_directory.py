@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from headwater import failpoints
-from headwater.errors import StateError, StoreFormatError, StoreLockedError
+from headwater.errors import (
+    StateError,
+    StoreCorruptedError,
+    StoreFormatError,
+    StoreLockedError,
+)
 from headwater.ids import TaskId
 from headwater.model.topology import StoreSpec
 from headwater.ports import Position
-from headwater.state import RocksBackend, StateDirectory, open_backend
+from headwater.state import (
+    ChangelogFacts,
+    RocksBackend,
+    StateDirectory,
+    StoreRestorer,
+    open_backend,
+)
 from headwater.state.directory import StoredStore
+from headwater.state.position import Rebuild, RebuildReason
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from headwater.state.directory import StoreDirectory
 
 TASK = TaskId(0, 3)
 HERE = Position("topic-id", 17, 1)
@@ -83,28 +99,71 @@ def test_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
     open_backend(SPEC, directory, holder="me").close()
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"format": "x"}', "[]"])
-def test_an_unreadable_format_is_refused(tmp_path: Path, text: str) -> None:
-    directory = StateDirectory(tmp_path, "app").store(TASK, "counts")
-    open_backend(SPEC, directory, holder="me").close()
-    (directory.path / "format").write_text(text)
-
-    with pytest.raises(StoreFormatError, match="delete the directory"):
-        open_backend(SPEC, directory, holder="me")
+UNREADABLE = [None, b"", b"{}", b'{"format": "x"}', b'{"format": 0}', b"[]", b"\xff\xfe"]
 
 
-def test_a_database_without_a_format_is_not_ours_and_starts_empty(tmp_path: Path) -> None:
+def with_format(tmp_path: Path, text: bytes | None) -> StoreDirectory:
+    """A store that was written, with another format file, or without one."""
     directory = StateDirectory(tmp_path, "app").store(TASK, "counts")
     backend = open_backend(SPEC, directory, holder="me")
     backend.write([(b"k", b"v")], HERE)
     backend.close()
-    (directory.path / "format").unlink()
+    if text is None:
+        (directory.path / "format").unlink()
+    else:
+        (directory.path / "format").write_bytes(text)
+    return directory
 
-    again = open_backend(SPEC, directory, holder="me")
 
-    assert again.get(b"k") is None
-    assert again.position() is None
-    again.close()
+@pytest.mark.parametrize("text", UNREADABLE)
+def test_a_store_whose_format_cannot_be_read_is_set_aside_and_rebuilt(
+    tmp_path: Path, text: bytes | None
+) -> None:
+    directory = with_format(tmp_path, text)
+
+    for _ in range(2):  # whoever is killed in between finds it so again
+        with pytest.raises(StoreCorruptedError, match=r"format .* cannot be read; it must be"):
+            open_backend(SPEC, directory, holder="me")
+    facts = ChangelogFacts(
+        topic_id=HERE.topic_id, log_start=0, log_end=99, delete_retention_ms=1 << 40
+    )
+    rebuilt = StoreRestorer(SPEC, directory, facts, now_ms=HERE.committed_at_ms, holder="me")
+
+    assert rebuilt.verdict == Rebuild(RebuildReason.UNREADABLE_FORMAT, 0)
+    assert rebuilt.kept == directory.path / "db.set-aside-1"
+    rebuilt.close()
+    kept = RocksBackend(rebuilt.kept)
+    assert kept.get(b"k") == b"v"
+    kept.close()
+    assert json.loads((directory.path / "format").read_text()) == {"format": 1}
+    open_backend(SPEC, directory, holder="me").close()
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
+def test_a_store_without_changelog_is_left_alone_if_its_format_cannot_be_read(
+    tmp_path: Path, text: bytes | None
+) -> None:
+    directory = with_format(tmp_path, text)
+
+    with pytest.raises(StoreFormatError, match="no changelog from which it could be rebuilt"):
+        open_backend(replace(SPEC, logging=False), directory, holder="me")
+
+    kept = RocksBackend(directory.database)
+    assert kept.get(b"k") == b"v"
+    kept.close()
+
+
+def test_what_is_set_aside_never_replaces_what_was_set_aside_before(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path, "app").store(TASK, "counts")
+    kept = []
+    for _ in range(2):
+        open_backend(SPEC, directory, holder="me").close()
+        directory.acquire(holder="me")
+        kept.append(directory.set_aside())
+        assert directory.set_aside() is None
+        directory.release()
+
+    assert kept == [directory.path / "db.set-aside-1", directory.path / "db.set-aside-2"]
 
 
 def test_wiping_empties_one_store_and_keeps_the_lock(tmp_path: Path) -> None:
@@ -163,19 +222,6 @@ def test_stored_lists_every_store_with_its_position_even_while_it_is_open(tmp_pa
     held.write([(b"l", b"v")], HERE._replace(offset=19))
     assert state.stored()[0].position == HERE._replace(offset=19)
     held.close()
-
-
-def test_a_task_is_wiped_only_if_nobody_uses_it(tmp_path: Path) -> None:
-    state = StateDirectory(tmp_path, "app")
-    backend = open_backend(SPEC, state.store(TASK, "counts"), holder="me")
-
-    with pytest.raises(StoreLockedError):
-        state.wipe_task(TASK)
-    backend.close()
-    state.wipe_task(TASK)
-
-    assert state.stored() == []
-    assert not (state.path / "0_3").exists()
 
 
 def test_options_survive_a_re_open(tmp_path: Path) -> None:

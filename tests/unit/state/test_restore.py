@@ -7,19 +7,27 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater import failpoints
+from headwater.errors import ChangelogLostError
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.topology import StoreKind, StoreSpec
 from headwater.native.taskstores import Changelog
 from headwater.ports import Position
-from headwater.state import ChangelogFacts, StateDirectory, StoreRestorer, open_backend
-from headwater.state.position import Rebuild, RebuildReason, Usable
-from headwater.state.restore import BATCH_ENTRIES_MAX
+from headwater.state import (
+    ChangelogFacts,
+    RocksBackend,
+    StateDirectory,
+    StoreRestorer,
+    open_backend,
+)
+from headwater.state.position import Discard, Rebuild, RebuildReason, Usable
+from headwater.state.restore import BATCH_ENTRIES_MAX, set_aside
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from headwater.ports import RawRecord
     from headwater.state.directory import StoreDirectory
+    from headwater.state.restore import Consent
 
 HOUR_MS = 3_600_000
 START_MS = 1_700_000_000_000
@@ -48,9 +56,15 @@ def directory(tmp_path: Path) -> StoreDirectory:
 
 
 def restorer(
-    directory: StoreDirectory, spec: StoreSpec = PLAIN, now_ms: int = START_MS, **changes: Any
+    directory: StoreDirectory,
+    spec: StoreSpec = PLAIN,
+    now_ms: int = START_MS,
+    consent: Consent = set_aside,
+    **changes: Any,
 ) -> StoreRestorer:
-    return StoreRestorer(spec, directory, facts(**changes), now_ms=now_ms, holder="StateUpdater")
+    return StoreRestorer(
+        spec, directory, facts(**changes), now_ms=now_ms, holder="StateUpdater", consent=consent
+    )
 
 
 def contents(directory: StoreDirectory) -> tuple[list[tuple[bytes, bytes]], Position | None]:
@@ -120,6 +134,88 @@ def test_a_stale_store_is_wiped(
     second.close()
     topic = changes.get("topic_id", "id-1")
     assert contents(directory) == ([(b"a", b"2")], Position(topic, 8, now_ms))
+
+
+def refuse(reason: RebuildReason) -> Discard:
+    raise ChangelogLostError(reason.value)
+
+
+LOST = [
+    ("another topic", {"topic_id": "id-2"}, RebuildReason.OTHER_TOPIC),
+    ("another topic, empty", {"topic_id": "id-2", "log_end": 0}, RebuildReason.OTHER_TOPIC),
+    ("below the start", {"log_start": 2}, RebuildReason.BELOW_LOG_START),
+    ("above the end", {"log_end": 0}, RebuildReason.ABOVE_LOG_END),
+]
+
+
+@pytest.mark.parametrize(("_", "changes", "reason"), LOST, ids=[case[0] for case in LOST])
+def test_what_may_be_the_last_copy_is_replaced_by_somebodys_word_alone(
+    directory: StoreDirectory, _: str, changes: dict[str, Any], reason: RebuildReason
+) -> None:
+    first = restorer(directory)
+    first.apply([record(0, b"a", b"1")], 1)
+    first.close()
+
+    for _again in range(2):
+        with pytest.raises(ChangelogLostError, match=reason.value):
+            restorer(directory, consent=refuse, **changes)
+        assert contents(directory) == ([(b"a", b"1")], Position("id-1", 1, START_MS))
+
+    asked: list[RebuildReason] = []
+
+    def accept(why: RebuildReason) -> Discard:
+        asked.append(why)
+        return Discard.SET_ASIDE
+
+    second = restorer(directory, consent=accept, **changes)
+    assert (second.verdict, asked) == (Rebuild(reason, changes.get("log_start", 0)), [reason])
+    assert second.is_replaced
+    assert second.kept == directory.path / "db.set-aside-1"
+    second.close()
+    assert contents(directory)[0] == []
+    kept = RocksBackend(second.kept)
+    assert list(kept.range(None, None)) == [(b"a", b"1")]
+    kept.close()
+
+
+def test_what_expires_by_the_topics_policy_is_rebuilt_without_a_word(
+    directory: StoreDirectory,
+) -> None:
+    first = restorer(directory)
+    first.apply([record(0, b"a", b"1")], 1)
+    first.close()
+
+    second = restorer(directory, consent=refuse, log_start=2, is_expiring=True)
+
+    assert second.verdict == Rebuild(RebuildReason.BELOW_LOG_START, 2)
+    assert second.kept is None
+    second.close()
+
+
+def test_a_store_that_holds_nothing_is_replaced_without_a_word(directory: StoreDirectory) -> None:
+    first = restorer(directory)
+    first.apply([], 1)
+    first.close()
+
+    second = restorer(directory, consent=refuse, topic_id="id-2", log_end=0)
+
+    assert (second.is_replaced, second.kept) == (False, None)
+    second.close()
+
+
+def test_a_damaged_store_of_an_empty_changelog_is_replaced_by_somebodys_word_alone(
+    directory: StoreDirectory,
+) -> None:
+    first = restorer(directory)
+    first.apply([record(0, b"a", b"1")], 1)
+    first.close()
+    (directory.database / "CURRENT").write_text("MANIFEST-999999\n")
+
+    for _ in range(2):
+        with pytest.raises(ChangelogLostError):
+            restorer(directory, consent=refuse, topic_id="id-2", log_end=0)
+
+    assert list(directory.database.glob("*.log"))
 
 
 def test_data_without_a_position_is_not_believed(directory: StoreDirectory) -> None:

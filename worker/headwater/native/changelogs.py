@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headwater.kafka.admin import Admin
 
 _DELETE_RETENTION: Final = "delete.retention.ms"
+_CLEANUP: Final = "cleanup.policy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Changelogs:
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._retention_ms: dict[str, int] = {}
+        self._expiring: dict[str, bool] = {}
 
     def facts(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, ChangelogFacts]:
         """Ask about partitions, and wait; the end offsets come last, open transactions counted.
@@ -56,6 +58,8 @@ class Changelogs:
         unknown = described.keys() - self._retention_ms.keys()
         for topic, value in self._admin.topic_settings(unknown, _DELETE_RETENTION).items():
             self._retention_ms[topic] = int(value)
+        for topic, value in self._admin.topic_settings(unknown, _CLEANUP).items():
+            self._expiring[topic] = "delete" in value
         starts = self._admin.earliest_offsets(found)
         ends = self._admin.end_offsets(found)
         return {
@@ -64,6 +68,7 @@ class Changelogs:
                 log_start=starts[partition],
                 log_end=ends[partition],
                 delete_retention_ms=self._retention_ms[partition.topic],
+                is_expiring=self._expiring[partition.topic],
             )
             for partition in found
         }
@@ -105,6 +110,7 @@ class Changelogs:
                         log_start=0,
                         log_end=answered[0][partition],
                         delete_retention_ms=self._retention_ms[partition.topic],
+                        is_expiring=self._expiring[partition.topic],
                     )
                     sights[partition] = Sight(facts=facts, asked_at_ms=asked_at_ms)
             return sights

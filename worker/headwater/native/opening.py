@@ -3,6 +3,7 @@
 stores      opened as the StateUpdater left them: at the end of their changelogs
 offsets     the committed ones, stable, read only after ``Go``
             none, and the changelog holds records -> OffsetsExpiredError
+            some, and the changelog is gone       -> ChangelogLostError
             none, and there is nothing to lose    -> the source's auto.offset.reset
 """
 
@@ -20,6 +21,7 @@ from headwater.errors import (
     PartitionMismatchError,
 )
 from headwater.ids import TopicPartition
+from headwater.model import losses
 from headwater.model.reporting import changelog_topic, decorate
 from headwater.processor.task import StreamTask
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from headwater.kafka.committed import CommittedOffset
     from headwater.kafka.topics import TopicDescription
     from headwater.model.topology import Topology
+    from headwater.native.losses import ChangelogGuard
     from headwater.native.stores import StoreOpener
     from headwater.ports import Clock, KeyValueStore, RecordCollector
 
@@ -74,6 +77,7 @@ class TaskOpener:
         stores: opens the tasks' stores.
         clock: the wall clock.
         default_reset: ``auto.offset.reset`` for sources without their own.
+        guard: asked about a changelog that does not exist.
         check: called before anything is opened; raises if the state must not be used.
         group: whose committed offsets count; the application's own if not given.
     """
@@ -88,6 +92,7 @@ class TaskOpener:
         stores: StoreOpener,
         clock: Clock,
         default_reset: str,
+        guard: ChangelogGuard,
         check: Callable[[], None],
         group: str | None = None,
     ) -> None:
@@ -98,6 +103,7 @@ class TaskOpener:
         self._collector = collector
         self._stores = stores
         self._clock = clock
+        self._guard = guard
         self._check = check
         self._group = group or config.application_id
         self._topics: dict[str, TopicDescription] = {}
@@ -161,7 +167,9 @@ class TaskOpener:
 
         Raises:
             BackfillUnfinishedError: the state is loaded only in part.
-            MissingTopicError: a source or changelog topic does not exist.
+            ChangelogLostError: a changelog does not exist although its records were read, or is
+                younger than a store on disk.
+            MissingTopicError: a source topic does not exist, or an internal one.
             OffsetsExpiredError: see the module.
             StateError: a store cannot be opened.
         """
@@ -237,11 +245,8 @@ class TaskOpener:
             found = self._admin.describe_topics(topics)
         absent = sorted(topics - found.keys())
         if absent:
-            kind = "topic" if len(absent) == 1 else "topics"
-            raise MissingTopicError(
-                f"{kind} {', '.join(absent)} does not exist; create the source topics; internal "
-                "ones are created when the application starts, or again after a reset"
-            )
+            self._guard.check_missing(absent)
+            raise MissingTopicError(losses.absent(absent))
         self._topics |= found
 
     def _lacks_partitions(

@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.errors import ConfigError, KafkaUnavailableError
+from headwater.errors import (
+    ChangelogLostError,
+    ConfigError,
+    KafkaUnavailableError,
+    StoreCorruptedError,
+)
+from headwater.model import losses
 from headwater.model.reporting import changelog_topic
+from headwater.native.changelogs import Changelogs
 from headwater.processor.resolving import resolve_serde
 from headwater.state import BlockCache, CacheBudget, open_store
 from headwater.state.directory import StateDirectory
-from headwater.state.restore import ChangelogFacts, StoreRestorer, open_backend
+from headwater.state.restore import StoreRestorer, open_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     from headwater.kafka.admin import Admin
     from headwater.kafka.consumer import PartitionConsumer
     from headwater.model.topology import StoreSpec, Subtopology
+    from headwater.native.losses import ChangelogGuard
     from headwater.native.messages import ChildSettings
     from headwater.ports import Backend, Clock, KeyValueStore, RecordCollector
     from headwater.serde import Serde
@@ -49,6 +59,7 @@ class StoreOpener:
         restore_consumer: makes a consumer of committed records.
         clock: the wall clock.
         heartbeat: called while a restore goes on.
+        guard: asked before a store is replaced that may be the last copy of its state.
         blocks: shared with other openers of this process; one of its own if not given.
     """
 
@@ -62,6 +73,7 @@ class StoreOpener:
         restore_consumer: Callable[[], PartitionConsumer],
         clock: Clock,
         heartbeat: Callable[[], None],
+        guard: ChangelogGuard,
         blocks: BlockCache | None = None,
     ) -> None:
         self._config = config
@@ -70,6 +82,8 @@ class StoreOpener:
         self._restore_consumer = restore_consumer
         self._clock = clock
         self._heartbeat = heartbeat
+        self._guard = guard
+        self._changelogs = Changelogs(admin)
         self._directory = StateDirectory(Path(settings.state_dir), settings.application_id)
         self._holder = f"StreamThread {settings.worker}-{settings.slot}"
         self._cache = CacheBudget(settings.cache_bytes)
@@ -96,6 +110,7 @@ class StoreOpener:
             topic_ids: UUID per changelog topic.
 
         Raises:
+            ChangelogLostError: a changelog is younger than a store on disk.
             StateError: a store cannot be opened.
             ConfigError: a serde is missing.
         """
@@ -141,8 +156,12 @@ class StoreOpener:
         if changelog is not None:
             end = ends[changelog]
             if not spec.persistent:
-                return self._restored(spec, None, changelog, topic_ids[changelog.topic], end)
-            backend = self._open_backend(spec, directory)
+                return self._restored(task_id, spec, None, changelog, topic_ids, end)
+            try:
+                backend = self._open_backend(spec, directory)
+            except StoreCorruptedError:
+                # It was whole when the StateUpdater closed it, or it is opened without one.
+                return self._restored(task_id, spec, directory, changelog, topic_ids, end)
             position = backend.position()
             is_current = position is not None and position.topic_id == topic_ids[changelog.topic]
             log.info(
@@ -154,10 +173,12 @@ class StoreOpener:
                 end,
             )
             is_new = end == 0 and position is None
+            if is_new and (news := self._guard.never_held(changelog, spec.name)):
+                log.warning("task %s built anew: %s", task_id, news)
             if is_new or (is_current and position is not None and position.offset == end):
                 return backend
             backend.close()
-            return self._restored(spec, directory, changelog, topic_ids[changelog.topic], end)
+            return self._restored(task_id, spec, directory, changelog, topic_ids, end)
         return self._open_backend(spec, directory)
 
     def _open_backend(self, spec: StoreSpec, directory: StoreDirectory | None) -> Backend:
@@ -165,28 +186,30 @@ class StoreOpener:
 
     def _restored(
         self,
+        task_id: TaskId,
         spec: StoreSpec,
         directory: StoreDirectory | None,
         changelog: TopicPartition,
-        topic_id: str,
+        topic_ids: Mapping[str, str],
         end: int,
     ) -> Backend:
         """Apply what the store lacks, up to where the changelog ended when the task was opened."""
-        retention = self._admin.topic_settings([changelog.topic], "delete.retention.ms")
+        known = replace(self._changelogs.facts([changelog])[changelog], log_end=end)
+        if known.topic_id != topic_ids[changelog.topic]:
+            raise ChangelogLostError(losses.deleted(changelog.topic, is_there_again=True))
+        name = f"store {spec.name} of task {task_id}"
         restorer = StoreRestorer(
             spec,
             directory,
-            ChangelogFacts(
-                topic_id=topic_id,
-                log_start=self._admin.earliest_offsets([changelog])[changelog],
-                log_end=end,
-                delete_retention_ms=int(retention[changelog.topic]),
-            ),
+            known,
             now_ms=self._clock.now_ms(),
             holder=self._holder,
             block_cache=self._blocks,
+            consent=partial(self._guard.consent, changelog, known, name),
         )
         try:
+            if news := self._guard.news(changelog, known, spec.name, restorer):
+                log.warning("task %s built anew: %s", task_id, news)
             if restorer.offset < end:
                 self._read(changelog, end, restorer)
         except BaseException:

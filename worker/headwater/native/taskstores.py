@@ -6,10 +6,12 @@ import logging
 import math
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import MissingTopicError, StateError
 from headwater.kafka.newest import Newest
+from headwater.model import losses
 from headwater.state.position import Rebuild
 from headwater.state.restore import StoreRestorer
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from headwater.ids import TaskId, TopicPartition
     from headwater.kafka.newest import Run
     from headwater.model.nodes import StoreSpec
+    from headwater.native.losses import ChangelogGuard
     from headwater.state.directory import StateDirectory
     from headwater.state.restore import ChangelogFacts
     from headwater.state.rocks import BlockCache
@@ -196,10 +199,18 @@ class TaskStoresOpener:
         directory: where they lie.
         holder: who opens them, for the message that somebody else may get.
         block_cache: the process' shared one.
+        guard: asked before a store is replaced that may be the last copy of its state.
     """
 
-    def __init__(self, directory: StateDirectory, holder: str, block_cache: BlockCache) -> None:
+    def __init__(
+        self,
+        directory: StateDirectory,
+        holder: str,
+        block_cache: BlockCache,
+        guard: ChangelogGuard,
+    ) -> None:
         self._directory = directory
+        self._guard = guard
         self._holder = holder
         self._block_cache = block_cache
 
@@ -219,32 +230,35 @@ class TaskStoresOpener:
             asked_at_ms: when it said so.
 
         Raises:
-            MissingTopicError: a changelog topic does not exist.
+            ChangelogLostError: a changelog is missing, or is younger than a store on disk.
+            MissingTopicError: a changelog topic does not exist, and nothing was read yet.
             StateError: a store cannot be opened.
         """
-        for partition in specs:
-            if partition not in facts:
-                raise MissingTopicError(
-                    f"changelog topic {partition.topic} does not exist; it is created when the "
-                    "application starts: start it again, and its store is built anew"
-                )
+        absent = [partition.topic for partition in specs if partition not in facts]
+        if absent:
+            self._guard.check_missing(absent)
+            raise MissingTopicError(losses.absent(absent))
         try:
             for partition, spec in specs.items():
                 known = facts[partition]
+                directory = self._directory.store(stores.task, spec.name)
                 restorer = StoreRestorer(
                     spec,
-                    self._directory.store(stores.task, spec.name),
+                    directory,
                     known,
                     now_ms=asked_at_ms,
                     holder=self._holder,
                     block_cache=self._block_cache,
+                    consent=partial(
+                        self._guard.consent, partition, known, f"store {directory.name}"
+                    ),
                 )
-                if isinstance(restorer.verdict, Rebuild) and known.log_end > known.log_start:
-                    stores.from_scratch.append(f"{spec.name}: {restorer.verdict.reason}")
                 changelog = Changelog(
                     partition, restorer, known.log_end, asked_at_ms, known.log_end
                 )
                 stores.changelogs[partition] = changelog
+                if news := self._guard.news(partition, known, spec.name, restorer):
+                    stores.from_scratch.append(news)
         except BaseException:
             stores.close()
             raise

@@ -30,6 +30,7 @@ from headwater.native.cutoff import CutOffWatch
 from headwater.native.garbage import tune_garbage_collection
 from headwater.native.loading import child_topology
 from headwater.native.loop import ProcessingLoop
+from headwater.native.losses import ChangelogGuard
 from headwater.native.messages import (
     AddTasks,
     Go,
@@ -122,6 +123,13 @@ class StreamThread:
             admin=self._admin,
             clock=self._clock,
         )
+        guard = ChangelogGuard(
+            config,
+            topology.report(application_id),
+            clients.admin,
+            clients.connection,
+            client_id=clients.client_id,
+        )
         self._stores = StoreOpener(
             settings=settings,
             config=config,
@@ -130,6 +138,7 @@ class StreamThread:
             restore_consumer=clients.restore_consumer,
             clock=self._clock,
             heartbeat=self._report_if_due,
+            guard=guard,
         )
         self._opener = TaskOpener(
             topology=topology,
@@ -139,6 +148,7 @@ class StreamThread:
             stores=self._stores,
             clock=self._clock,
             default_reset=offset_reset(config),
+            guard=guard,
             check=ManifestGate(
                 config, clients.connection, clients.admin, client_id=clients.client_id
             ).check,
@@ -304,10 +314,9 @@ class StreamThread:
 
     def _watch_topics(self) -> None:
         tasks = self.loop.tasks.values()
-        topics = {
-            p.topic for running in tasks for p in (*running.start, *running.changelogs.values())
-        }
-        self._watch.watch(self._opener.topic_ids(topics))
+        changelogs = {p.topic for running in tasks for p in running.changelogs.values()}
+        topics = changelogs | {p.topic for running in tasks for p in running.start}
+        self._watch.watch(self._opener.topic_ids(topics), changelogs)
 
     # ---- the end -------------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ from headwater.native.courtesy import CourteousThread
 from headwater.native.cutoff import CutOffWatch
 from headwater.native.garbage import tune_garbage_collection
 from headwater.native.loading import child_topology
+from headwater.native.losses import ChangelogGuard
 from headwater.native.messages import (
     Cancelled,
     CancelRestore,
@@ -131,6 +132,13 @@ class StateUpdater:
             StateDirectory(Path(settings.state_dir), settings.application_id),
             f"StateUpdater {settings.slot} of {settings.worker}",
             BlockCache(write_buffer_bytes=_WRITE_BUFFER_BYTES),
+            ChangelogGuard(
+                self._config,
+                self._topology.report(settings.application_id),
+                admin,
+                self._connection,
+                client_id=f"{client_id}-guard",
+            ),
         )
         self._specs = {
             subtopology.id: tuple(

@@ -10,11 +10,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from headwater.errors import MissingTopicError
+from headwater.errors import ChangelogLostError, MissingTopicError
+from headwater.model import losses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
+    from headwater.errors import EnvironmentProblemError
     from headwater.kafka.admin import Admin
     from headwater.kafka.errors import Connection
     from headwater.kafka.topics import TopicDescription
@@ -38,13 +40,20 @@ class TopicWatch:
         self._connection = connection
         self._ids: Mapping[str, str] = {}
         self._answer: Callable[[], dict[str, TopicDescription] | None] | None = None
+        self._changelogs: frozenset[str] = frozenset()
         self._asked: Mapping[str, str] = {}
         self._due = 0.0
         self._missing: dict[str, int] = {}
 
-    def watch(self, topic_ids: Mapping[str, str]) -> None:
-        """Watch these topics from now on, and no others; the values are their UUIDs."""
+    def watch(self, topic_ids: Mapping[str, str], changelogs: Collection[str] = ()) -> None:
+        """Watch these topics from now on, and no others.
+
+        Args:
+            topic_ids: their UUIDs.
+            changelogs: those of them with which the state would be lost.
+        """
         self._ids = dict(topic_ids)
+        self._changelogs = frozenset(changelogs)
         self._missing.clear()
         self._due = time.monotonic() + _INTERVAL_S
 
@@ -55,7 +64,8 @@ class TopicWatch:
             how many partitions each topic has, if that was answered just now; else nothing.
 
         Raises:
-            MissingTopicError: a topic was deleted, or deleted and created again.
+            ChangelogLostError: a changelog was deleted, or deleted and created again.
+            MissingTopicError: another topic was.
         """
         if self._answer is not None:
             found = self._answer()
@@ -82,14 +92,23 @@ class TopicWatch:
                 self._missing[topic] = self._missing.get(topic, 0) + 1
                 self._due = min(self._due, time.monotonic() + _INTERVAL_LOST_S)
                 if self._missing[topic] >= _MISSING_ANSWERS:
-                    raise MissingTopicError(
-                        f"topic {topic} was deleted while the application uses it; create it "
-                        "again and reset the application, or take it out of the topology"
+                    raise self._gone(
+                        topic,
+                        "was deleted while the application uses it; create it again, or take it "
+                        "out of the topology, and reset the application",
+                        is_there_again=False,
                     )
             elif description.topic_id not in {"", topic_id}:
-                raise MissingTopicError(
-                    f"topic {topic} was deleted and created again: the committed offsets belong to "
-                    "the old one; stop the application and reset it"
+                raise self._gone(
+                    topic,
+                    "was deleted and created again: the committed offsets belong to the old one; "
+                    "reset the application",
+                    is_there_again=True,
                 )
             else:
                 self._missing.pop(topic, None)
+
+    def _gone(self, topic: str, what: str, *, is_there_again: bool) -> EnvironmentProblemError:
+        if topic in self._changelogs:
+            return ChangelogLostError(losses.deleted(topic, is_there_again=is_there_again))
+        return MissingTopicError(f"topic {topic} {what}")

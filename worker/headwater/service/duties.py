@@ -39,6 +39,7 @@ from headwater.model.duties import (
     TopicsCreated,
     TopicsDescribed,
 )
+from headwater.native.losses import ChangelogGuard
 from headwater.service.takeover import TakeOver
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from headwater.kafka.topics import TopicDescription
     from headwater.model.engine import EngineRecord
     from headwater.model.lifecycle import Engine
-    from headwater.model.topics import InternalTopic
+    from headwater.model.topics import InternalTopic, TopologyReport
 
 log = logging.getLogger(__name__)
 
@@ -63,10 +64,19 @@ class Duties:
         config: the application's.
         client_id: shown in the broker's logs.
         timeout_s: for one question to the broker; ``request.timeout.ms`` if that is less.
+        report: of the topology, for the duty that creates internal topics.
     """
 
-    def __init__(self, config: StreamsConfig, *, client_id: str, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        config: StreamsConfig,
+        *,
+        client_id: str,
+        timeout_s: float = 30.0,
+        report: TopologyReport | None = None,
+    ) -> None:
         self._config = config
+        self._report = report
         self._client_id = client_id
         self._timeout_s = min(timeout_s, config.request_timeout_ms / 1000)
         self._connection = Connection(config.bootstrap_servers)
@@ -103,6 +113,8 @@ class Duties:
                     unread=self.unread(duty.inputs),
                 )
             case CreateTopics():
+                if self._report is not None:
+                    self.check_changelogs(self._report, duty.topics)
                 found = self.create_topics(duty.topics)
                 return TopicsCreated(
                     id=duty.id,
@@ -214,6 +226,19 @@ class Duties:
             tasks=tasks,
             replaces=replaces,
         )
+
+    def check_changelogs(self, report: TopologyReport, topics: Collection[InternalTopic]) -> None:
+        """Return if those of ``topics`` that do not exist may be created.
+
+        Raises:
+            ChangelogLostError: one is a changelog, and the application has read what its state was
+                made of: a new one would lack that.
+            KafkaUnavailableError: nobody answered.
+        """
+        guard = ChangelogGuard(
+            self._config, report, self.admin, self._connection, client_id=self._client_id
+        )
+        guard.check_missing([topic.name for topic in topics])
 
     def create_topics(self, topics: Collection[InternalTopic]) -> dict[str, TopicDescription]:
         """Create what does not exist; return the topics as the broker has them then.

@@ -43,11 +43,14 @@ class TopicPlan:
 
         Raises:
             MissingTopicError: a source topic does not exist.
+            ChangelogLostError: a changelog does not exist although its records were read.
             PartitionMismatchError: topics do not have the partitions that the topology needs.
         """
         found = self._duties.partitions(partitions.topics_to_describe(self._report))
         plan = partitions.plan(self._report, found)
-        self._duties.create_topics(plan.missing_topics(found))
+        missing = plan.missing_topics(found)
+        self._duties.check_changelogs(self._report, missing)
+        self._duties.create_topics(missing)
         self.tasks = plan.tasks
 
     def look_again(self) -> bool:

@@ -156,6 +156,7 @@ class KafkaStreams:
             InstanceRunningError: another instance of this application id lives.
             GroupInUseError: the consumer group has a member, a Java application for example.
             MissingTopicError: a source topic does not exist.
+            ChangelogLostError: a changelog does not exist although its records were read.
             PartitionMismatchError: topics do not have the partitions that the topology needs.
             KafkaUnavailableError: no broker answers.
             KafkaAuthError: the broker refuses us.

@@ -120,7 +120,9 @@ class Worker:
         self._application_id = config.application_id
         self._children = Children(settings, config)
         client_id = f"{config.client_id or config.application_id}-{settings.name}"
-        self._duties = DutyRunner(Duties(config, client_id=client_id), self._duty_done)
+        report = topology.report(config.application_id)
+        duties = Duties(config, client_id=client_id, report=report)
+        self._duties = DutyRunner(duties, self._duty_done)
         self._directory = StateDirectory(Path(config.state_dir), config.application_id)
         self._directory.own()
         self._epoch_file = EpochFile(self._directory.path / f"{settings.name}.epoch.json")

@@ -168,6 +168,7 @@ class Continuous:
             InstanceRunningError: a program runs the application.
             BackfillUnfinishedError: its state is loaded only in part.
             FencedError, EngineError: another driver has taken over.
+            ChangelogLostError: a changelog does not exist although its records were read.
             HeadwaterError: why the query cannot go on.
         """
         try:
@@ -198,6 +199,7 @@ class Continuous:
         plan = self._plan()
         if self._stopping.is_set():
             return
+        application.duties.check_changelogs(application.report, plan.internal_topics)
         record = self._take_over(plan)
         self._plan_made = plan
         self._status.begin(record.generation)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater.config import StreamsConfig
 from headwater.errors import (
     BackfillError,
+    ChangelogLostError,
     EngineError,
     FencedError,
     HeadwaterError,
@@ -63,6 +64,7 @@ _FINAL: Final = (
     BackfillError,
     EngineError,
     OffsetsExpiredError,
+    ChangelogLostError,
     KafkaAuthError,
     TakenOverError,
 )

@@ -101,8 +101,9 @@ class LiveTask:
         """Return who notices that a topic was made anew: then the state belongs to none."""
         clients = self._single.clients
         watch = TopicWatch(clients.admin, clients.connection)
-        topics = {p.topic for p in (*running.start, *running.changelogs.values())}
-        watch.watch(self._single.opener.topic_ids(topics))
+        changelogs = {p.topic for p in running.changelogs.values()}
+        topics = changelogs | {p.topic for p in running.start}
+        watch.watch(self._single.opener.topic_ids(topics), changelogs)
         return watch
 
     def _check_not_over(self, turn: Turn) -> None:

@@ -18,6 +18,7 @@ from headwater.native.clients import TaskClients
 from headwater.native.commit import Committer
 from headwater.native.loading import topology_of
 from headwater.native.loop import ProcessingLoop
+from headwater.native.losses import ChangelogGuard
 from headwater.native.messages import ChildSettings
 from headwater.native.opening import TaskOpener
 from headwater.native.stores import StoreOpener
@@ -130,11 +131,19 @@ class SingleTask(Generic[Reader, Loop]):
                 "collector": producer if collector is None else collector(producer, topology),
             }
             driving = {**shared, "consumer": clients.consumer, "producer": producer}
+            guard = ChangelogGuard(
+                config,
+                topology.report(config.application_id),
+                clients.admin,
+                clients.connection,
+                client_id=clients.client_id,
+            )
             self._stores = StoreOpener(
                 **collecting,
                 settings=_settings(config, given, code, state_dir),
                 restore_consumer=clients.restore_consumer,
                 heartbeat=_nothing,
+                guard=guard,
                 blocks=blocks,
             )
             self.opener = TaskOpener(
@@ -142,6 +151,7 @@ class SingleTask(Generic[Reader, Loop]):
                 topology=topology,
                 stores=self._stores,
                 default_reset=default_reset,
+                guard=guard,
                 check=lambda: check(clients),
                 group=group,
             )

@@ -4,7 +4,10 @@
         lock     held (flock) by the process that has the store open; its text names the holder
         format   the version of this layout; a newer one is refused
         db/      the RocksDB database
-        damaged  there if the database was found damaged: it is thrown away when it is opened next
+        damaged  there if the store was found damaged, with the reason: it is replaced when it is
+                 opened next
+        db.set-aside-<n>/  a database that was replaced but not deleted: nobody reads it any more,
+                 and whoever gave it up deletes it; renamed back to db/ it is the store again
 
 The kernel drops the lock when its holder ends, however it ends, so no lock is ever stale.
 """
@@ -12,6 +15,7 @@ The kernel drops the lock when its holder ends, however it ends, so no lock is e
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 import shutil
@@ -21,9 +25,11 @@ from typing import TYPE_CHECKING, Final
 
 from headwater import failpoints, privatefiles
 from headwater.errors import DiskFullError, StateError, StoreFormatError, StoreLockedError
+from headwater.files import replace_file, sync_directory
 from headwater.ids import TaskId
 from headwater.privatefiles import NotOursError
 from headwater.state.diskfull import is_disk_full
+from headwater.state.position import RebuildReason
 from headwater.state.rocks import read_position
 
 if TYPE_CHECKING:
@@ -38,6 +44,7 @@ _LOCK: Final = "lock"
 _FORMAT: Final = "format"
 _DATABASE: Final = "db"
 _DISCARDED: Final = "db.discarded"
+_SET_ASIDE: Final = "db.set-aside-"
 _DAMAGED: Final = "damaged"
 _ROCKSDB: Final = "rocksdb"
 
@@ -107,20 +114,6 @@ class StateDirectory:
                 found.append(StoredStore(task, database.parent.name, read_position(database)))
         return found
 
-    def wipe_task(self, task: TaskId) -> None:
-        """Delete all stores of a task.
-
-        Raises:
-            StoreLockedError: one of them is in use.
-        """
-        directory = self.path / str(task)
-        for store in sorted(directory.glob(f"{_ROCKSDB}/*")):
-            held = self.store(task, store.name)
-            held.acquire(holder="clean-up")
-            held.wipe()
-            held.release()
-        shutil.rmtree(directory, ignore_errors=True)
-
 
 class StoreDirectory:
     """The directory of one store: lock it, check its format, open what is in ``database``.
@@ -136,21 +129,25 @@ class StoreDirectory:
         self._root = root or path.parent
         self.name = name
         self._lock: int | None = None
+        self.damage: RebuildReason | None = None
+        """Why the database must be replaced, if it was found damaged; known once acquired."""
 
     @property
     def database(self) -> Path:
         """Where the backend's files go."""
         return self.path / _DATABASE
 
-    def acquire(self, *, holder: str) -> None:
+    def acquire(self, *, holder: str, is_logged: bool = True) -> None:
         """Make the directory if need be, lock it and check its format.
 
         Args:
             holder: who asks, for the message that somebody else may get: ``"StreamThread w-0-1"``.
+            is_logged: the store can be rebuilt from its changelog.
 
         Raises:
             StoreLockedError: another process, or another part of this one, has the store open.
-            StoreFormatError: a newer version wrote it.
+            StoreFormatError: a newer version wrote it; or its format cannot be told, and it cannot
+                be rebuilt.
             StateError: it belongs to somebody else, or leads elsewhere.
             DiskFullError: there is no room for the directory.
         """
@@ -158,7 +155,8 @@ class StoreDirectory:
         try:
             self._own()
             self._lock = self._locked(holder)
-            self._check_format()
+            self._check_format(is_logged=is_logged)
+            self.damage = self._read_damage()
             shutil.rmtree(self.path / _DISCARDED, ignore_errors=True)
         except OSError as error:
             self.release()
@@ -167,15 +165,18 @@ class StoreDirectory:
             self.release()
             raise
 
-    @property
-    def is_damaged(self) -> bool:
-        """Whether whoever had the database open last found it damaged."""
-        return (self.path / _DAMAGED).exists()
-
     def mark_damaged(self) -> None:
         """Remember that the database is damaged: opening it again need not show it."""
         with suppress(OSError):
-            (self.path / _DAMAGED).touch()
+            replace_file(self.path / _DAMAGED, RebuildReason.DAMAGED.name + "\n")
+
+    def _read_damage(self) -> RebuildReason | None:
+        try:
+            text = (self.path / _DAMAGED).read_bytes().decode(errors="replace").strip()
+        except FileNotFoundError:
+            return None
+        is_format = text == RebuildReason.UNREADABLE_FORMAT.name
+        return RebuildReason.UNREADABLE_FORMAT if is_format else RebuildReason.DAMAGED
 
     def release(self) -> None:
         """Let the next one in; the backend must be closed."""
@@ -194,6 +195,25 @@ class StoreDirectory:
         (self.path / _DAMAGED).unlink(missing_ok=True)
         failpoints.hit("directory.wiping")
         shutil.rmtree(old, ignore_errors=True)
+
+    def set_aside(self) -> Path | None:
+        """Put the database where nobody opens it, and keep the lock: the store starts empty.
+
+        Returns:
+            where it lies now; ``None`` if there was none.
+        """
+        assert self._lock is not None, f"store {self.name} is not acquired"
+        aside = next(
+            path
+            for number in itertools.count(1)
+            if not (path := self.path / f"{_SET_ASIDE}{number}").exists()
+        )
+        is_there = self.database.exists()
+        if is_there:
+            self.database.rename(aside)
+            sync_directory(self.path)
+        (self.path / _DAMAGED).unlink(missing_ok=True)
+        return aside if is_there else None
 
     def _own(self) -> None:
         try:
@@ -218,22 +238,27 @@ class StoreDirectory:
         os.pwrite(descriptor, f"{holder} (process {os.getpid()})\n".encode(), 0)
         return descriptor
 
-    def _check_format(self) -> None:
+    def _check_format(self, *, is_logged: bool) -> None:
         try:
-            text = (self.path / _FORMAT).read_text()
+            text = (self.path / _FORMAT).read_bytes()
         except FileNotFoundError:
-            # The format is written before the database is made: what lies there is not ours.
-            self.wipe()
+            text = b""
+            if not self.database.exists():
+                self._write_format()
+                return
+        found = _format_in(text)
+        if found is None:
+            # It is written before the database is made: whoever wrote what lies there is unknown.
+            if not is_logged:
+                raise StoreFormatError(
+                    f"store {self.name} at {self.path}: the file {_FORMAT} cannot be read, and the "
+                    f"store has no changelog from which it could be rebuilt; write "
+                    f'{{"format": {STORE_FORMAT}}} into it if this version wrote the store, or '
+                    "delete the directory to begin with an empty store"
+                )
+            replace_file(self.path / _DAMAGED, RebuildReason.UNREADABLE_FORMAT.name + "\n")
             self._write_format()
-            return
-        try:
-            found = int(json.loads(text)["format"])
-        except (ValueError, KeyError, TypeError):
-            raise StoreFormatError(
-                f"store {self.name} at {self.path}: the file {_FORMAT} is unreadable; delete the "
-                f"directory, and the store is rebuilt from its changelog"
-            ) from None
-        if found > STORE_FORMAT:
+        elif found > STORE_FORMAT:
             raise StoreFormatError(
                 f"store {self.name} at {self.path} has format {found}, written by a newer version; "
                 f"this one reads up to {STORE_FORMAT}: run the newer version again, or delete the "
@@ -241,9 +266,7 @@ class StoreDirectory:
             )
 
     def _write_format(self) -> None:
-        new = self.path / f"{_FORMAT}.new"
-        new.write_text(json.dumps({"format": STORE_FORMAT}) + "\n")
-        new.replace(self.path / _FORMAT)
+        replace_file(self.path / _FORMAT, json.dumps({"format": STORE_FORMAT}) + "\n")
 
     def _explain(self, error: OSError) -> StateError:
         if is_disk_full(error):
@@ -254,3 +277,13 @@ class StoreDirectory:
         return StateError(
             f"store {self.name}: {self.path} cannot be used: {error}; check state_dir and its owner"
         )
+
+
+def _format_in(text: bytes) -> int | None:
+    """Return the version in a format file; ``None`` if it is damaged."""
+    try:
+        found = json.loads(text)["format"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    is_version = isinstance(found, int) and not isinstance(found, bool) and found >= 1
+    return found if is_version else None

@@ -1,6 +1,7 @@
 """Whether a stored position can still be trusted, and the bytes it is stored as. Pure.
 
-A store resumes from its position only if its changelog still has everything that happened since:
+A store resumes from its position only if its changelog still has everything that happened since.
+``may_be_last_copy`` says which of the others hold something that the changelog lacks:
 
     topic id differs                  the topic was deleted and made anew
     offset below the log start        records we never applied are gone
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import Final, TypeAlias
 
 from headwater.ports import Position
@@ -35,7 +36,16 @@ class RebuildReason(StrEnum):
     ABOVE_LOG_END = "the position lies after the end of the changelog"
     TOO_OLD = "tombstones written since the last commit may already be deleted"
     DAMAGED = "the database is damaged"
+    UNREADABLE_FORMAT = "the file that says which format the store has cannot be read"
     FROM_THE_FUTURE = "the last commit lies in the future: the clock was set back"
+
+
+class Discard(Enum):
+    """What becomes of a store that is replaced by one from its changelog."""
+
+    DELETE = auto()
+    SET_ASIDE = auto()
+    """It stays on the disk under another name; whoever gave it up deletes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,43 @@ def _reason(
         (age_ms < -CLOCK_MARGIN_MS, RebuildReason.FROM_THE_FUTURE),
     )
     return next((reason for failed, reason in checks if failed), None)
+
+
+def may_be_last_copy(
+    reason: RebuildReason, *, log_start: int, log_end: int, is_expiring: bool
+) -> bool:
+    """Say whether a store that cannot be continued may hold what its changelog does not.
+
+    Args:
+        reason: why it cannot be continued.
+        log_start: first offset that the changelog partition still has.
+        log_end: the partition's end offset.
+        is_expiring: the topic's ``cleanup.policy`` deletes old records, and means to.
+    """
+    match reason:
+        case RebuildReason.OTHER_TOPIC | RebuildReason.ABOVE_LOG_END:
+            return True
+        case RebuildReason.BELOW_LOG_START:
+            return not is_expiring
+        case _:
+            # A log that is only compacted starts at 0, unless somebody has deleted records.
+            return (log_start > 0 or log_end <= log_start) and not is_expiring
+
+
+def fate(
+    reason: RebuildReason, *, is_allowed: bool, is_computed: bool, is_read: bool
+) -> Discard | None:
+    """Say how a store is replaced that may be the last copy of its state; ``None``: it must stay.
+
+    Args:
+        reason: why it cannot be continued.
+        is_allowed: somebody has accepted the loss of its changelog.
+        is_computed: a backfill has made the changelog anew.
+        is_read: the application has read what the state was made of.
+    """
+    if is_computed and reason is RebuildReason.OTHER_TOPIC:
+        return Discard.DELETE
+    return Discard.SET_ASIDE if is_allowed or not is_read else None
 
 
 def encode_position(position: Position) -> bytes:

@@ -1,6 +1,9 @@
 """Brings a store up to date from its changelog. Knows no Kafka: the records are handed in.
 
-    open -> judge its position -> (wipe) -> apply batch, apply batch, ... -> finish or close
+    open -> judge its position -> (replace) -> apply batch, apply batch, ... -> finish or close
+
+A store that cannot be continued is deleted if its changelog has everything. If it may be the last
+copy of its state, whoever opens it is asked first (``Consent``).
 
 The *time* of a position says since when tombstones may be missing from the store, so it moves only
 when the store is known to be complete: a restore keeps the time of the commit it continues from
@@ -19,11 +22,19 @@ from headwater.errors import StateError, StoreCorruptedError
 from headwater.model.topology import StoreKind
 from headwater.ports import Position
 from headwater.state.memory import MemoryBackend
-from headwater.state.position import Rebuild, RebuildReason, judge
-from headwater.state.rocks import BlockCache, RocksBackend, RocksOptions
+from headwater.state.position import (
+    Discard,
+    Rebuild,
+    RebuildReason,
+    Usable,
+    judge,
+    may_be_last_copy,
+)
+from headwater.state.rocks import BlockCache, RocksBackend, RocksOptions, read_position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from headwater.model.topology import StoreSpec
     from headwater.ports import Backend, RawRecord
@@ -52,12 +63,23 @@ class ChangelogFacts:
         log_start: first offset there is.
         log_end: end offset, uncommitted records included.
         delete_retention_ms: the topic's ``delete.retention.ms``.
+        is_expiring: the topic's ``cleanup.policy`` deletes old records.
     """
 
     topic_id: str
     log_start: int
     log_end: int
     delete_retention_ms: int
+    is_expiring: bool = False
+
+
+Consent: TypeAlias = "Callable[[RebuildReason], Discard]"
+"""Says how a store is replaced that may be the last copy of its state; raises if it must stay."""
+
+
+def set_aside(_: RebuildReason) -> Discard:
+    """Let a store be replaced, and keep what it was."""
+    return Discard.SET_ASIDE
 
 
 def open_backend(
@@ -86,12 +108,12 @@ def open_backend(
     if not spec.persistent:
         return MemoryBackend()
     assert directory is not None, f"store {spec.name} is persistent: it needs a directory"
-    directory.acquire(holder=holder)
+    directory.acquire(holder=holder, is_logged=spec.logging)
     try:
-        if spec.logging and directory.is_damaged:
+        if spec.logging and directory.damage is not None:
             raise StoreCorruptedError(
-                f"store {directory.name} at {directory.path} was found damaged; it must be rebuilt "
-                "from its changelog"
+                f"store {directory.name} at {directory.path}: {directory.damage.value}; it must be "
+                "rebuilt from its changelog"
             )
         return RocksBackend(
             directory.database,
@@ -109,8 +131,8 @@ def open_backend(
 class StoreRestorer:
     """One store being restored or kept up as a standby.
 
-    Opening it judges the stored position and wipes a store that cannot be continued; a damaged
-    database is wiped too, since the changelog has everything.
+    Opening it judges the stored position, and replaces a store that cannot be continued or that is
+    damaged: it is deleted, since the changelog has everything, or ``consent`` is asked.
 
     Args:
         spec: the store.
@@ -120,11 +142,17 @@ class StoreRestorer:
         holder: who restores, for the message that somebody else may get.
         options: sizes; a restore only writes, so ``bulk`` is switched on.
         block_cache: the process' shared one.
+        consent: asked before a store is replaced that may be the last copy of its state.
+
+    Raises:
+        HeadwaterError: the store cannot be opened, or ``consent`` says no; then it is as it was.
 
     Attributes:
         verdict: ``Usable`` or ``Rebuild`` with its reason.
         offset: the next changelog offset to apply.
         applied: records applied so far.
+        is_replaced: there was a store that was replaced.
+        kept: where that one lies now, if it was set aside.
     """
 
     def __init__(
@@ -137,6 +165,7 @@ class StoreRestorer:
         holder: str,
         options: RocksOptions | None = None,
         block_cache: BlockCache | None = None,
+        consent: Consent = set_aside,
     ) -> None:
         self._spec = spec
         self._directory = directory
@@ -144,15 +173,9 @@ class StoreRestorer:
         self._options = replace(options or _RESTORING, bulk=True)
         self._block_cache = block_cache
         self._timestamped = spec.kind is StoreKind.TIMESTAMPED_KEY_VALUE
-        self._backend, damaged = self._open_or_wipe()
-        position = self._backend.position()
-        self.verdict: Verdict = _judge(position, facts, now_ms)
-        if damaged:
-            self.verdict = Rebuild(RebuildReason.DAMAGED, facts.log_start)
-        if isinstance(self.verdict, Rebuild):
-            if next(self._backend.range(None, None), None) is not None or position is not None:
-                self._wipe()
-            position = None
+        self.is_replaced = False
+        self.kept: Path | None = None
+        self._backend, self.verdict, position = self._opened(facts, now_ms, consent)
         self.offset = self.verdict.offset
         self.applied = 0
         self._unsettled = 0
@@ -278,22 +301,72 @@ class StoreRestorer:
             block_cache=self._block_cache,
         )
 
-    def _open_or_wipe(self) -> tuple[Backend, bool]:
+    def _opened(
+        self, facts: ChangelogFacts, now_ms: int, consent: Consent
+    ) -> tuple[Backend, Verdict, Position | None]:
+        """Return a backend that may be continued or is empty, the verdict, and its position."""
         try:
-            return self._open(), False
+            backend = self._open()
         except StoreCorruptedError:
-            self._discard()
-            return self._open(), True
+            assert self._directory is not None, f"{self._spec.name} is damaged, so it is on disk"
+            damage = self._directory.damage or RebuildReason.DAMAGED
+            position = read_position(self._directory.database)
+            found = _judge(position, facts, now_ms)
+            reason = found.reason if isinstance(found, Rebuild) else damage
+            is_kept = damage is RebuildReason.UNREADABLE_FORMAT
+            if isinstance(found, Usable) and not found.offset:
+                self._discard(Discard.SET_ASIDE if is_kept else Discard.DELETE)
+            else:
+                self._replace(reason, facts, consent, is_kept=is_kept)
+            return self._open(), Rebuild(damage, facts.log_start), None
+        position = backend.position()
+        verdict = _judge(position, facts, now_ms)
+        if isinstance(verdict, Usable):
+            return backend, verdict, position
+        try:
+            has_entries = next(backend.range(None, None), None) is not None
+        except StateError:
+            backend.close()
+            raise
+        if position is None and not has_entries:
+            return backend, verdict, None
+        backend.close()
+        if has_entries:
+            self._replace(verdict.reason, facts, consent)
+        else:
+            self._discard(Discard.DELETE)
+        return self._open(), verdict, None
 
-    def _wipe(self) -> None:
-        self._backend.close()
-        self._discard()
-        self._backend = self._open()
+    def _replace(
+        self,
+        reason: RebuildReason,
+        facts: ChangelogFacts,
+        consent: Consent,
+        *,
+        is_kept: bool = False,
+    ) -> None:
+        """Make room for a new store, unless the old one must stay."""
+        fate = Discard.DELETE
+        if may_be_last_copy(
+            reason,
+            log_start=facts.log_start,
+            log_end=facts.log_end,
+            is_expiring=facts.is_expiring,
+        ):
+            fate = consent(reason)
+        self._discard(Discard.SET_ASIDE if is_kept else fate)
+        self.is_replaced = True
 
-    def _discard(self) -> None:
-        if self._directory is not None and self._spec.persistent:
-            self._directory.acquire(holder=self._holder)
-            self._directory.wipe()
+    def _discard(self, fate: Discard) -> None:
+        if self._directory is None or not self._spec.persistent:
+            return
+        self._directory.acquire(holder=self._holder)
+        try:
+            if fate is Discard.SET_ASIDE:
+                self.kept = self._directory.set_aside()
+            else:
+                self._directory.wipe()
+        finally:
             self._directory.release()
 
 

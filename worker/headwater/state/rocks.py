@@ -335,6 +335,8 @@ def read_position(path: Path) -> Position | None:
         return None
     try:
         data: bytes | None = db.get(_POSITION_KEY)
+    except Exception:  # noqa: BLE001  a damaged block, the same
+        return None
     finally:
         db.close()
     return None if data is None else decode_position(data)

@@ -1,0 +1,191 @@
+"""Keeps what may be the last copy of a state: asks Kafka whether somebody has given it up.
+
+A store is deleted only if its changelog has everything, or if somebody has computed it anew:
+
+    a backfill made the changelog      its manifest names the topic's id   the store is deleted
+    somebody accepts the loss          allow.lost.changelogs               it is set aside
+    nothing was ever read              no committed offsets, as by reset   it is set aside
+    anything else                      ChangelogLostError                  it is left as it is
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from headwater.errors import ChangelogLostError, KafkaUnavailableError
+from headwater.ids import TopicPartition
+from headwater.kafka.manifest import ManifestGate
+from headwater.model import losses
+from headwater.model.backfill import BackfillState
+from headwater.state.position import Rebuild, fate
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from headwater.config import StreamsConfig
+    from headwater.kafka.admin import Admin
+    from headwater.kafka.errors import Connection
+    from headwater.model.topics import TopologyReport
+    from headwater.state.position import Discard, RebuildReason
+    from headwater.state.restore import ChangelogFacts, StoreRestorer
+
+log = logging.getLogger(__name__)
+
+_REMEMBERED_S: Final = 10.0
+"""For so long an answer about offsets serves other tasks that are opened: only warnings need it."""
+
+
+class ChangelogGuard:
+    """Decides whether a store may begin on a changelog that may have lost something.
+
+    Args:
+        config: the application's.
+        report: of its topology.
+        admin: asked about topics and committed offsets.
+        connection: of the clients.
+        client_id: shown in the broker's logs.
+    """
+
+    def __init__(
+        self,
+        config: StreamsConfig,
+        report: TopologyReport,
+        admin: Admin,
+        connection: Connection,
+        *,
+        client_id: str,
+    ) -> None:
+        self._config = config
+        self._admin = admin
+        self._above = losses.topics_above(report)
+        self._gate = ManifestGate(config, connection, admin, client_id=client_id)
+        self._answers: dict[tuple[str, ...], tuple[float, tuple[TopicPartition, int] | None]] = {}
+
+    def check_missing(self, topics: Collection[str]) -> None:
+        """Return if those of ``topics`` that do not exist may be created.
+
+        Raises:
+            ChangelogLostError: a changelog is missing although its records were read.
+            KafkaUnavailableError: nobody answered.
+        """
+        wanted = [
+            name
+            for name in topics
+            if name in self._above and name not in self._config.allow_lost_changelogs
+        ]
+        existing = self._admin.describe_topics(wanted) if wanted else {}
+        for name in sorted(wanted):
+            if name not in existing and (read := self._read_up_to(self._above[name])) is not None:
+                raise ChangelogLostError(losses.missing(name, *read))
+
+    def consent(
+        self, changelog: TopicPartition, facts: ChangelogFacts, store: str, reason: RebuildReason
+    ) -> Discard:
+        """Say how a store may be replaced that may be the last copy of its state.
+
+        Args:
+            changelog: the store's changelog partition.
+            facts: what the broker says about it.
+            store: what messages call the store.
+            reason: why the store cannot be continued.
+
+        Raises:
+            ChangelogLostError: nobody has given it up.
+            BackfillError: the manifest cannot be understood.
+            KafkaUnavailableError: nobody answered.
+        """
+        given_up = fate(
+            reason,
+            is_allowed=changelog.topic in self._config.allow_lost_changelogs,
+            is_computed=self._was_computed(changelog, facts),
+            is_read=self._read_up_to(self._above.get(changelog.topic, ())) is not None,
+        )
+        if given_up is None:
+            why = f"{reason.value} ({changelog})"
+            raise ChangelogLostError(losses.younger(changelog, store, why))
+        return given_up
+
+    def _was_computed(self, changelog: TopicPartition, facts: ChangelogFacts) -> bool:
+        """Whether a backfill has made the changelog anew."""
+        manifest = self._gate.read()
+        return (
+            manifest is not None
+            and manifest.state is not BackfillState.ABORTED
+            and manifest.topic_ids.get(changelog.topic) == facts.topic_id
+        )
+
+    def news(
+        self, changelog: TopicPartition, facts: ChangelogFacts, name: str, restorer: StoreRestorer
+    ) -> str | None:
+        """Say what is worth a warning about a store that begins anew; ``None`` if nothing is.
+
+        Args:
+            changelog: the store's changelog partition.
+            facts: what the broker says about it.
+            name: the store's.
+            restorer: has just been opened.
+        """
+        if not isinstance(restorer.verdict, Rebuild):
+            return None
+        is_empty = facts.log_end <= facts.log_start
+        if restorer.is_replaced or not is_empty:
+            text = f"{name}: {restorer.verdict.reason.value}"
+            if restorer.is_replaced and is_empty:
+                text += f"; {changelog} is empty, so the store begins empty"
+            if restorer.kept is not None:
+                text += (
+                    f"; the store before was set aside as {restorer.kept}: delete it when nobody "
+                    "needs it"
+                )
+            return text
+        if facts.log_end:
+            return f"{name}: {changelog} holds nothing any more, so the store begins empty"
+        return self.never_held(changelog, name)
+
+    def never_held(self, changelog: TopicPartition, name: str) -> str | None:
+        """Say that a store begins empty although records were read; ``None`` if none were.
+
+        Args:
+            changelog: the store's changelog partition, which has never held a record.
+            name: the store's.
+        """
+        try:
+            read = self._remembered(self._above.get(changelog.topic, ()))
+        except KafkaUnavailableError as error:
+            log.info("cannot tell whether %s should hold something: %s", changelog, error)
+            return None
+        if read is None:
+            return None
+        return (
+            f"{name}: {changelog} has never held a record although {read[0]} was read up to offset "
+            f"{read[1]}; the store begins empty. That is right if nothing was ever put into it"
+        )
+
+    def _remembered(self, topics: tuple[str, ...]) -> tuple[TopicPartition, int] | None:
+        at, answer = self._answers.get(topics, (-_REMEMBERED_S, None))
+        if time.monotonic() - at >= _REMEMBERED_S:
+            answer = self._read_up_to(topics)
+            self._answers[topics] = time.monotonic(), answer
+        return answer
+
+    def _read_up_to(self, topics: Collection[str]) -> tuple[TopicPartition, int] | None:
+        """Return a partition of ``topics`` that the application has read, and up to where."""
+        described = self._admin.describe_topics(topics)
+        partitions = [
+            TopicPartition(name, number)
+            for name, topic in sorted(described.items())
+            for number in range(topic.partitions)
+        ]
+        if not partitions:
+            return None
+        committed = {
+            partition: (found.offset, found.metadata)
+            for partition, found in self._admin.committed(
+                self._config.application_id, partitions
+            ).items()
+        }
+        if not committed:
+            return None
+        return losses.read_up_to(committed, self._admin.earliest_offsets(committed))
