@@ -1,11 +1,13 @@
 """A state that may be the last copy is never deleted without a word.
 
-One task's store on a real disk, and a model of its changelog. At random: records are processed, the
-process is killed between changelog and store, the store or its format file is damaged, a day
-passes; somebody deletes the changelog and makes it anew, empty or with a few records, deletes records from
-it, or a broker loses its tail; somebody resets, backfills, or accepts the loss. After each opening
-every state that lay on the disk still lies there, unless its changelog gives it, byte for byte, or
-somebody has said that it may go. The law compares contents: it knows no position and no verdict.
+One task's store on a real disk, and a model of its changelog. At random: records are processed; the
+process is killed between changelog and store; the store or its format file is damaged; a day
+passes. Somebody deletes the changelog and makes it anew, empty or with a few records, or deletes
+records from it, or a broker loses its tail. Somebody resets, backfills, or accepts the loss.
+
+After each opening every state that lay on the disk still lies there, unless its changelog gives it,
+byte for byte, or somebody has said that it may go. The law compares contents: it knows no position
+and no verdict.
 """
 
 from __future__ import annotations
