@@ -218,7 +218,7 @@ def live(seed: str, path: Path, restorer: type[StoreRestorer] = StoreRestorer) -
     return world
 
 
-@pytest.mark.seeded(40, least=6)
+@pytest.mark.seeded(16, least=4)
 def test_no_state_that_may_be_the_last_copy_is_deleted_without_a_word(
     tmp_path: Path, seed: str
 ) -> None:

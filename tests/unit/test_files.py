@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("sync", [True, False])
-def test_a_file_is_replaced_and_nobody_else_may_read_it(tmp_path: Path, sync: bool) -> None:
+def test_a_file_is_replaced_and_has_the_mode_that_was_asked_for(tmp_path: Path, sync: bool) -> None:
     file = tmp_path / "told"
     file.write_text("a longer text that was there before")
 
-    replace_file(file, "né\n", sync=sync)
+    replace_file(file, "né\n", mode=0o600, sync=sync)
 
     assert file.read_text(encoding="utf-8") == "né\n"
     assert file.stat().st_mode & 0o777 == 0o600

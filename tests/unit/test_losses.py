@@ -46,6 +46,7 @@ def test_a_state_is_made_of_all_topics_above_it_also_behind_repartition_topics()
         "app-counts-changelog": (BY_WORD.name, "lines", "more", "names"),
         "app-apart-changelog": ("out",),
     }
+    assert losses.topics_read(REPORT)["app-counts-changelog"] == (BY_WORD.name, "names")
 
 
 @pytest.mark.parametrize(

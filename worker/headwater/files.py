@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def replace_file(path: Path, text: str, *, mode: int = 0o600, sync: bool = True) -> None:
+def replace_file(path: Path, text: str, *, mode: int = 0o666, sync: bool = True) -> None:
     """Put ``text`` in the place of what the file held, in UTF-8.
 
     Args:
         path: the file; its directory must exist.
         text: all that it is to hold.
-        mode: who may read it; by default nobody else, because it may name a password.
+        mode: who may read it at most; the process' umask says what is taken off.
         sync: wait for the disk. Without it a machine that loses power may leave an empty file,
             which is right for what means nothing after that.
 

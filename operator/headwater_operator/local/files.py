@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from headwater.errors import SpecError
+from headwater.files import replace_file
 from headwater.privatefiles import open_lock, wait_for_lock
 
 if TYPE_CHECKING:
@@ -130,12 +131,5 @@ def _make(directory: Path) -> None:
 
 
 def _replace(path: Path, data: dict[str, object]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    # A StreamApp may hold a password here, where there are no Secrets.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(data, file, separators=(",", ":"))
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    # For the user alone: a StreamApp may hold a password here, where there are no Secrets.
+    replace_file(path, json.dumps(data, separators=(",", ":")) + "\n", mode=0o600)

@@ -206,6 +206,7 @@ class ControlLoop:
                 memory.pop(directory.name, None)
             self._introduced.discard(directory.name)
         elif record.intent is Intent.RESET:
+            # The workers' went with them: what Spark has kept is of the topics that were deleted.
             shutil.rmtree(directory.driver_state, ignore_errors=True)
             self._say(directory, EventKind.STATE, "the reset is done")
             change(self._cluster, directory.name, lambda now: now.after_reset(record.applied))

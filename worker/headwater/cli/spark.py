@@ -17,6 +17,7 @@ from headwater.cli import streamapps
 from headwater.cli.formerly import worker_ids
 from headwater.cli.options import add_stream_app, pairs, told_of_spark
 from headwater.errors import HeadwaterError
+from headwater.files import replace_file
 from headwater.model.drivercontract import END_WORDS, ENV_POD
 from headwater_entry import end_at_once
 
@@ -115,9 +116,7 @@ def _write_end(file: Path, error: HeadwaterError) -> None:
     """Leave the cause for the control loop, which knows the errors of ``headwater.errors``."""
     known = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
     said = {"pid": os.getpid(), "error": known.__name__, "message": str(error)}
-    fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps(said) + "\n", encoding="utf-8")
-    fresh.replace(file)
+    replace_file(file, json.dumps(said) + "\n")
     if ENV_POD in os.environ:
         # All that is left of a pod is the end of its log.
         sys.stderr.write(f"{END_WORDS}{known.__name__}\n")

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Self
 
 from headwater import privatefiles
 from headwater.errors import LocalKafkaError
+from headwater.files import replace_file
 from headwater.local import accounts, jar_sets, jars
 from headwater.local.certificates import Certificate, ensure_certificate
 from headwater.local.filelock import FileLock, FileLockHeldError, is_held
@@ -363,7 +364,7 @@ class KafkaBroker:
         )
         self._wait_ready(listeners)
         self._listeners = listeners
-        (self.data_dir / "port").write_text(str(listeners.client))
+        replace_file(self.data_dir / "port", str(listeners.client))
         self._write_state()
 
     def _fence_former_run(self, java: Path, class_path: str, listeners: Listeners) -> None:
@@ -440,19 +441,26 @@ class KafkaBroker:
             "owner_pid": os.getpid(),
             "pid": self.pid,
         }
-        temporary = self.data_dir / f"{STATE_FILE}.new"
-        temporary.write_text(json.dumps(state) + "\n")
-        temporary.replace(self.data_dir / STATE_FILE)
+        replace_file(self.data_dir / STATE_FILE, json.dumps(state) + "\n")
 
 
 def read_state(data_dir: Path) -> dict[str, str | int | None] | None:
-    """What the running broker of a data directory says about itself, or None if none runs there."""
+    """What the running broker of a data directory says about itself, or None if none runs there.
+
+    Raises:
+        LocalKafkaError: its file is damaged.
+    """
     if not is_held(data_dir / LOCK_FILE):
         return None
     try:
         state: dict[str, str | int | None] = json.loads((data_dir / STATE_FILE).read_text())
     except FileNotFoundError:
         return None
+    except ValueError as error:
+        raise LocalKafkaError(
+            f"{data_dir / STATE_FILE} is damaged, so the broker that runs in {data_dir} cannot be "
+            "found; stop it and start it again: it writes the file anew"
+        ) from error
     return state
 
 

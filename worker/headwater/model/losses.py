@@ -35,6 +35,20 @@ def topics_above(report: TopologyReport) -> dict[str, tuple[str, ...]]:
     }
 
 
+def topics_read(report: TopologyReport) -> dict[str, tuple[str, ...]]:
+    """Return for each changelog the topics that its own sub-topology reads, sorted.
+
+    A partition of these is committed by the very task that writes the same partition of the
+    changelog, so an offset says that the task has run.
+    """
+    return {
+        changelog.name: tuple(sorted(_inputs(subtopology)))
+        for subtopology in report.subtopologies
+        for changelog in subtopology.changelogs
+        if not changelog.is_source
+    }
+
+
 def _above(report: TopologyReport, subtopology: SubtopologyReport) -> tuple[str, ...]:
     internal = set(internal_topic_names(report))
     found: set[str] = set()

@@ -4,7 +4,7 @@ A store is deleted only if its changelog has everything, or if somebody has comp
 
     a backfill made the changelog      its manifest names the topic's id   the store is deleted
     somebody accepts the loss          allow.lost.changelogs               it is set aside
-    nothing was ever read              no committed offsets, as by reset   it is set aside
+    its task has read nothing          no committed offsets, as by reset   it is set aside
     anything else                      ChangelogLostError                  it is left as it is
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from headwater.errors import ChangelogLostError, KafkaUnavailableError
 from headwater.ids import TopicPartition
@@ -22,7 +22,7 @@ from headwater.model.backfill import BackfillState
 from headwater.state.position import Rebuild, fate
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from headwater.config import StreamsConfig
     from headwater.kafka.admin import Admin
@@ -35,6 +35,10 @@ log = logging.getLogger(__name__)
 
 _REMEMBERED_S: Final = 10.0
 """For so long an answer about offsets serves other tasks that are opened: only warnings need it."""
+
+
+Offsets: TypeAlias = "Mapping[TopicPartition, tuple[int, str]]"
+"""Committed offset and metadata by partition."""
 
 
 class ChangelogGuard:
@@ -60,8 +64,9 @@ class ChangelogGuard:
         self._config = config
         self._admin = admin
         self._above = losses.topics_above(report)
+        self._inputs = losses.topics_read(report)
         self._gate = ManifestGate(config, connection, admin, client_id=client_id)
-        self._answers: dict[tuple[str, ...], tuple[float, tuple[TopicPartition, int] | None]] = {}
+        self._answers: dict[tuple[str, ...], tuple[float, Offsets]] = {}
 
     def check_missing(self, topics: Collection[str]) -> None:
         """Return if those of ``topics`` that do not exist may be created.
@@ -77,7 +82,10 @@ class ChangelogGuard:
         ]
         existing = self._admin.describe_topics(wanted) if wanted else {}
         for name in sorted(wanted):
-            if name not in existing and (read := self._read_up_to(self._above[name])) is not None:
+            if name in existing:
+                continue
+            read = self._read_up_to(self._offsets(self._above[name]))
+            if read is not None:
                 raise ChangelogLostError(losses.missing(name, *read))
 
     def consent(
@@ -100,7 +108,7 @@ class ChangelogGuard:
             reason,
             is_allowed=changelog.topic in self._config.allow_lost_changelogs,
             is_computed=self._was_computed(changelog, facts),
-            is_read=self._read_up_to(self._above.get(changelog.topic, ())) is not None,
+            is_read=self._task_read(changelog) is not None,
         )
         if given_up is None:
             why = f"{reason.value} ({changelog})"
@@ -152,7 +160,7 @@ class ChangelogGuard:
             name: the store's.
         """
         try:
-            read = self._remembered(self._above.get(changelog.topic, ()))
+            read = self._task_read(changelog, is_remembered=True)
         except KafkaUnavailableError as error:
             log.info("cannot tell whether %s should hold something: %s", changelog, error)
             return None
@@ -163,29 +171,30 @@ class ChangelogGuard:
             f"{read[1]}; the store begins empty. That is right if nothing was ever put into it"
         )
 
-    def _remembered(self, topics: tuple[str, ...]) -> tuple[TopicPartition, int] | None:
-        at, answer = self._answers.get(topics, (-_REMEMBERED_S, None))
-        if time.monotonic() - at >= _REMEMBERED_S:
-            answer = self._read_up_to(topics)
-            self._answers[topics] = time.monotonic(), answer
-        return answer
+    def _task_read(
+        self, changelog: TopicPartition, *, is_remembered: bool = False
+    ) -> tuple[TopicPartition, int] | None:
+        """Return an input partition that the changelog's task has read, and up to where."""
+        topics = self._inputs.get(changelog.topic, ())
+        at, offsets = self._answers.get(topics, (-_REMEMBERED_S, {}))
+        if not is_remembered or time.monotonic() - at >= _REMEMBERED_S:
+            offsets = self._offsets(topics)
+            self._answers[topics] = time.monotonic(), offsets
+        own = {p: found for p, found in offsets.items() if p.partition == changelog.partition}
+        return self._read_up_to(own)
 
-    def _read_up_to(self, topics: Collection[str]) -> tuple[TopicPartition, int] | None:
-        """Return a partition of ``topics`` that the application has read, and up to where."""
+    def _offsets(self, topics: Collection[str]) -> Offsets:
+        """Return the committed offset and metadata of all partitions that have one."""
         described = self._admin.describe_topics(topics)
         partitions = [
             TopicPartition(name, number)
             for name, topic in sorted(described.items())
             for number in range(topic.partitions)
         ]
-        if not partitions:
+        committed = self._admin.committed(self._config.application_id, partitions)
+        return {partition: (one.offset, one.metadata) for partition, one in committed.items()}
+
+    def _read_up_to(self, offsets: Offsets) -> tuple[TopicPartition, int] | None:
+        if not offsets:
             return None
-        committed = {
-            partition: (found.offset, found.metadata)
-            for partition, found in self._admin.committed(
-                self._config.application_id, partitions
-            ).items()
-        }
-        if not committed:
-            return None
-        return losses.read_up_to(committed, self._admin.earliest_offsets(committed))
+        return losses.read_up_to(offsets, self._admin.earliest_offsets(offsets))

@@ -17,12 +17,12 @@ kernel has seen the end of the first, even if that one is merely frozen.
 from __future__ import annotations
 
 import json
-import os
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from headwater.errors import EnvironmentProblemError, InstanceRunningError, SpecError
+from headwater.files import replace_file
 from headwater.local.filelock import FileLock, FileLockHeldError
 from headwater.model.cluster import Lease, StreamWorker, WorkerSpec, WorkerStatus
 from headwater.service.clock import boot_ms
@@ -181,7 +181,9 @@ class FileCarrier:
     def _replace(self, name: str, resource: dict[str, object]) -> None:
         target = self._directory / name
         try:
-            replace_json(target, resource)
+            # After a loss of power nobody believes what a worker has said before. A Lease must
+            # not wait for a busy disk.
+            replace_json(target, resource, sync=False)
         except OSError as error:
             raise CarrierUnavailableError(f"cannot write {target}: {error.strerror}") from error
 
@@ -237,12 +239,15 @@ class MemoryCarrier:
             return self._spec
 
 
-def replace_json(target: Path, value: object) -> None:
+def replace_json(target: Path, value: object, *, sync: bool = True) -> None:
     """Write ``value`` as JSON so that a reader sees the old file or the new one, never a part.
+
+    Args:
+        target: the file.
+        value: what it is to hold.
+        sync: as ``replace_file``.
 
     Raises:
         OSError: nothing was replaced.
     """
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    temporary.replace(target)
+    replace_file(target, json.dumps(value, indent=1) + "\n", sync=sync)

@@ -20,6 +20,7 @@ from headwater.errors import (
     TopicError,
     UserError,
 )
+from headwater.files import replace_file
 from headwater.local.paths import cache_dir
 from headwater.model.secretnames import is_secret
 from headwater.native.garbage import tune_garbage_collection
@@ -264,9 +265,7 @@ def _public(chosen: Mapping[str, str]) -> SparkConf:
 
 def _write_template(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_suffix(f".{os.getpid()}.new")  # another process may write it, too
-    fresh.write_text(json.dumps(masters.executor_template()), encoding="utf-8")
-    fresh.replace(file)
+    replace_file(file, json.dumps(masters.executor_template()))
 
 
 def with_retries(master: str) -> str:

@@ -19,18 +19,18 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from headwater import failpoints
-from headwater.errors import ConfigError, GroupInUseError, HeadwaterError
+from headwater.errors import GroupInUseError, HeadwaterError
 from headwater.kafka.engine import EngineWriter
 from headwater.kafka.manifest import ManifestGate
 from headwater.model import partitions
 from headwater.model.engine import spark_transactional_id
 from headwater.model.streamapp import Engine
-from headwater.privatefiles import own_root
 from headwater.service.duties import Duties
 from headwater.service.takeover import TakeOver
 from headwater.spark import gate
 from headwater.spark.application import Application, BackfillSettings
 from headwater.spark.causes import without_secrets
+from headwater.spark.claiming import TASKS, claim
 from headwater.spark.cluster import check_master
 from headwater.spark.crew import crew_of
 from headwater.spark.others import ANSWER_S, Others
@@ -64,9 +64,7 @@ _BATCH_S: Final = 120.0
 """How long a stop waits for the micro-batch that runs."""
 _AGAIN: Final = "start it again"
 """What to do when nobody else runs the application any more."""
-_IDENTITY: Final = "application"
 _CHECKPOINTS: Final = "checkpoint"
-_TASKS: Final = "tasks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +122,7 @@ class Continuous:
         )
         self._stopping = threading.Event()
         self._plan_made: PartitionPlan | None = None
-        _claim(settings.state_dir, self._application.id)
+        claim(settings.state_dir, self._application.id)
 
     def stop(self) -> None:
         """End after the micro-batch that runs; may be called by a signal handler."""
@@ -263,7 +261,7 @@ class Continuous:
                 topology=settings.topology,
                 import_path=settings.import_path,
                 record=record,
-                state_dir=str((settings.state_dir / _TASKS).absolute()),
+                state_dir=str((settings.state_dir / TASKS).absolute()),
             )
             planner = PlannerSettings(
                 config=settings.config,
@@ -343,25 +341,6 @@ class Continuous:
             if crew is not None and crew.is_another():
                 log.warning("executors have come or gone: beginning the query anew")
                 return
-
-
-def _claim(state_dir: Path, application_id: str) -> None:
-    """Make the directory this application's.
-
-    Raises:
-        ConfigError: it is another one's.
-        NotOursError: it belongs to another user.
-    """
-    own_root(state_dir)
-    identity = state_dir / _IDENTITY
-    if not identity.exists():
-        identity.write_text(f"{application_id}\n", encoding="utf-8")
-    found = identity.read_text(encoding="utf-8").strip()
-    if found != application_id:
-        raise ConfigError(
-            f"{state_dir} holds checkpoint and stores of {found}, not of {application_id}; give "
-            "each application a --state-dir of its own"
-        )
 
 
 def _new_checkpoint(state_dir: Path) -> Path:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+from headwater.files import replace_file
 from headwater.httpserver import JSON, Answer, HttpServer, Request
 
 if TYPE_CHECKING:
@@ -180,9 +181,7 @@ class StatusServer:
             "http": self.endpoint,
             "generation": self._status.generation,
         }
-        fresh = self._file.with_suffix(".new")
-        fresh.write_text(json.dumps(said) + "\n", encoding="utf-8")
-        fresh.replace(self._file)
+        replace_file(self._file, json.dumps(said) + "\n")
 
     def close(self) -> None:
         """Stop serving."""
