@@ -24,10 +24,17 @@ from tests.support.reading import held
 from tests.support.thread_rig import Topics
 from tests.support.waiting import wait_for
 
-from headwater.errors import BackfillUnfinishedError, ImportPathError, SpecError
+from headwater.errors import (
+    BackfillUnfinishedError,
+    ChangelogLostError,
+    ImportPathError,
+    SpecError,
+)
 from headwater.local.broker import KafkaBroker
+from headwater.model import losses
 from headwater.model.backfill import BackfillState, manifest_topic
 from headwater.model.cluster import generation_of
+from headwater.state.directory import StateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,6 +140,41 @@ def test_ctrl_c_stops_in_order_and_the_next_start_goes_on_there(
     cluster.wait_running(replicas=2)
     load.stop()
     wait_counted(bootstrap_servers, topic_prefix, load, cluster)
+
+
+def test_a_changelog_that_is_gone_stops_the_application_and_the_stores_are_kept(
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
+) -> None:
+    document = streamapp(bootstrap_servers, topic_prefix, replicas=1)
+    changelog = f"{topic_prefix}-counts-changelog"
+    cluster.up(document)
+    load.start()
+    cluster.wait_running(replicas=1)
+    load.stop()
+    wait_counted(bootstrap_servers, topic_prefix, load, cluster)
+    cluster.interrupt()
+    assert cluster.wait() == 0, cluster.output
+    root = cluster.cluster.app(APP).state(f"{APP}-w-0")
+    before = StateDirectory(root, topic_prefix).stored()
+    assert len(before) == PARTITIONS
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin.delete_topics([changelog])[changelog].result(30)
+
+    cluster.up(document)
+
+    assert cluster.wait() == ChangelogLostError.exit_code, cluster.output
+    assert losses.choices(changelog) in cluster.output
+    assert changelog not in admin.list_topics(timeout=30).topics
+    assert StateDirectory(root, topic_prefix).stored() == before
+    cluster.up(
+        streamapp(bootstrap_servers, topic_prefix, replicas=1, config={losses.OPTION: changelog})
+    )
+    cluster.wait_running(replicas=1)
+    aside = [
+        StateDirectory(root, topic_prefix).store(one.task, one.store).path / "db.set-aside-1"
+        for one in before
+    ]
+    assert [path for path in aside if not path.is_dir()] == []
 
 
 def test_nothing_survives_the_supervisor_and_others_can_read_nothing(
