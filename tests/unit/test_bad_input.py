@@ -22,6 +22,7 @@ WORKER = "tests/kafka/test_bad_input.py"
 RECORDS = "tests/unit/processor/test_bad_input.py"
 EMBEDDED = "tests/kafka/test_embedding.py"
 PROGRAM = "tests/kafka/test_embedding_bad_input.py"
+LOCAL = "tests/kafka/test_local_cluster.py"
 DEFINITIONS = "tests/kube/test_definitions.py"
 USERS = "tests/kube/test_journeys.py"
 ROUNDS = "tests/unit/kube_operator/test_rounds.py"
@@ -124,6 +125,11 @@ COVERAGE = {
         f"{EMBEDDED}::test_a_foreign_member_of_the_group_keeps_an_application_from_starting",
         f"{PROGRAM}::test_a_foreign_member_keeps_the_program_from_starting",
         f"{PROGRAM}::test_a_foreign_member_that_comes_while_the_program_runs_ends_it",
+    ],
+    "a changelog that is gone": [
+        f"{PROGRAM}::test_a_changelog_that_is_gone_ends_the_program_with_the_choices_and_the_state_is_kept",
+        f"{LOCAL}::test_a_changelog_that_is_gone_stops_the_application_and_the_stores_are_kept",
+        "tests/kafka/test_updater.py::test_the_last_copy_of_a_state_is_left_as_it_is_until_somebody_gives_it_up",
     ],
     "expired group offsets": [
         f"{WORKER}::test_expired_offsets_stop_the_application_with_the_choices_and_the_state_is_kept",

@@ -142,7 +142,8 @@ class LiveTask:
 
         Raises:
             FencedError: another driver, or another host, has the task; nothing was committed.
-            MissingTopicError: an input or a changelog was deleted, or made anew.
+            ChangelogLostError: a changelog was deleted, or made anew.
+            MissingTopicError: an input was.
             HeadwaterError: as a StreamThread would end with; close the task.
         """
         loop, opened = self._single.loop, self._is_new
