@@ -194,9 +194,11 @@ class StoreOpener:
         end: int,
     ) -> Backend:
         """Apply what the store lacks, up to where the changelog ended when the task was opened."""
-        known = replace(self._changelogs.facts([changelog])[changelog], log_end=end)
-        if known.topic_id != topic_ids[changelog.topic]:
-            raise ChangelogLostError(losses.deleted(changelog.topic, is_there_again=True))
+        found = self._changelogs.facts([changelog]).get(changelog)
+        if found is None or found.topic_id != topic_ids[changelog.topic]:
+            is_there_again = found is not None
+            raise ChangelogLostError(losses.deleted(changelog.topic, is_there_again=is_there_again))
+        known = replace(found, log_end=end)
         name = f"store {spec.name} of task {task_id}"
         restorer = StoreRestorer(
             spec,
