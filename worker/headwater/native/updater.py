@@ -128,17 +128,13 @@ class StateUpdater:
             batch_records=_POLL_RECORDS,
         )
         self._cut_off = CutOffWatch(self._consumer, admin, committed_only=True)
+        report = self._topology.report(settings.application_id)
+        guard = ChangelogGuard(self._config, report, admin, self._connection, client_id=client_id)
         self._opener = TaskStoresOpener(
             StateDirectory(Path(settings.state_dir), settings.application_id),
             f"StateUpdater {settings.slot} of {settings.worker}",
             BlockCache(write_buffer_bytes=_WRITE_BUFFER_BYTES),
-            ChangelogGuard(
-                self._config,
-                self._topology.report(settings.application_id),
-                admin,
-                self._connection,
-                client_id=f"{client_id}-guard",
-            ),
+            guard,
         )
         self._specs = {
             subtopology.id: tuple(
