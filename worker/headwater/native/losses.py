@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from headwater.errors import ChangelogLostError, KafkaUnavailableError
 from headwater.ids import TopicPartition
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from headwater.kafka.admin import Admin
     from headwater.kafka.errors import Connection
     from headwater.model.topics import TopologyReport
+    from headwater.model.topology import Topology
+    from headwater.native.clients import TaskClients
     from headwater.state.position import Discard, RebuildReason
     from headwater.state.restore import ChangelogFacts, StoreRestorer
 
@@ -65,7 +67,8 @@ class ChangelogGuard:
         self._admin = admin
         self._above = losses.topics_above(report)
         self._inputs = losses.topics_read(report)
-        self._gate = ManifestGate(config, connection, admin, client_id=client_id)
+        self.gate = ManifestGate(config, connection, admin, client_id=client_id)
+        """Asked whether a backfill made a changelog."""
         self._answers: dict[tuple[str, ...], tuple[float, Offsets]] = {}
 
     def check_missing(self, topics: Collection[str]) -> None:
@@ -117,7 +120,7 @@ class ChangelogGuard:
 
     def _was_computed(self, changelog: TopicPartition, facts: ChangelogFacts) -> bool:
         """Whether a backfill has made the changelog anew."""
-        manifest = self._gate.read()
+        manifest = self.gate.read()
         return (
             manifest is not None
             and manifest.state is not BackfillState.ABORTED
@@ -198,3 +201,16 @@ class ChangelogGuard:
         if not offsets:
             return None
         return losses.read_up_to(offsets, self._admin.earliest_offsets(offsets))
+
+
+def guard_of(
+    config: StreamsConfig, topology: Topology, clients: TaskClients[Any]
+) -> ChangelogGuard:
+    """Return the guard of whoever runs tasks with ``clients``."""
+    return ChangelogGuard(
+        config,
+        topology.report(config.application_id),
+        clients.admin,
+        clients.connection,
+        client_id=clients.client_id,
+    )

@@ -22,7 +22,6 @@ from headwater.config import StreamsConfig
 from headwater.errors import HeadwaterError, RecordError
 from headwater.ids import SlotId
 from headwater.kafka.consumer import PartitionConsumer
-from headwater.kafka.manifest import ManifestGate
 from headwater.kafka.settings import offset_reset
 from headwater.native.clients import TaskClients
 from headwater.native.commit import Committer
@@ -30,7 +29,7 @@ from headwater.native.cutoff import CutOffWatch
 from headwater.native.garbage import tune_garbage_collection
 from headwater.native.loading import child_topology
 from headwater.native.loop import ProcessingLoop
-from headwater.native.losses import ChangelogGuard
+from headwater.native.losses import guard_of
 from headwater.native.messages import (
     AddTasks,
     Go,
@@ -116,20 +115,14 @@ class StreamThread:
         self._admin = clients.admin
         self._producer = clients.producer
         self._consumer = clients.consumer
-        committer = Committer(
+        committer = self._committer = Committer(
             config=config,
             consumer=self._consumer,
             producer=self._producer,
             admin=self._admin,
             clock=self._clock,
         )
-        guard = ChangelogGuard(
-            config,
-            topology.report(application_id),
-            clients.admin,
-            clients.connection,
-            client_id=clients.client_id,
-        )
+        guard = guard_of(config, topology, clients)
         self._stores = StoreOpener(
             settings=settings,
             config=config,
@@ -149,9 +142,7 @@ class StreamThread:
             clock=self._clock,
             default_reset=offset_reset(config),
             guard=guard,
-            check=ManifestGate(
-                config, clients.connection, clients.admin, client_id=clients.client_id
-            ).check,
+            check=guard.gate.check,
         )
         self.loop = ProcessingLoop(
             config=config,
@@ -166,7 +157,6 @@ class StreamThread:
             check_lease=self._check_lease,
             full_commit_interval_s=settings.full_commit_interval_s,
         )
-        self._committer = committer
         self._watch = TopicWatch(self._admin, self._connection)
         self._cut_off = CutOffWatch(self._consumer, self._admin, committed_only=config.exactly_once)
         self._may_begin = False

@@ -18,7 +18,7 @@ from headwater.native.clients import TaskClients
 from headwater.native.commit import Committer
 from headwater.native.loading import topology_of
 from headwater.native.loop import ProcessingLoop
-from headwater.native.losses import ChangelogGuard
+from headwater.native.losses import guard_of
 from headwater.native.messages import ChildSettings
 from headwater.native.opening import TaskOpener
 from headwater.native.stores import StoreOpener
@@ -131,13 +131,7 @@ class SingleTask(Generic[Reader, Loop]):
                 "collector": producer if collector is None else collector(producer, topology),
             }
             driving = {**shared, "consumer": clients.consumer, "producer": producer}
-            guard = ChangelogGuard(
-                config,
-                topology.report(config.application_id),
-                clients.admin,
-                clients.connection,
-                client_id=clients.client_id,
-            )
+            guard = guard_of(config, topology, clients)
             self._stores = StoreOpener(
                 **collecting,
                 settings=_settings(config, given, code, state_dir),
