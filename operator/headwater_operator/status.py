@@ -56,6 +56,7 @@ class Facts:
         decided: the status that the decision returned.
         wanted: how many workers there are to be.
         is_suspended: ``spec.suspend``.
+        is_resetting: a reset was asked for, and is not done.
         is_paused: the operator was told to look on.
         is_deleting: the StreamApp is being deleted.
         spec_problem: why the specification as it stands is not carried out.
@@ -78,6 +79,7 @@ class Facts:
     decided: AppStatus
     wanted: int = 0
     is_suspended: bool = False
+    is_resetting: bool = False
     is_paused: bool = False
     is_deleting: bool = False
     spec_problem: Problem | None = None
@@ -246,10 +248,15 @@ def _meant_to_stand_still(facts: Facts) -> tuple[str, str] | None:
     """Return reason and message if nothing is to run; ``None`` if something is."""
     if facts.is_deleting:
         return "Deleting", facts.decided.reason
+    if facts.is_resetting:
+        return "Resetting", facts.decided.reason
     if facts.is_suspended:
         return "Suspended", "spec.suspend is true: workers are stopped, volumes kept"
-    if facts.spec_problem is not None:
-        return None  # whatever stands still does so because of that
+    # With a problem of the specification, whatever stands still does so because of that.
+    return _without_replicas(facts) if facts.spec_problem is None else None
+
+
+def _without_replicas(facts: Facts) -> tuple[str, str] | None:
     if facts.wanted == 0 and facts.decided.state is ClientState.NOT_RUNNING:
         return "NoReplicas", "spec.replicas is 0: nothing runs, volumes are kept"
     if facts.wanted == 0 and facts.decided.state is ClientState.PENDING_SHUTDOWN:
@@ -275,6 +282,8 @@ def _progressing(facts: Facts) -> _Judged:
 def _moving(facts: Facts) -> tuple[bool, str, str]:
     """Tell whether tasks or copies are on their way, with reason and message."""
     status = facts.decided
+    if facts.is_resetting:
+        return True, "Resetting", status.reason
     if status.state not in (ClientState.RUNNING, ClientState.NOT_RUNNING):
         return True, "Rebalancing", status.reason
     if status.tasks.warmup:

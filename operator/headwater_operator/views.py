@@ -152,6 +152,7 @@ class AppView:
         finalizers: all of them.
         is_deleting: its deletion was asked for.
         is_paused: the operator is to look on.
+        is_resetting: a reset was asked for, and is not done.
         app: with everything filled in; of the last specification that could be used, if the present
             one cannot. ``None`` if there is none.
         spec_problem: why the present specification cannot be used.
@@ -175,6 +176,7 @@ class AppView:
     finalizers: tuple[str, ...] = ()
     is_deleting: bool = False
     is_paused: bool = False
+    is_resetting: bool = False
     app: StreamApp | None = None
     spec_problem: Problem | None = None
     revision: str = ""
@@ -197,13 +199,14 @@ class AppView:
         """
         assert self.app is not None
         status = self.status
-        if status.observed_generation != self.generation:
+        if self.is_resetting or status.observed_generation != self.generation:
             # The specification has changed: what was final is tried once more.
             status = replace(status, failure=None)
         return Observed(
             app=self.app,
             generation=generation,
-            intent=Intent.DELETE if self.is_deleting else Intent.RUN,
+            intent=self.intent,
+            request=int(self.is_resetting),
             workers=self.workers,
             driver=self.driver,
             status=status,
@@ -216,6 +219,13 @@ class AppView:
                 f"--namespace {self.owner.namespace}` shows what the next one does"
             ),
         )
+
+    @property
+    def intent(self) -> Intent:
+        """What is wanted of the application."""
+        if self.is_deleting:
+            return Intent.DELETE
+        return Intent.RESET if self.is_resetting else Intent.RUN
 
     @property
     def is_spark(self) -> bool:

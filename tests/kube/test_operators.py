@@ -19,7 +19,7 @@ from headwater_operator.kube.api import (
     STREAM_APPS,
     STREAM_WORKERS,
 )
-from headwater_operator.manifests.names import Owner, metadata
+from headwater_operator.manifests.names import RESET_ANNOTATION, Owner, metadata
 from tests.kube.journey import SHORT_LEASE_S, TASKS, streamapp
 
 if TYPE_CHECKING:
@@ -184,6 +184,12 @@ def test_an_operator_that_is_killed_before_every_kind_of_write_is_followed_by_on
     user.until(lambda: user.names(CONFIG_MAPS) == ["kube-root-ca.crt"], "ConfigMaps to go")
 
 
+def is_resetting(user: Journey) -> bool:
+    found = user.api.get(STREAM_APPS, user.namespace, "wc")
+    assert found is not None
+    return RESET_ANNOTATION in (found["metadata"].get("annotations") or {})
+
+
 def whole_life(user: Journey) -> None:
     """Everything that is ever written, at least once."""
     policy = {"whenScaled": "Delete", "whenDeleted": "Delete"}
@@ -211,6 +217,9 @@ def whole_life(user: Journey) -> None:
     user.until(lambda: user.is_settled() and user.tasks() == TASKS, "it to go on")
     user.until(lambda: len(user.names(CONFIG_MAPS)) == 2, "the old revision to be forgotten")
     user.until(lambda: not is_owned(user), "the claim to stay on its own")
+    user.kubectl("annotate", "sapp", "wc", f"{RESET_ANNOTATION}=now")
+    user.until(lambda: not is_resetting(user), "it to be reset")
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "it to begin anew")
     user.kubectl("delete", "sapp", "wc", "--wait=false")
     user.until(lambda: not user.names(STREAM_APPS), "the StreamApp to go")
 

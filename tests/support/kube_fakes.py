@@ -98,6 +98,7 @@ class Kafka:
     fenced: list[str] = field(default_factory=list)
     engine: Engine = Engine.NATIVE
     generation: int = 0
+    resets: int = 0
 
     def answer(self, duty: Duty) -> DutyResult:
         match duty:
@@ -120,6 +121,7 @@ class Kafka:
                     engine_generation=self.generation,
                 )
             case Reset():
+                self.resets += 1
                 return ResetDone(id=duty.id)
             case TakeEngine():
                 return self._taken(duty)

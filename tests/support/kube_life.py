@@ -14,7 +14,7 @@ from headwater_operator.kube.api import (
     STREAM_APPS,
     STREAM_WORKERS,
 )
-from headwater_operator.manifests.names import Owner, metadata
+from headwater_operator.manifests.names import RESET_ANNOTATION, Owner, metadata
 from tests.support.kube_drivers import executors
 from tests.support.kube_rig import NAMESPACE, KubeRig, streamapp
 
@@ -72,6 +72,12 @@ def to_spark_and_back(rig: KubeRig) -> None:
     assert rig.workers.of("wc").generation >= 2
 
 
+def is_resetting(rig: KubeRig) -> bool:
+    found = rig.api.get(STREAM_APPS, NAMESPACE, "wc")
+    assert found is not None
+    return bool(found["metadata"].get("annotations"))
+
+
 def whole_life(rig: KubeRig) -> None:
     """Everything that is ever written, at least once."""
     keep = {"retention": {"whenScaled": "Delete", "whenDeleted": "Delete"}}
@@ -99,5 +105,7 @@ def whole_life(rig: KubeRig) -> None:
     go_on(rig, lambda: rig.is_ready() and rig.tasks() == TASKS)
     go_on(rig, lambda: len(rig.names(CONFIG_MAPS)) == 1)
     go_on(rig, lambda: not rig.api.list(CLAIMS, NAMESPACE)[0]["metadata"]["ownerReferences"])
+    rig.set("/metadata/annotations", {RESET_ANNOTATION: "now"})
+    go_on(rig, lambda: not is_resetting(rig) and rig.is_ready() and rig.tasks() == TASKS)
     rig.delete()
     go_on(rig, lambda: not rig.names(STREAM_APPS))

@@ -35,6 +35,7 @@ STEPS: Final = (
     "delete_leftover",
     "delete_pod",
     "delete_worker",
+    "end_reset",
     "grow_claim",
     "own_claim",
     "remove_finalizer",

@@ -44,6 +44,7 @@ from headwater_operator.manifests.config import config_map
 from headwater_operator.manifests.driver import driver_service
 from headwater_operator.manifests.names import (
     FINALIZER,
+    RESET_ANNOTATION,
     REVISION_LABEL,
     lacking_labels,
     of_app,
@@ -108,12 +109,27 @@ class Upkeep:
         self._gate.before("remove_finalizer")
         self._write_finalizers(view, tuple(name for name in view.finalizers if name != FINALIZER))
 
+    def end_reset(self, view: AppView) -> None:
+        """Take away the annotation that has asked for a reset.
+
+        Raises:
+            OutdatedDecisionError: the StreamApp has changed.
+        """
+        self._gate.before("end_reset")
+        path = RESET_ANNOTATION.replace("~", "~0").replace("/", "~1")
+        self._patch(view, {"op": "remove", "path": f"/metadata/annotations/{path}"})
+
     def _write_finalizers(self, view: AppView, finalizers: tuple[str, ...]) -> None:
+        change = {"op": "add", "path": "/metadata/finalizers", "value": list(finalizers)}
+        self._patch(view, change)
+
+    def _patch(self, view: AppView, change: Manifest) -> None:
+        """Change the StreamApp as it was read; nothing, if it is gone."""
         owner = view.owner
         operations: list[Manifest] = [
             {"op": "test", "path": "/metadata/uid", "value": owner.uid},
             {"op": "test", "path": "/metadata/resourceVersion", "value": view.stored.version},
-            {"op": "add", "path": "/metadata/finalizers", "value": list(finalizers)},
+            change,
         ]
         try:
             self._api.patch(STREAM_APPS, owner.namespace, owner.name, operations)

@@ -53,6 +53,12 @@ def pod_problems(view: AppView, *, has_waited: bool) -> tuple[list[Problem], lis
     return certain, volumes if has_waited else []
 
 
+def refused(error: Exception) -> Problem:
+    """Return what the API server has refused."""
+    said = f"{error}; the operator tries again. If it is a matter of rights or quota, grant more"
+    return Problem(reason="ReconcileError", message=said)
+
+
 def tampered(view: AppView) -> Iterator[Problem]:
     """Yield which StreamWorkers somebody else has changed."""
     for each in view.workers:

@@ -27,8 +27,9 @@ from headwater_operator.decide import Memory, decide
 from headwater_operator.handlers.app import App
 from headwater_operator.handlers.intent import operation_of
 from headwater_operator.handlers.names import AppName, clash, name_of
-from headwater_operator.handlers.problems import event_problems, pod_problems, tampered
+from headwater_operator.handlers.problems import event_problems, pod_problems, refused, tampered
 from headwater_operator.handlers.removal import remove
+from headwater_operator.handlers.resetting import end_reset
 from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
 from headwater_operator.kube.clock import boot_ms, hours_since_1970, whole_time
 from headwater_operator.kube.election import NotLeadingError
@@ -170,7 +171,7 @@ class Reconciler:
             retry_ms = min(_LAST_RETRY_MS, _FIRST_RETRY_MS << min(app.failures, 10))
             if isinstance(error, ApiUnavailableError):
                 return "error", max(retry_ms, int(error.retry_after_s * 1000))
-            app.refused = (Problem(reason="ReconcileError", message=_refused(error)),)
+            app.refused = (refused(error),)
             self._say_what_is_wrong(app)
             return "error", retry_ms
         app.failures, app.refused = 0, ()
@@ -285,6 +286,8 @@ class Reconciler:
         app.upkeep.delete_leftovers(view)
         app.upkeep.ensure_leases(view)
         app.held_up = self._share(app, view, decision.actions)
+        if view.is_resetting and app.memory.reset_done and not view.workers:
+            return end_reset(app, view, self._herald(view))
         if not decision.actions and not app.held_up:
             app.upkeep.keep_budget(view, self._now_ms())
             self._tidy(app, view)
@@ -393,6 +396,7 @@ class Reconciler:
             is_suspended=(
                 view.app is not None and view.app.spec.suspend and view.spec_problem is None
             ),
+            is_resetting=view.is_resetting,
             is_paused=view.is_paused,
             is_deleting=view.is_deleting,
             spec_problem=view.spec_problem,
@@ -493,7 +497,3 @@ def _condition(status: AppStatus, kind: ConditionType) -> tuple[ConditionStatus,
 def _is_true(status: AppStatus, kind: ConditionType) -> bool:
     found = _condition(status, kind)
     return found is not None and found[0] is ConditionStatus.TRUE
-
-
-def _refused(error: Exception) -> str:
-    return f"{error}; the operator tries again. If it is a matter of rights or quota, grant more"

@@ -29,6 +29,8 @@ DIGEST_ANNOTATION: Final = f"{PREFIX}spec-digest"
 RECOUNT_ANNOTATION: Final = f"{PREFIX}recount"
 """On a PodDisruptionBudget: it is changed to have the pods counted anew."""
 PAUSE_ANNOTATION: Final = f"{PREFIX}pause-reconciliation"
+RESET_ANNOTATION: Final = f"{PREFIX}reset"
+"""Asks for a reset; it is taken away when that is done."""
 """On a StreamApp, ``"true"``: the operator looks on and does nothing."""
 
 FINALIZER: Final = f"{PREFIX}operator"

@@ -35,6 +35,8 @@ LATER = pytest.mark.slow
 
 _ROUNDS_TO_CONVERGE = 2
 """After a kill, besides the round that was killed."""
+_ANOTHER_RESET = 6
+"""A kill between the duty and the end of a reset costs another one: nothing tells that it is done."""
 
 
 @cache
@@ -55,6 +57,8 @@ def test_killed_right_before_a_write_the_next_operator_goes_on(step: str, hit: i
     whole_life(rig)
 
     assert rig.kills == 1 or hit > 1, f"{step} is never written"
+    if rig.workers.of("wc").resets > 1:
+        most += _ANOTHER_RESET
     assert rig.turns <= most, "it takes too long to get back to where it was"
     rig.turn(4)
     assert len(names(rig.api.list(CLAIMS, NAMESPACE))) == 1

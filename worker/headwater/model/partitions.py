@@ -368,7 +368,9 @@ def _compare_with_existing(
             f"internal topic {topic.name} has {_partitions(found)}, but the topology needs "
             f"{topic.partitions}{said}. {first} to the topology before if it was changed, take "
             "another applicationId, or throw the state away and read everything again with "
-            "'headwater reset' (for KafkaStreams in a program: kafka-streams-application-reset)"
+            "'headwater reset' (on a cluster: kubectl annotate streamapp NAME "
+            "headwater.dev/reset=now; for KafkaStreams in a program: "
+            "kafka-streams-application-reset)"
         )
 
 

@@ -1,0 +1,78 @@
+"""A reset on a cluster: asked for with an annotation, carried out when no worker runs a task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support.kube_life import TASKS
+from tests.support.kube_rig import NAMESPACE, KubeRig
+
+from headwater.model.cluster import WorkerError
+from headwater_operator.kube.api import CLAIMS, STREAM_APPS, STREAM_WORKERS
+from headwater_operator.manifests.names import RESET_ANNOTATION
+
+if TYPE_CHECKING:
+    from headwater_operator.kube.api import Manifest
+
+
+def annotations(rig: KubeRig) -> Manifest:
+    found = rig.api.get(STREAM_APPS, NAMESPACE, "wc")
+    assert found is not None
+    return dict(found["metadata"].get("annotations") or {})
+
+
+def is_over(rig: KubeRig) -> bool:
+    return annotations(rig) == {"else": "x"} and rig.is_ready() and rig.tasks() == TASKS
+
+
+def test_a_reset_deletes_what_kafka_and_volumes_hold_and_the_application_begins_anew(
+    ready: KubeRig,
+) -> None:
+    claims = {name: ready.uid(CLAIMS, name) for name in ready.names(CLAIMS)}
+    ready.set("/metadata/annotations", {RESET_ANNOTATION: "now", "else": "x"})
+    ready.until(lambda: ready.condition("Ready")[:2] == ("False", "Resetting"))
+    assert ready.condition("Reconciling")[0] == "True"
+
+    ready.until(lambda: is_over(ready))
+
+    assert ready.workers.of("wc").resets == 1
+    assert all(ready.uid(CLAIMS, name) != uid for name, uid in claims.items())
+    assert len(ready.names(STREAM_WORKERS)) == 2
+    assert [reason for reason, _ in ready.events()].count("Reset") == 1
+
+
+def test_each_annotation_is_a_reset_of_its_own(ready: KubeRig) -> None:
+    for number in (1, 2):
+        ready.set("/metadata/annotations", {RESET_ANNOTATION: "now", "else": "x"})
+        ready.until(lambda: is_over(ready))
+        assert ready.workers.of("wc").resets == number
+
+
+def test_a_suspended_streamapp_is_reset_and_stays_suspended(ready: KubeRig) -> None:
+    ready.set("/spec/suspend", value=True)
+    ready.until(lambda: ready.status()["state"] == "NOT_RUNNING")
+
+    ready.set("/metadata/annotations", {RESET_ANNOTATION: "now", "else": "x"})
+    ready.until(lambda: annotations(ready) == {"else": "x"})
+    ready.until(lambda: ready.condition("Ready")[1] == "Suspended")
+
+    assert ready.workers.of("wc").resets == 1
+    assert ready.names(CLAIMS) == []
+
+
+def test_an_application_that_was_given_up_for_expired_offsets_runs_again_after_it(
+    ready: KubeRig,
+) -> None:
+    expired = WorkerError(error="OffsetsExpiredError", message="headwater.dev/reset=now")
+    for worker in ready.workers.workers.values():
+        worker.error = expired
+    ready.until(lambda: ready.status()["state"] == "ERROR")
+
+    ready.set("/metadata/annotations", {RESET_ANNOTATION: "now", "else": "x"})
+    ready.until(lambda: ready.condition("Ready")[1] == "Resetting")
+    for worker in ready.workers.workers.values():
+        worker.error = None
+    ready.until(lambda: is_over(ready))
+
+    assert ready.workers.of("wc").resets == 1
+    assert "failure" not in ready.status()
