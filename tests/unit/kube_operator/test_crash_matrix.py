@@ -36,7 +36,7 @@ LATER = pytest.mark.slow
 _ROUNDS_TO_CONVERGE = 2
 """After a kill, besides the round that was killed."""
 _ANOTHER_RESET = 6
-"""A kill between the duty and the end of a reset costs another one: nothing tells that it is done."""
+"""A kill between the duty and the end of a reset costs another one: nothing tells of it."""
 
 
 @cache
