@@ -69,7 +69,7 @@ def test_conditions_are_unknown_at_first(rig: KubeRig) -> None:
     hear = rig.api.on_change
 
     def record(plural: str, manifest: dict[str, Any]) -> None:
-        if plural == STREAM_APPS.plural and "status" in manifest:
+        if plural == STREAM_APPS.plural and "conditions" in manifest.get("status", {}):
             written.append({each["status"] for each in manifest["status"]["conditions"]})
         hear(plural, manifest)
 
