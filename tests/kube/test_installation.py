@@ -127,7 +127,8 @@ def test_definitions_are_upgraded_with_the_release_and_outlive_it(
             helm("upgrade", RELEASE, str(CHART), "--set=crds.install=false")
             kubectl(*by_hand, "--force-conflicts")
             assert columns_now() == shown[:-1]
-            helm("upgrade", RELEASE, str(CHART), *adopt[:2])
+            assert helm.run("upgrade", RELEASE, str(CHART), adopt[-1]).returncode != 0
+            helm("upgrade", RELEASE, str(CHART), *adopt)
         assert columns_now() == shown
         kept = kubectl("get", "streamapps", "--output=name").split()
         assert kept == ["streamapp.headwater.dev/counter"]
