@@ -45,7 +45,7 @@ CHANGES = [
         "spec.podTemplate.resources.limits",
         Change.ROLL,
     ),
-    ({"state": {"size": "1Ti"}}, "spec.state.size", Change.RECREATE),
+    ({"state": {"size": "1Ti"}}, "spec.state.size", Change.LIVE),
     ({"state": {"storageClassName": "fast"}}, "spec.state.storageClassName", Change.RECREATE),
     ({"applicationId": "else"}, "spec.applicationId", Change.IMMUTABLE),
 ]

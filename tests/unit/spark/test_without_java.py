@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.errors import EnvironmentProblemError
+from headwater.local import jars
 from headwater.local.java import find_java
 from headwater.spark.cluster import SparkCluster
 from headwater.spark.look.connector import connector_jars
@@ -47,6 +48,7 @@ def test_without_the_connectors_jars_there_is_another_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A proxy where nobody listens is how a machine without a network looks to the fetcher.
+    monkeypatch.delenv(jars.NO_FETCH_VARIABLE, raising=False)
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", "")
     monkeypatch.setenv("HEADWATER_CACHE", str(tmp_path))
