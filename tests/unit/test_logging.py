@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 import textwrap
@@ -13,7 +14,7 @@ import pytest
 from headwater.config import StreamsConfig
 from headwater.dsl.loading import SourceText
 from headwater.errors import ConfigError, SpecError
-from headwater.logsettings import LogSettings
+from headwater.logsettings import DEFAULT_FORMAT, LogSettings
 from headwater.model.changes import rolled_part
 from headwater.model.streamapp import parse
 from headwater.native import logs
@@ -127,8 +128,34 @@ def test_a_programs_own_levels_and_format_are_those_of_its_processes() -> None:
     )
 
     levels, *rest = json.loads(done.stdout)
-    assert (levels[""], levels["mylib"]) == ("INFO", "DEBUG")
+    assert (levels[""], levels["mylib"]) == (logging.INFO, logging.DEBUG)
     assert rest == ["{levelname} {message}", "%H", "{"]
+
+
+def test_levels_and_fields_that_only_the_program_knows_do_no_harm_elsewhere(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    program = """
+        import json, logging
+        from headwater.native import logs
+        logging.addLevelName(25, "NOTICE")
+        logging.basicConfig(level="NOTICE", format="%(request_id)s %(message)s")
+        logging.getLogger("mylib").setLevel(15)
+        found = logs.of_this_program()
+        print(json.dumps([dict(found.levels), found.format]))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+
+    levels, line = json.loads(done.stdout)
+    assert (levels[""], levels["mylib"], line) == (25, 15, DEFAULT_FORMAT)
+    found = lines_of(capfd, otherwise=LogSettings(levels=levels, format="%(levelname)s %(name)s"))
+    assert found == ["INFO mylib", "WARNING mylib", f"WARNING {OURS}"]
 
 
 def test_a_child_logs_as_its_program_does(capfd: pytest.CaptureFixture[str]) -> None:
@@ -157,12 +184,12 @@ def test_a_setting_that_cannot_be_used_is_named(option: str, value: str, message
         StreamsConfig.parse({"application.id": "a", option: value})
 
 
-def document(**logging: object) -> dict[str, Any]:
+def document(**settings: object) -> dict[str, Any]:
     return {
         "apiVersion": "headwater.dev/v1alpha1",
         "kind": "StreamApp",
         "metadata": {"name": "wc"},
-        "spec": {"topology": {"module": "a:b"}, "logging": logging},
+        "spec": {"topology": {"module": "a:b"}, "logging": settings},
     }
 
 

@@ -41,14 +41,14 @@ class LogSettings:
 
     Attributes:
         levels: by logger, for an application that does not set up its logging by itself; the root
-            logger's under the empty name.
+            logger's under the empty name. One that a program has made itself is a number.
         given: levels that the configuration names: they hold for every application.
         format: of a line, with ``%(name)s`` and the like; for an application without a set-up.
         date_format: of ``%(asctime)s``; ``None`` is Python's own.
         style: how ``format`` names its fields, as ``logging.Formatter`` has it.
     """
 
-    levels: Mapping[str, str] = field(default_factory=lambda: {"": "WARNING"})
+    levels: Mapping[str, str | int] = field(default_factory=lambda: {"": "WARNING"})
     given: Mapping[str, str] = field(default_factory=dict)
     format: str = DEFAULT_FORMAT
     date_format: str | None = None

@@ -40,12 +40,7 @@ def settle(settings: LogSettings) -> None:
 @contextlib.contextmanager
 def ours_kept() -> Iterator[None]:
     """Keep our loggers as they are: ``dictConfig`` turns off what it does not name."""
-    known = logging.Logger.manager.loggerDict.items()
-    ours = [
-        logger
-        for name, logger in known
-        if name.partition(".")[0] == _OURS and isinstance(logger, logging.Logger)
-    ]
+    ours = [logger for name, logger in _loggers() if name.partition(".")[0] == _OURS]
     before = [logger.disabled for logger in ours]
     try:
         yield
@@ -64,7 +59,7 @@ def reset(settings: LogSettings) -> None:
     set_levels(settings.given)
 
 
-def set_levels(levels: Mapping[str, str]) -> None:
+def set_levels(levels: Mapping[str, str | int] | Mapping[str, str]) -> None:
     """Set the level of each logger."""
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
@@ -84,15 +79,15 @@ def of_this_program() -> LogSettings:
     """Return how this program logs, as far as its other processes can do the same.
 
     Levels of all loggers, and the format of the root logger's first handler. Handlers stay here: a
-    file cannot be written by several processes.
+    file cannot be written by several processes. So do filters, and with them a format whose fields
+    they add.
     """
     root = logging.getLogger()
     if not root.handlers:
         return LogSettings()
-    levels = {"": logging.getLevelName(root.level or logging.DEBUG)}
-    for name, logger in logging.Logger.manager.loggerDict.items():
-        if isinstance(logger, logging.Logger) and logger.level:
-            levels[name] = logging.getLevelName(logger.level)
+    # Numbers: only this program may know names that it has added.
+    levels: dict[str, str | int] = {"": root.level or logging.DEBUG}
+    levels |= {name: logger.level for name, logger in _loggers() if logger.level}
     settings = LogSettings(levels=levels)
     formatter = root.handlers[0].formatter
     if type(formatter) is not logging.Formatter:
@@ -100,4 +95,21 @@ def of_this_program() -> LogSettings:
     # A Formatter does not tell otherwise how it was made.
     made, kinds = vars(formatter), vars(logging)["_STYLES"]
     style = next(sign for sign, (kind, _) in kinds.items() if type(made["_style"]) is kind)
-    return replace(settings, format=made["_fmt"], date_format=formatter.datefmt, style=style)
+    found = replace(settings, format=made["_fmt"], date_format=formatter.datefmt, style=style)
+    return found if _is_complete(found) else settings
+
+
+def _loggers() -> list[tuple[str, logging.Logger]]:
+    # A copy: another thread may make a logger meanwhile.
+    known = list(logging.Logger.manager.loggerDict.items())
+    return [(name, logger) for name, logger in known if isinstance(logger, logging.Logger)]
+
+
+def _is_complete(settings: LogSettings) -> bool:
+    """Whether every field of the format is one that each record has."""
+    try:
+        formatter = logging.Formatter(settings.format, settings.date_format, settings.style)
+        formatter.format(logging.makeLogRecord({}))
+    except (ValueError, TypeError):
+        return False
+    return True
