@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import headwater
 from headwater import errors
 from headwater_operator.actions import Reason
 from headwater_operator.decide import failures
@@ -35,6 +36,12 @@ def problems() -> set[str]:
         text = (OPERATOR / module).read_text()
         found |= set(re.findall(r'": \(\s*"([A-Z]\w+)",', text))
     return found | {"VolumeNotBound", "PodRefused", "PersistentVolumeClaimRefused"}
+
+
+def test_every_error_can_be_imported_from_the_package() -> None:
+    known = {name for name, one in vars(errors).items() if isinstance(one, type)}
+
+    assert {name for name in known if name.endswith("Error")} <= set(headwater.__all__)
 
 
 def final() -> set[str]:
