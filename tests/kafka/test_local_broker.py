@@ -276,6 +276,7 @@ def test_the_command_starts_describes_and_stops_a_detached_broker(tmp_path: Path
         address = json.loads(started.stdout)["bootstrap_servers"]
         assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=60).brokers
         assert address in _headwater("kafka", "status", *place).stdout
+        assert (tmp_path / "data").stat().st_mode & 0o077 == 0
         second = _headwater("kafka", "start", "--detach", *place)
         assert second.returncode == LocalKafkaError.exit_code
         assert second.stderr.splitlines()[-1].startswith("error: the private Kafka in ")

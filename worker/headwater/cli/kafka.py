@@ -14,12 +14,14 @@ import time
 from pathlib import Path
 
 from headwater.errors import LocalKafkaError, UserError
+from headwater.files import replace_file
 from headwater.local import jar_sets, jars
 from headwater.local.broker import LOCK_FILE, KafkaBroker, read_state
 from headwater.local.filelock import is_held, read_holder
 from headwater.local.java import find_java
 from headwater.local.paths import data_home
 from headwater.local.properties import RETENTION_BYTES
+from headwater.privatefiles import own_root
 
 RETENTION_VARIABLE = "HEADWATER_KAFKA_RETENTION_BYTES"
 _POLL_S = 0.1
@@ -211,18 +213,15 @@ def _users(directory: Path) -> dict[str, str]:
     user = os.environ.get("HEADWATER_KAFKA_USER", "headwater")
     if password := os.environ.get("HEADWATER_KAFKA_PASSWORD"):
         return {user: password}
-    file = directory / "password"
+    file = own_root(directory) / "password"
     if not file.exists():
-        directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "w") as opened:
-            opened.write(secrets.token_urlsafe(18))
+        replace_file(file, secrets.token_urlsafe(18), mode=0o600)
     return {user: file.read_text()}
 
 
 def _start_detached(args: argparse.Namespace, directory: Path) -> int:
     jars.class_path(jar_sets.KAFKA)  # the progress bar belongs on this terminal
-    directory.mkdir(parents=True, exist_ok=True)
+    own_root(directory)
     command = [sys.executable, "-m", "headwater.cli.main", "kafka", "start"]
     command += ["--ephemeral"] if args.ephemeral else ["--data", str(directory)]
     command += ["--port", str(args.port)] if args.port is not None else []

@@ -16,6 +16,7 @@ from headwater.local.filelock import is_held
 from headwater.model import appfile
 from headwater.model.streamapp import TopologySource
 from headwater.model.streamapp_kafka import listed_topics
+from headwater.privatefiles import own_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -140,7 +141,7 @@ def private_kafka(root: Path) -> Iterator[str]:
     if read_state(data) is None:
         sys.stderr.write(f"no broker is named: starting the private Kafka of {root}\n")
     jars.class_path(jar_sets.KAFKA)  # the progress bar belongs on this terminal
-    data.mkdir(parents=True, exist_ok=True)
+    own_root(data)
     log = data / "owner.log"
     command = [sys.executable, "-m", "headwater.cli.main", "kafka", "start", "--data", str(data)]
     with log.open("wb") as said:

@@ -340,17 +340,15 @@ class KafkaBroker:
     def _run(self, java: Path, class_path: str, listeners: Listeners) -> None:
         data = self.data_dir / "kafka"
         properties = self.data_dir / "server.properties"
-        _write_private(
-            properties,
-            render(
-                listeners,
-                data=data,
-                users=self._users,
-                certificate=self._certificate,
-                client_authorities=self._client_authorities,
-                overrides=self._overrides,
-            ),
+        text = render(
+            listeners,
+            data=data,
+            users=self._users,
+            certificate=self._certificate,
+            client_authorities=self._client_authorities,
+            overrides=self._overrides,
         )
+        replace_file(properties, text, mode=0o600)
         self._rotate_log()
         if not (data / "meta.properties").exists():
             self._format(java, class_path, properties)
@@ -369,7 +367,8 @@ class KafkaBroker:
 
     def _fence_former_run(self, java: Path, class_path: str, listeners: Listeners) -> None:
         properties = self.data_dir / "controller.properties"
-        _write_private(properties, render_controller(listeners, data=self.data_dir / "kafka"))
+        text = render_controller(listeners, data=self.data_dir / "kafka")
+        replace_file(properties, text, mode=0o600)
         fence_former_run(
             self._command(java, class_path, properties, "-XX:TieredStopAtLevel=1", *FENCING),
             log_file=self.data_dir / "controller.log",
@@ -403,6 +402,7 @@ class KafkaBroker:
                 stderr=log,
                 timeout=_FORMAT_TIMEOUT_S,
                 check=False,
+                umask=0o077,
             )
         told.unlink(missing_ok=True)
         if done.returncode != 0:
@@ -462,12 +462,6 @@ def read_state(data_dir: Path) -> dict[str, str | int | None] | None:
             "found; stop it and start it again: it writes the file anew"
         ) from error
     return state
-
-
-def _write_private(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 def _more_options() -> list[str]:

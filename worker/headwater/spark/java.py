@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import EnvironmentProblemError, LocalKafkaError
+from headwater.files import replace_file
 from headwater.local.java import OLDEST_JAVA, find_java
 from headwater.local.paths import cache_dir
 
@@ -56,8 +56,5 @@ def without_module(program: Path, home: Path) -> Path:
     text = _SCRIPT.format(module=_MODULE, java=shlex.quote(str(program)))
     if not script.exists() or script.read_text(encoding="utf-8") != text:
         script.parent.mkdir(parents=True, exist_ok=True)
-        fresh = script.with_suffix(f".{os.getpid()}.new")  # another process may make it, too
-        fresh.write_text(text, encoding="utf-8")
-        fresh.chmod(0o755)
-        fresh.replace(script)
+        replace_file(script, text, mode=0o777)
     return home
