@@ -30,8 +30,8 @@ Reference: TypeAlias = Any
 """A built-in name, ``"module:attribute"``, or the object itself; resolved where it is used."""
 
 _AFTER_GUARANTEE: Final = -1
-_METADATA_MAX_AGE_MS: Final = 300_000
 """Stands for the default that depends on the processing guarantee."""
+_METADATA_MAX_AGE_MS: Final = 300_000
 
 
 class ProcessingGuarantee(StrEnum):

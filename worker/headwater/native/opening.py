@@ -311,7 +311,8 @@ class TaskOpener:
             raise OffsetsExpiredError(
                 f"task {task_id}: group {self._group} has no committed offset for "
                 f"{_named(read_before)}, yet changelog {_named(filled)} holds data; the offsets "
-                "expired or were deleted. Choose: `headwater reset` (on a cluster: kubectl "
+                "expired or were deleted, or the partition was added while nobody ran the "
+                "application. Choose: `headwater reset` (on a cluster: kubectl "
                 "annotate streamapp NAME headwater.dev/reset=now; for KafkaStreams in a program: "
                 "kafka-streams-application-reset) to delete the state and read everything "
                 "again, or set the offsets with kafka-consumer-groups --reset-offsets to keep the "
