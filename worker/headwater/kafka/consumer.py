@@ -333,6 +333,8 @@ class PartitionConsumer:
                 log.warning("topic %s is gone: %s", topic, error)
 
     def _cannot_read(self, partition: TopicPartition, offset: int, error: KafkaError) -> None:
+        if partition not in self._assigned:
+            return  # given back meanwhile: to go past it would read it again
         reason = cannot_unpack(error, self._bound)
         if self._hands_on:
             self._unreadable.setdefault(partition, (offset, reason))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headwater.state.restore import ChangelogFacts
 
@@ -32,6 +32,13 @@ class Sight:
     asked_at_ms: int
 
 
+class _Settings(NamedTuple):
+    """What is asked once of a topic."""
+
+    delete_retention_ms: int
+    is_expiring: bool
+
+
 class Changelogs:
     """Answers questions about changelog partitions.
 
@@ -41,8 +48,7 @@ class Changelogs:
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
-        self._retention_ms: dict[str, int] = {}
-        self._expiring: dict[str, bool] = {}
+        self._settings: dict[str, _Settings] = {}
 
     def facts(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, ChangelogFacts]:
         """Ask about partitions, and wait; the end offsets come last, open transactions counted.
@@ -55,11 +61,7 @@ class Changelogs:
         """
         described = self._admin.describe_topics({partition.topic for partition in partitions})
         found = [partition for partition in partitions if partition.topic in described]
-        unknown = described.keys() - self._retention_ms.keys()
-        for topic, value in self._admin.topic_settings(unknown, _DELETE_RETENTION).items():
-            self._retention_ms[topic] = int(value)
-        for topic, value in self._admin.topic_settings(unknown, _CLEANUP).items():
-            self._expiring[topic] = "delete" in value
+        self._learn(described.keys() - self._settings.keys())
         starts = self._admin.earliest_offsets(found)
         ends = self._admin.end_offsets(found)
         return {
@@ -67,10 +69,18 @@ class Changelogs:
                 topic_id=described[partition.topic].topic_id,
                 log_start=starts[partition],
                 log_end=ends[partition],
-                delete_retention_ms=self._retention_ms[partition.topic],
-                is_expiring=self._expiring[partition.topic],
+                delete_retention_ms=self._settings[partition.topic].delete_retention_ms,
+                is_expiring=self._settings[partition.topic].is_expiring,
             )
             for partition in found
+        }
+
+    def _learn(self, topics: Collection[str]) -> None:
+        """Note the settings of topics: of each all, or none if Kafka stops answering meanwhile."""
+        retention = self._admin.topic_settings(topics, _DELETE_RETENTION)
+        cleanup = self._admin.topic_settings(topics, _CLEANUP)
+        self._settings |= {
+            topic: _Settings(int(retention[topic]), "delete" in cleanup[topic]) for topic in topics
         }
 
     def look(
@@ -109,8 +119,8 @@ class Changelogs:
                         topic_id=topic.topic_id,
                         log_start=0,
                         log_end=answered[0][partition],
-                        delete_retention_ms=self._retention_ms[partition.topic],
-                        is_expiring=self._expiring[partition.topic],
+                        delete_retention_ms=self._settings[partition.topic].delete_retention_ms,
+                        is_expiring=self._settings[partition.topic].is_expiring,
                     )
                     sights[partition] = Sight(facts=facts, asked_at_ms=asked_at_ms)
             return sights
