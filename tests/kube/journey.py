@@ -211,6 +211,7 @@ class Installation:
             f"--sweep-seconds={self.sweep_s}",
             "--http-host=127.0.0.1",
             "--bootstrap-servers=broker.example:9092",
+            "--worker-callers=[]",
         ]
         log_file = self.directory / f"{self.home}-{place}.log"
         process = OperatorProcess(command, place, log_file, failpoints)
