@@ -211,6 +211,20 @@ def test_a_refusal_says_what_to_correct(code: str, said: str, field: str) -> Non
     assert field in str(problem)
 
 
+@pytest.mark.parametrize(("state", "is_so"), [("UP", True), ("APIVERSION_QUERY", False)])
+def test_what_is_no_broker_sends_no_records_that_are_too_large(state: str, is_so: bool) -> None:
+    from confluent_kafka import KafkaError
+
+    found = Connection("b:9092")
+    said = (
+        "b:9092/bootstrap: Receive failed: Invalid response size 1213486160 (0..100000000): "
+        f"increase receive.message.max.bytes (after 0ms in state {state})"
+    )
+    found.on_error(KafkaError(KafkaError._BAD_MSG, said))
+
+    assert (found.oversized is not None) is is_so
+
+
 def test_all_topics_that_are_refused_are_named_together() -> None:
     from confluent_kafka import KafkaError, KafkaException
 

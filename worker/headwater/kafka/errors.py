@@ -116,6 +116,9 @@ FOREIGN_MEMBER: Final = frozenset(
 TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 """The record does not fit."""
 _OVERSIZED: Final = "receive.message.max.bytes"
+_NO_BROKER_YET: Final = re.compile(r"in state (APIVERSION_QUERY|AUTH_|SSL_)")
+"""Whoever answers has not shown that it is a broker: a proxy that speaks HTTP, for example, whose
+first four letters the client takes for a size."""
 _NO_ANSWER_EVENTS: Final = frozenset(
     {KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE}  # noqa: SLF001
 )
@@ -309,6 +312,11 @@ class Refusals:
             raise translate(error, f"{self._doing} {topics}", needs=needs)
 
 
+def _is_oversized(said: str) -> bool:
+    """Whether a broker's answer was larger than the client takes."""
+    return _OVERSIZED in said and _NO_BROKER_YET.search(said) is None
+
+
 class Connection:
     """What the clients say about the connection: told by their callbacks, asked by the loop.
 
@@ -331,7 +339,7 @@ class Connection:
         with self._lock:
             if code in DENIED or is_certificate_refused(error):
                 self._denied = error
-            if code == KafkaError._BAD_MSG and _OVERSIZED in error.str():  # noqa: SLF001
+            if code == KafkaError._BAD_MSG and _is_oversized(error.str()):  # noqa: SLF001
                 self.oversized = error
             if code in _NO_ANSWER_EVENTS and code != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
                 self._last = error
