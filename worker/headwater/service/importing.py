@@ -12,7 +12,6 @@ import faulthandler
 import os
 import select
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 _QUIET_S: Final = 1.0
 """An import that takes no longer is never told: most do not."""
 _OVER: Final = b"\0"
+_STANDARD_ERROR: Final = 2
+"""The file descriptor: what a module puts in the place of ``sys.stderr`` need not have one."""
 
 
 @contextlib.contextmanager
@@ -123,7 +124,14 @@ class _Watch:
 
     def _give_up(self) -> NoReturn:
         """End the process: the main thread cannot be made to leave what it imports."""
-        faulthandler.dump_traceback()
+        try:
+            self._tell_why()
+        finally:
+            # Whatever became of telling: a module may have replaced standard error, or worse.
+            os._exit(ImportTimeoutError.exit_code)
+
+    def _tell_why(self) -> None:
+        faulthandler.dump_traceback(_STANDARD_ERROR)
         source = self._settings.topology
         name = repr(source) if isinstance(source, str) else "the source text of spec.topology"
         message = (
@@ -132,10 +140,8 @@ class _Watch:
             "where it was. Do less while modules are imported, or raise "
             "spec.topology.importTimeout"
         )
+        os.write(_STANDARD_ERROR, f"error: {message}\n".encode())
         error = WorkerError(error=ImportTimeoutError.__name__, message=message)
         with contextlib.suppress(CarrierUnavailableError):
             self._carrier.write_status(WorkerStatus(incarnation=self._incarnation, error=error))
         self._carrier.close()
-        sys.stderr.write(f"error: {message}\n")
-        sys.stderr.flush()
-        os._exit(ImportTimeoutError.exit_code)
