@@ -7,7 +7,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from headwater.privatefiles import open_lock
+from headwater.privatefiles import holder_of, open_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,11 +20,15 @@ class RootLock:
 
     Args:
         path: the file; created if missing.
+
+    Attributes:
+        holder: who held it when it was not to be had, as ``process 17 (its command)``.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
+        self.holder = ""
 
     def acquire(self, *, timeout_s: float = 0.0) -> bool:
         """Take the lock, waiting for at most ``timeout_s``; return whether we hold it now."""
@@ -37,6 +41,7 @@ class RootLock:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() >= deadline:
+                    self.holder = holder_of(descriptor)
                     os.close(descriptor)
                     return False
                 time.sleep(_POLL_S)

@@ -276,6 +276,23 @@ def _last_generation(cluster: ClusterDir) -> int:
     return max(seen)
 
 
+def _take_charge(cluster: ClusterDir) -> None:
+    """Take the lock of the cluster, and keep it until this process ends.
+
+    Raises:
+        InstanceRunningError: another process has it, and keeps it.
+    """
+    lock = RootLock(cluster.lock)
+    if lock.acquire():
+        return
+    log.info("%s is locked by %s; waiting", cluster.lock, lock.holder)
+    if not lock.acquire(timeout_s=_LOCK_WAIT_S):
+        raise InstanceRunningError(
+            f"another supervisor runs the cluster in {cluster.root}: {lock.holder} holds "
+            f"{cluster.lock}; use that one, or end it, then try again"
+        )
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run a supervisor."""
     parser = argparse.ArgumentParser(prog="supervisor")
@@ -291,9 +308,7 @@ def main(arguments: list[str] | None = None) -> int:
         level=logging.INFO,
         format="%(asctime)s %(levelname)-7s %(message)s",
     )
-    lock = RootLock(cluster.lock)
-    if not lock.acquire(timeout_s=_LOCK_WAIT_S):
-        raise InstanceRunningError(f"another supervisor runs the cluster in {cluster.root}")
+    _take_charge(cluster)
     try:
         return Supervisor(cluster, lifeline=None if parsed.detached else sys.stdin.fileno()).run()
     except Exception:
