@@ -153,6 +153,7 @@ class AppView:
         is_deleting: its deletion was asked for.
         is_paused: the operator is to look on.
         is_resetting: a reset was asked for, and is not done.
+        unclear_reset: why the annotation that asks for a reset is not followed.
         app: with everything filled in; of the last specification that could be used, if the present
             one cannot. ``None`` if there is none.
         spec_problem: why the present specification cannot be used.
@@ -177,6 +178,7 @@ class AppView:
     is_deleting: bool = False
     is_paused: bool = False
     is_resetting: bool = False
+    unclear_reset: Problem | None = None
     app: StreamApp | None = None
     spec_problem: Problem | None = None
     revision: str = ""
@@ -292,11 +294,14 @@ class AppView:
 
     @property
     def growing(self) -> str:
-        """The claims whose volume holds less than they ask for by now; empty if there is none."""
+        """The claims with a pod whose volume holds less than they ask for; empty if there is none.
+
+        A volume that no pod mounts may grow only when one mounts it again, which may never be.
+        """
         return " ".join(
             claim.name
-            for _, claim in sorted(self.claims.items())
-            if 0 < claim.capacity < claim.requested
+            for worker, claim in sorted(self.claims.items())
+            if worker in self.pods and 0 < claim.capacity < claim.requested
         )
 
     @property

@@ -59,7 +59,14 @@ def refused(error: Exception) -> Problem:
     return Problem(reason="ReconcileError", message=said)
 
 
-def tampered(view: AppView) -> Iterator[Problem]:
+def by_hand(view: AppView) -> Iterator[Problem]:
+    """Yield what somebody has written that is not followed."""
+    if view.unclear_reset is not None:
+        yield view.unclear_reset
+    yield from _tampered(view)
+
+
+def _tampered(view: AppView) -> Iterator[Problem]:
     """Yield which StreamWorkers somebody else has changed."""
     for each in view.workers:
         if each.is_tampered:

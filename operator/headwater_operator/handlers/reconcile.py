@@ -27,7 +27,7 @@ from headwater_operator.decide import Memory, decide
 from headwater_operator.handlers.app import App
 from headwater_operator.handlers.intent import operation_of
 from headwater_operator.handlers.names import AppName, clash, name_of
-from headwater_operator.handlers.problems import event_problems, pod_problems, refused, tampered
+from headwater_operator.handlers.problems import by_hand, event_problems, pod_problems, refused
 from headwater_operator.handlers.removal import remove
 from headwater_operator.handlers.resetting import end_reset
 from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
@@ -400,7 +400,7 @@ class Reconciler:
             is_paused=view.is_paused,
             is_deleting=view.is_deleting,
             spec_problem=view.spec_problem,
-            problems=(*app.refused, *pods, *app.asked, *volumes, *app.obstacles, *tampered(view)),
+            problems=(*app.refused, *pods, *app.asked, *volumes, *app.obstacles, *by_hand(view)),
             roll=roll,
             revision=view.revision,
             serving=app.status.revision.last_stable,

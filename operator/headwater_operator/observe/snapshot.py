@@ -32,6 +32,7 @@ from headwater_operator.manifests.names import (
     FINALIZER,
     PAUSE_ANNOTATION,
     RESET_ANNOTATION,
+    RESET_NOW,
     WORKER_LABEL,
     Owner,
     component_of,
@@ -155,7 +156,8 @@ class Observer:
             finalizers=finalizers,
             is_deleting=_is_deleting(manifest),
             is_paused=str(annotations.get(PAUSE_ANNOTATION)).lower() == "true",
-            is_resetting=RESET_ANNOTATION in annotations,
+            is_resetting=str(annotations.get(RESET_ANNOTATION)).lower() == RESET_NOW,
+            unclear_reset=_unclear_reset(annotations),
             app=app,
             spec_problem=problem,
             revision=revision_of(app.spec) if app is not None else "",
@@ -188,6 +190,19 @@ class Observer:
         found = self._api.get(CONFIG_MAPS, namespace, reference.name)
         text = ((found or {}).get("data") or {}).get(reference.key)
         return None if text is None else str(text)
+
+
+def _unclear_reset(annotations: Mapping[str, Any]) -> Problem | None:
+    """Refuse a value that asks for no reset: what it would delete does not come back."""
+    value = str(annotations.get(RESET_ANNOTATION, RESET_NOW))
+    if value.lower() == RESET_NOW:
+        return None
+    return Problem(
+        reason="ResetNotUnderstood",
+        message=f"the annotation {RESET_ANNOTATION} is {value!r:.40}: nothing is reset; write "
+        f"{RESET_ANNOTATION}={RESET_NOW} to delete the application's offsets, topics and volumes, "
+        "or take the annotation away",
+    )
 
 
 def _is_deleting(manifest: Manifest) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.support.kube_life import TASKS
 from tests.support.kube_rig import NAMESPACE, KubeRig
 
@@ -46,6 +47,22 @@ def test_each_annotation_is_a_reset_of_its_own(ready: KubeRig) -> None:
         ready.set("/metadata/annotations", {RESET_ANNOTATION: "now", "else": "x"})
         ready.until(lambda: is_over(ready))
         assert ready.workers.of("wc").resets == number
+
+
+@pytest.mark.parametrize("value", ["false", "", "later"])
+def test_any_other_value_of_the_annotation_resets_nothing_and_is_told(
+    ready: KubeRig, value: str
+) -> None:
+    ready.set("/metadata/annotations", {RESET_ANNOTATION: value})
+    ready.until(lambda: ready.condition("Degraded")[1] == "ResetNotUnderstood")
+    ready.turn(20)
+
+    assert ready.workers.of("wc").resets == 0
+    assert ready.is_ready()
+    assert f"{RESET_ANNOTATION}=now" in ready.condition("Degraded")[2]
+
+    ready.set("/metadata/annotations", {})
+    ready.until(lambda: ready.condition("Degraded")[0] == "False")
 
 
 def test_a_suspended_streamapp_is_reset_and_stays_suspended(ready: KubeRig) -> None:

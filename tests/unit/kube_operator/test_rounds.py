@@ -398,6 +398,21 @@ def test_volumes_grow_with_the_size_and_are_waited_for(ready: KubeRig) -> None:
     assert requested(ready) == {"20Gi"}
 
 
+def test_the_volume_of_a_worker_that_is_gone_is_not_waited_for(ready: KubeRig) -> None:
+    bind_claims(ready, "10Gi")
+    ready.set("/spec/state", {"size": "20Gi", "retention": {"whenScaled": "Retain"}})
+    ready.until(lambda: ready.condition("Progressing")[1] == "GrowingVolumes")
+
+    ready.scale(1)
+    ready.until(lambda: len(ready.names(PODS)) == 1)
+    status = {"phase": "Bound", "capacity": {"storage": "20Gi"}}
+    ready.api.set_status(CLAIMS, NAMESPACE, "wc-w-0-state", status)
+    ready.until(lambda: ready.condition("Progressing")[1] == "Complete")
+
+    assert ready.names(CLAIMS) == ["wc-w-0-state", "wc-w-1-state"]
+    assert ready.condition("Reconciling")[0] == "False"
+
+
 def test_volumes_that_cannot_grow_are_named(ready: KubeRig) -> None:
     asked = []
 
