@@ -41,6 +41,7 @@ class Reason(StrEnum):
     DRAINED = "the worker has released everything"
     SILENT = "the worker has not renewed its Lease for too long"
     NEVER_REPORTED = "the worker was started but has not reported"
+    MOUNT_AGAIN = "a Secret or ConfigMap was missing: a new pod finds it sooner"
     IMPORT_TIMED_OUT = "importing the topology takes longer than spec.topology.importTimeout"
     NEW_REVISION = "the worker is replaced by one of the new revision"
     NOT_WANTED = "the worker is not needed any more"

@@ -47,6 +47,7 @@ from headwater.model.topics import (
     TopologyReport,
 )
 from headwater_operator.kube.api import (
+    EVENTS,
     LEASES,
     PODS,
     STREAM_APPS,
@@ -143,6 +144,8 @@ class FakeNode:
         lost: does nothing, and its pods are not heard of.
         starts: start-up probes succeed.
         why: instead of the usual words for an image that cannot be pulled.
+        missing: a Secret that cannot be mounted, as it is not there. A pod that has waited for it
+            once is in its back-off, and does not begin when it is there.
         deaf: pods that were told to end go only when their grace is a second at most.
     """
 
@@ -155,6 +158,8 @@ class FakeNode:
         self.starts = True
         self.deaf = False
         self.why = ""
+        self.missing = ""
+        self._backing_off: set[str] = set()
 
     def step(self) -> None:
         if self.lost:
@@ -195,7 +200,32 @@ class FakeNode:
             said = f'failed to pull and unpack image "{image}": not found'
             self._write(pod, "Pending", {"waiting": {"reason": "ErrImagePull", "message": said}})
             return
+        if self.missing or metadata["uid"] in self._backing_off:
+            self._back_off(pod)
+            return
         self._write(pod, "Running", {"running": {"startedAt": "2026-01-01T00:00:00Z"}})
+
+    def _back_off(self, pod: Manifest) -> None:
+        metadata = pod["metadata"]
+        if metadata["uid"] in self._backing_off:
+            return
+        self._backing_off.add(metadata["uid"])
+        about = {key: metadata[key] for key in ("name", "namespace", "uid")}
+        said = f'MountVolume.SetUp failed for volume "kafka" : secret "{self.missing}" not found'
+        self._api.create(
+            EVENTS,
+            {
+                "metadata": {
+                    "name": f"{metadata['name']}.{metadata['uid'][:16]}",
+                    "namespace": self._namespace,
+                },
+                "involvedObject": {"kind": "Pod", "apiVersion": "v1", **about},
+                "type": "Warning",
+                "reason": "FailedMount",
+                "message": said,
+                "lastTimestamp": "2026-01-01T00:00:00Z",
+            },
+        )
 
     def _write(self, pod: Manifest, phase: str, state: Manifest) -> None:
         container = {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater_operator.act.events import News
 from headwater_operator.act.gate import HeldUpError, OutdatedDecisionError
-from headwater_operator.actions import StopHow
+from headwater_operator.actions import Reason, StopHow
 from headwater_operator.kube.api import PODS
 from headwater_operator.kube.errors import (
     AlreadyExistsError,
@@ -96,6 +96,8 @@ class Objects:
         if pod.is_deleting and (is_graceful or pod.grace_s <= AT_ONCE_S):
             return None
         self.delete_pod(pod, None if is_graceful else AT_ONCE_S, step)
+        if action.reason is Reason.MOUNT_AGAIN:
+            return None  # The condition says what is missing; every 20 s that is no news.
         verb = "told to stop" if is_graceful else "killed"
         return News(
             reason=action.reason,

@@ -12,6 +12,7 @@ from headwater_operator.act.gate import HeldUpError, OutdatedDecisionError
 from headwater_operator.act.objects import Objects
 from headwater_operator.actions import (
     DeleteWorker,
+    Reason,
     StartDriver,
     StartWorker,
     StopDriver,
@@ -146,6 +147,8 @@ class Actor:
             self._objects.delete_pod(pod, None, "delete_ended_pod")
         self._gate.before("create_pod")
         self._create(PODS, worker, self._pod(worker))
+        if action.reason is Reason.MOUNT_AGAIN:
+            return None
         if pod is None or not pod.ended:
             return News(reason=action.reason, worker=worker, text=f"started: {action.reason}")
         text = f"started again; it had ended: {pod.ended}"

@@ -33,6 +33,10 @@ UNHEARD_STOP_MS: Final = 5_000
 """A process that was told to stop so long ago, and has never reported, is killed: it holds nothing,
 and may not have heard."""
 
+MOUNT_AGAIN_MS: Final = 20_000
+"""A pod that has waited so long, and for a Secret or ConfigMap that is missing, is made anew: a
+kubelet mounts what was missing after growing pauses, up to two minutes."""
+
 SILENCE_LIMIT_MS: Final = 60_000
 """A process whose Lease is stale, and whose slots are fenced, is killed after this long."""
 

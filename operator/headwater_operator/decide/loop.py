@@ -91,9 +91,13 @@ def _note(scene: Scene, fleet: Fleet, actions: tuple[Action, ...]) -> Memory:
             case StartWorker(worker=name):
                 known = workers.get(name, memory.of(name))
                 known = known.of_revision(scene.observed.revision)
-                workers[name] = replace(known, started_ms=now_ms, stopped_ms=None)
-            case StopWorker(worker=name):
-                workers[name] = replace(workers.get(name, memory.of(name)), stopped_ms=now_ms)
+                workers[name] = replace(
+                    known, started_ms=now_ms, stopped_ms=None, is_made_anew=False
+                )
+            case StopWorker(worker=name, reason=reason):
+                known = workers.get(name, memory.of(name))
+                is_made_anew = reason is Reason.MOUNT_AGAIN
+                workers[name] = replace(known, stopped_ms=now_ms, is_made_anew=is_made_anew)
             case WriteWorkerSpec(spec=spec) if _asks_for_a_look(spec):
                 memory = replace(memory, looked_ms=now_ms)
             case StartDriver():

@@ -27,6 +27,8 @@ class WorkerMemory:
         lease: holder and renewals of its Lease as last seen; ``None`` when there was none.
         lease_ms: when the last change of its Lease was seen.
         started_ms: when its process was started, or first seen; ``None`` while there is none.
+        waiting_ms: since when its process has been waiting to begin; ``None`` while none does.
+        is_made_anew: its process was ended before it had begun, and another one is to be started.
         stopped_ms: when it was last told to stop.
         stopping_ms: since when its process is seen to be stopping, whoever told it to.
         ended_ms: when its last end was seen; ``None`` before one was.
@@ -43,6 +45,8 @@ class WorkerMemory:
     lease: tuple[str, int] | None = None
     lease_ms: int = 0
     started_ms: int | None = None
+    waiting_ms: int | None = None
+    is_made_anew: bool = False
     stopped_ms: int | None = None
     stopping_ms: int | None = None
     ended_ms: int | None = None

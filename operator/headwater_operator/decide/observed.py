@@ -76,6 +76,8 @@ class WorkerView:
         problem: why its process cannot begin, if it is known that somebody has to do something.
         is_hopeless: its process is known not to begin by itself: its image cannot be had, or its
             container cannot be made. Nothing is known against one that merely waits for a node.
+        lacks_file: its pod waits for a Secret or ConfigMap that was not there when it was last to
+            be mounted.
         is_stopping: its process was told to end.
         is_tampered: somebody else has changed its spec; what its process made of that is unknown.
         labels: of the place where its process runs, by topology key: its zone, its node. Empty when
@@ -92,6 +94,7 @@ class WorkerView:
     waits_for: str = ""
     problem: str = ""
     is_hopeless: bool = False
+    lacks_file: bool = False
     is_stopping: bool = False
     is_tampered: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)

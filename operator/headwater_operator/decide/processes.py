@@ -8,6 +8,7 @@ from headwater.model.streamapp import Retention
 from headwater_operator.actions import DeleteWorker, Reason, StartWorker, StopHow, StopWorker
 from headwater_operator.decide.limits import (
     IMPORT_SLACK_MS,
+    MOUNT_AGAIN_MS,
     SILENCE_LIMIT_MS,
     START_LIMIT_MS,
     STOP_AGAIN_MS,
@@ -28,11 +29,16 @@ def starts(scene: Scene, fleet: Fleet) -> Iterator[StartWorker]:
     """Yield the workers to start: those that are wanted and certainly have no process."""
     for worker in scene.workers:
         if worker.name in fleet.wanted and worker.has_ended and _is_time(scene, worker):
-            # One that was drained has no process on purpose.
-            reason = Reason.WORKER_RETURNS if worker.spec.drain else Reason.NO_PROCESS
-            yield StartWorker(worker=worker.name, reason=reason)
+            yield StartWorker(worker=worker.name, reason=_why_started(worker))
     for name in fleet.new:
         yield StartWorker(worker=name, reason=Reason.WORKER_CREATED)
+
+
+def _why_started(worker: Judged) -> Reason:
+    if worker.memory.is_made_anew:
+        return Reason.MOUNT_AGAIN
+    # One that was drained has no process on purpose.
+    return Reason.WORKER_RETURNS if worker.spec.drain else Reason.NO_PROCESS
 
 
 def _is_time(scene: Scene, worker: Judged) -> bool:
@@ -64,12 +70,22 @@ def stops(scene: Scene, fleet: Fleet, outdated: str = "") -> Iterator[StopWorker
             yield StopWorker(worker=worker.name, how=StopHow.GRACEFULLY, reason=Reason.DRAINED)
         elif worker.name == outdated:
             yield StopWorker(worker=worker.name, how=StopHow.GRACEFULLY, reason=Reason.NEW_REVISION)
+        elif _mounts_sooner_anew(scene, worker):
+            yield StopWorker(worker=worker.name, how=StopHow.AT_ONCE, reason=Reason.MOUNT_AGAIN)
 
 
 def was_told_just_now(scene: Scene, worker: Judged) -> bool:
     """Whether a worker was told to stop, and has time to do so."""
     stopped_ms = worker.memory.stopped_ms
     return stopped_ms is not None and scene.now_ms - stopped_ms < STOP_AGAIN_MS
+
+
+def _mounts_sooner_anew(scene: Scene, worker: Judged) -> bool:
+    """Whether a pod that has not begun waits in its kubelet's back-off; it holds nothing."""
+    since_ms = worker.memory.waiting_ms
+    if since_ms is None or not worker.view.lacks_file or worker.view.is_stopping:
+        return False
+    return scene.now_ms - since_ms >= MOUNT_AGAIN_MS
 
 
 def _did_not_hear(scene: Scene, worker: Judged) -> bool:

@@ -137,6 +137,8 @@ def _remember_worker(view: WorkerView, memory: Memory, now_ms: int) -> WorkerMem
     known = known.of_revision(view.revision)
     if view.is_stopping != (known.stopping_ms is not None):
         known = replace(known, stopping_ms=now_ms if view.is_stopping else None)
+    if bool(view.waits_for) != (known.waiting_ms is not None):
+        known = replace(known, waiting_ms=now_ms if view.waits_for else None)
     if known.started_ms is None or view.waits_for:
         # A process has its full time to start from when it can.
         known = replace(known, started_ms=now_ms)
@@ -156,16 +158,20 @@ def _remember_end(known: WorkerMemory, now_ms: int) -> WorkerMemory:
     if known.started_ms is None and known.heard in ("", known.dead):
         return known
     is_early = known.started_ms is None or now_ms - known.started_ms < HEALTHY_MS
+    deaths = known.early_deaths + 1 if is_early else 1
+    if known.is_made_anew:
+        deaths = known.early_deaths  # it had not begun
     return replace(
         known,
         dead=known.heard or known.dead,
         started_ms=None,
+        waiting_ms=None,
         stopped_ms=None,
         stopping_ms=None,
         live_ms=None,
         ended_ms=now_ms,
         gone_ms=known.gone_ms if known.gone_ms is not None else now_ms,
-        early_deaths=known.early_deaths + 1 if is_early else 1,
+        early_deaths=deaths,
     )
 
 

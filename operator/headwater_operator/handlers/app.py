@@ -11,6 +11,7 @@ from headwater_operator.observe.driver_told import DriverTold
 from headwater_operator.status import Problem
 
 if TYPE_CHECKING:
+    from headwater_operator.handlers.problems import Told
     from headwater_operator.act.upkeep import Upkeep
     from headwater_operator.decide import Decision
     from headwater_operator.views import AppView
@@ -50,7 +51,7 @@ class App:
     refused: tuple[Problem, ...] = ()
     held_up: tuple[Problem, ...] = ()
     stuck: dict[str, Problem] = field(default_factory=dict)
-    asked: tuple[Problem, ...] = ()
+    asked: tuple[Told, ...] = ()
     failures: int = 0
     waiting_since: dict[str, int] = field(default_factory=dict)
     asked_ms: int = 0

@@ -79,12 +79,12 @@ def _operation(
 def _replaced(actions: Sequence[Action]) -> tuple[OperationType, str, str] | None:
     """Return the worker that is given a process, else one whose process is ended for good."""
     for action in actions:
-        if isinstance(action, StartWorker):
+        if isinstance(action, StartWorker) and action.reason is not Reason.MOUNT_AGAIN:
             is_new = action.reason in (Reason.WORKER_CREATED, Reason.WORKER_RETURNS)
             kind = OperationType.SCALE_UP if is_new else OperationType.REPLACE
             return kind, action.worker, "Starting"
     for action in actions:
-        if isinstance(action, StopWorker):
+        if isinstance(action, StopWorker) and action.reason is not Reason.MOUNT_AGAIN:
             return OperationType.REPLACE, action.worker, "Stopping"
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from headwater_operator.kube.api import EVENTS
@@ -37,6 +38,26 @@ _NEXT_STEP: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "FailedCreatePodSandBox": ("NodeProblem", "see to the node's container runtime or network"),
 }
+
+
+_MISSING: Final = re.compile(
+    r'(secret|configmap) "[^"]*" not found|references non-existent (secret|config) key'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What Events tell about a pod or its claim.
+
+    Attributes:
+        uid: of the pod or claim.
+        problem: what is wrong.
+        lacks_file: it is a Secret or ConfigMap that is missing, or a key of it.
+    """
+
+    uid: str
+    problem: Problem
+    lacks_file: bool
 
 
 def pod_problems(view: AppView, *, has_waited: bool) -> tuple[list[Problem], list[Problem]]:
@@ -78,7 +99,7 @@ def _tampered(view: AppView) -> Iterator[Problem]:
             )
 
 
-def event_problems(api: KubeApi, view: AppView, workers: frozenset[str]) -> Iterator[Problem]:
+def event_problems(api: KubeApi, view: AppView, workers: frozenset[str]) -> Iterator[Told]:
     """Yield why workers wait, as far as Events about their pods and claims tell.
 
     Args:
@@ -95,7 +116,7 @@ def event_problems(api: KubeApi, view: AppView, workers: frozenset[str]) -> Iter
             yield from _about(api, view, worker, uid)
 
 
-def _about(api: KubeApi, view: AppView, worker: str, uid: str) -> Iterator[Problem]:
+def _about(api: KubeApi, view: AppView, worker: str, uid: str) -> Iterator[Told]:
     try:
         events = api.list(EVENTS, view.owner.namespace, fields=f"involvedObject.uid={uid}")
     except KubeApiError:
@@ -108,7 +129,13 @@ def _about(api: KubeApi, view: AppView, worker: str, uid: str) -> Iterator[Probl
             newest[reason] = (at, str(event.get("message") or reason))
     for reason, (_, said) in sorted(newest.items()):
         ours, next_step = _NEXT_STEP[reason]
-        yield Problem(reason=ours, message=f"{worker}: {said}{_keys(view, said)}; {next_step}")
+        yield Told(
+            uid=uid,
+            problem=Problem(
+                reason=ours, message=f"{worker}: {said}{_keys(view, said)}; {next_step}"
+            ),
+            lacks_file=reason == "FailedMount" and _MISSING.search(said) is not None,
+        )
 
 
 def _keys(view: AppView, said: str) -> str:

@@ -27,10 +27,11 @@ from headwater_operator.decide import Memory, decide
 from headwater_operator.handlers.app import App
 from headwater_operator.handlers.intent import operation_of
 from headwater_operator.handlers.names import AppName, clash, name_of
-from headwater_operator.handlers.problems import by_hand, event_problems, pod_problems, refused
+from headwater_operator.handlers.problems import by_hand, pod_problems, refused
 from headwater_operator.handlers.removal import remove
 from headwater_operator.handlers.resetting import end_reset
 from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
+from headwater_operator.handlers.waiting import ask, has_waited, is_to_ask, with_missing_files
 from headwater_operator.kube.clock import boot_ms, hours_since_1970, whole_time
 from headwater_operator.kube.election import NotLeadingError
 from headwater_operator.kube.errors import ApiUnavailableError, KubeApiError
@@ -66,9 +67,6 @@ _INVALID_MS: Final = 10_000
 _REMOVAL_MS: Final = 1_000
 _FIRST_RETRY_MS: Final = 250
 _LAST_RETRY_MS: Final = 30_000
-_FIRST_ASK_MS: Final = 3_000
-_ASK_AGAIN_MS: Final = 10_000
-"""A container that has been waiting for so long is asked about, and again after so long."""
 
 
 class Reconciler:
@@ -194,7 +192,7 @@ class Reconciler:
         view = app.view
         if app.is_dirty or view is None or view.app is None:
             return None
-        if view.is_deleting or view.is_paused or self._is_to_ask(app):
+        if view.is_deleting or view.is_paused or is_to_ask(app, self._now_ms()):
             return None
         if view.pods and app.upkeep.is_budget_due(self._now_ms()):
             return None
@@ -207,14 +205,6 @@ class Reconciler:
             return None
         app.memory = decision.memory
         return max(decision.again_after_ms, _LOOK_MS)
-
-    def _is_to_ask(self, app: App) -> bool:
-        is_due = self._now_ms() - app.asked_ms >= _ASK_AGAIN_MS
-        return is_due and self._has_waited(app, _FIRST_ASK_MS)
-
-    def _has_waited(self, app: App, for_ms: int = _ASK_AGAIN_MS) -> bool:
-        now_ms = self._now_ms()
-        return any(now_ms - since >= for_ms for since in app.waiting_since.values())
 
     # -- round -----------------------------------------------------------------------------------
 
@@ -262,6 +252,7 @@ class Reconciler:
         observed = view.observed(self._election.generation, hour=hours_since_1970())
         endpoints = {name: pod.endpoint for name, pod in view.pods.items()}
         observed = with_lags(observed, endpoints, self._numbers)
+        observed = with_missing_files(observed, app, view)
         observed = app.driver.observe(observed, view.driver_pod, self._numbers, self._now_ms())
         decision = decide(observed, app.memory, self._leases.now_ms(view.owner.key))
         app.heed(decision)
@@ -277,8 +268,8 @@ class Reconciler:
             # It was given up, and has been changed: what was said before is not held against it.
             app.memory = Memory()
         decision = self._decided(app, view)
+        ask(self._api, app, view, self._now_ms())
         app.memory = decision.memory
-        self._ask_about_waiting(app, view)
         facts = self._facts(app, view, decision.status, decision.roll)
         self._report(app, view, facts, decision.actions)
         app.upkeep.keep_claims(view)
@@ -368,19 +359,6 @@ class Reconciler:
 
     # -- what is reported ------------------------------------------------------------------------
 
-    def _ask_about_waiting(self, app: App, view: AppView) -> None:
-        """Find out why containers wait, if they have for some time."""
-        now_ms = self._now_ms()
-        waiting = {name for name, pod in view.every_pod.items() if pod.waits_for}
-        app.waiting_since = {
-            worker: app.waiting_since.get(worker, now_ms) for worker in sorted(waiting)
-        }
-        if self._is_to_ask(app):
-            app.asked_ms = now_ms
-            app.asked = tuple(event_problems(self._api, view, frozenset(waiting)))
-        elif not waiting:
-            app.asked = ()
-
     def _facts(self, app: App, view: AppView, decided: AppStatus, roll: Roll) -> Facts:
         now_ms = self._leases.now_ms(view.owner.key)
         if decided.state is ClientState.RUNNING:
@@ -388,7 +366,8 @@ class Reconciler:
         elif app.unsettled_since is None:
             app.unsettled_since = now_ms
         since = app.unsettled_since
-        pods, volumes = pod_problems(view, has_waited=self._has_waited(app))
+        pods, volumes = pod_problems(view, has_waited=has_waited(app, self._now_ms()))
+        asked = [told.problem for told in app.asked]
         return Facts(
             generation=view.generation,
             decided=decided,
@@ -400,7 +379,7 @@ class Reconciler:
             is_paused=view.is_paused,
             is_deleting=view.is_deleting,
             spec_problem=view.spec_problem,
-            problems=(*app.refused, *pods, *app.asked, *volumes, *app.obstacles, *by_hand(view)),
+            problems=(*app.refused, *pods, *asked, *volumes, *app.obstacles, *by_hand(view)),
             roll=roll,
             revision=view.revision,
             serving=app.status.revision.last_stable,

@@ -7,9 +7,9 @@ from dataclasses import replace
 from tests.unit.decide.cluster import Cluster, make_app, running
 
 from headwater.model.cluster import WorkerStatus
-from headwater_operator.actions import Action, Reason, StopHow, StopWorker
+from headwater_operator.actions import Action, Reason, StartWorker, StopHow, StopWorker
 from headwater_operator.decide import ProcessState
-from headwater_operator.decide.limits import IMPORT_SLACK_MS, UNHEARD_STOP_MS
+from headwater_operator.decide.limits import IMPORT_SLACK_MS, MOUNT_AGAIN_MS, UNHEARD_STOP_MS
 
 W0, W1 = "wc-w-0", "wc-w-1"
 
@@ -158,3 +158,42 @@ def test_the_first_tasks_do_not_wait_for_a_worker_that_cannot_begin() -> None:
     cluster.rounds()
 
     assert cluster.status.tasks.running == 4
+
+
+def without_secret(cluster: Cluster, name: str) -> None:
+    """The newest process of a worker waits for a Secret that its kubelet did not find."""
+    unheard(cluster, name)
+    view = cluster.views[name]
+    said = "its container to be created"
+    cluster.views[name] = replace(view, waits_for=said, lacks_file=True, lease=None)
+
+
+def test_a_pod_that_waits_for_a_secret_is_made_anew_and_no_early_death_is_counted() -> None:
+    cluster = Cluster(app=make_app(replicas=1))
+    cluster.round()
+    for _ in range(3):
+        without_secret(cluster, W0)
+        cluster.rounds(2)
+        assert stops(cluster.decide().actions) == []
+        cluster.now_ms += MOUNT_AGAIN_MS
+
+        [ended] = stops(cluster.decide().actions)
+        assert (ended.how, ended.reason) == (StopHow.AT_ONCE, Reason.MOUNT_AGAIN)
+        assert stops(cluster.decide().actions) == []
+
+        cluster.end(W0)
+        [started] = [a for a in cluster.decide().actions if isinstance(a, StartWorker)]
+        assert started.reason is Reason.MOUNT_AGAIN
+        assert cluster.memory.workers[W0].early_deaths == 0
+        cluster.start(W0)
+
+
+def test_a_pod_that_waits_for_anything_else_is_left_alone() -> None:
+    cluster = Cluster(app=make_app(replicas=1))
+    cluster.round()
+    without_secret(cluster, W0)
+    cluster.views[W0] = replace(cluster.views[W0], lacks_file=False)
+    cluster.rounds(2)
+    cluster.now_ms += 10 * MOUNT_AGAIN_MS
+
+    assert stops(cluster.decide().actions) == []

@@ -372,6 +372,27 @@ def test_a_deletion_waits_for_a_pod_on_a_lost_node_and_says_so(ready: KubeRig) -
     ready.until(lambda: ready.names(STREAM_APPS) == [])
 
 
+def test_a_secret_that_comes_late_is_found_although_the_kubelet_backs_off(rig: KubeRig) -> None:
+    rig.node.missing = "certificates"
+    rig.apply(streamapp())
+    rig.until(lambda: rig.condition("Degraded")[1] == "VolumeUnavailable")
+    first = {name: rig.uid(PODS, name) for name in rig.names(PODS)}
+    rig.until(lambda: all(rig.uid(PODS, name) not in first.values() for name in rig.names(PODS)))
+    seen = set()
+    for _ in range(300):
+        rig.turn()
+        seen.add(rig.condition("Degraded")[1])
+    said = [reason for reason, _ in rig.events()]
+
+    rig.node.missing = ""
+    rig.until(rig.is_ready)
+
+    assert seen == {"VolumeUnavailable"}
+    # Every pod that is made anew would be an Event otherwise, for hours.
+    assert not {"MountAgain", "NoProcess"} & set(said)
+    assert rig.condition("Degraded")[0] == "False"
+
+
 def requested(rig: KubeRig) -> set[str]:
     claims = rig.api.list(CLAIMS, NAMESPACE)
     return {each["spec"]["resources"]["requests"]["storage"] for each in claims}
