@@ -11,9 +11,9 @@ from headwater_operator.observe.driver_told import DriverTold
 from headwater_operator.status import Problem
 
 if TYPE_CHECKING:
-    from headwater_operator.handlers.problems import Told
     from headwater_operator.act.upkeep import Upkeep
     from headwater_operator.decide import Decision
+    from headwater_operator.handlers.problems import Told
     from headwater_operator.views import AppView
 
 
