@@ -52,6 +52,8 @@ log = logging.getLogger(__name__)
 
 WORKER_NAME: Final = "embedded"
 _GATE_S: Final = 30.0
+_LOOK_LEAST_S: Final = 1.0
+"""Topics are not looked up more often: a broker that has just started learns of them meanwhile."""
 _WATCH_S: Final = 0.1
 _BEAT_MAX_S: Final = 3.0
 _BEATS: Final = 10
@@ -315,7 +317,7 @@ class KafkaStreams:
     def _watch(self, worker: Worker) -> None:
         """Follow the worker, give signs of life; look for foreign members and new partitions."""
         gate_due = time.monotonic() + _GATE_S
-        look_s = min(_GATE_S, self._config.metadata_max_age_ms / 1000)
+        look_s = max(_LOOK_LEAST_S, min(_GATE_S, self._config.metadata_max_age_ms / 1000))
         look_due = time.monotonic() + look_s
         beat_due = time.monotonic() + self._beat_s
         answered_at = time.monotonic()
