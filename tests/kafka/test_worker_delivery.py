@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -113,5 +114,5 @@ def test_a_signal_ends_a_worker_that_is_still_importing(
         worker.start()
         wait_for(lambda: "importing" in worker.log.read_text(), what="the import to begin")
 
-        assert worker.stop() == 130
+        assert worker.stop() == 128 + signal.SIGTERM
         assert "Traceback" not in worker.log.read_text()
