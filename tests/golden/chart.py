@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from headwater_operator.manifests.permissions import election_rules, namespace_rules, node_rules
+from headwater_operator.manifests.permissions import (
+    departure_rules,
+    election_rules,
+    namespace_rules,
+    node_rules,
+)
 from tests.golden.crds import ROOT, Dumper, generated
 
 if TYPE_CHECKING:
@@ -38,6 +43,7 @@ def chart_files() -> dict[Path, str]:
     rules = {
         "namespace": namespace_rules(),
         "election": election_rules(),
+        "departure": departure_rules(),
         "nodes": node_rules(),
     }
     source = "headwater_operator/manifests/permissions.py"

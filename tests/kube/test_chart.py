@@ -16,7 +16,12 @@ from prometheus_client import generate_latest
 from headwater.model.podcontract import HTTP_PORT
 from headwater_operator.handlers.metrics import Metrics
 from headwater_operator.manifests.names import labels
-from headwater_operator.manifests.permissions import election_rules, namespace_rules, node_rules
+from headwater_operator.manifests.permissions import (
+    departure_rules,
+    election_rules,
+    namespace_rules,
+    node_rules,
+)
 from tests.golden.chart import CHART, PROMETHEUS, SNAPSHOTS, render, snapshot_names
 from tests.kube.programs import find
 
@@ -195,6 +200,16 @@ def test_for_some_namespaces_it_has_them_there_only() -> None:
     }
     assert bound == roles.keys()
     assert cluster == [node_rules()]
+
+
+def test_only_who_asks_for_it_lets_the_operator_reach_into_every_namespace() -> None:
+    some = ("watchNamespaces={shop,billing}", "rbac.aggregate=false", "rbac.nodes=false")
+
+    assert of_kind("ClusterRole", *some) == []
+    [asked] = of_kind("ClusterRole", *some, "rbac.finalizers=true")
+    assert asked["rules"] == departure_rules()
+    [everywhere] = of_kind("ClusterRole", "rbac.aggregate=false", "rbac.finalizers=true")
+    assert everywhere["rules"] == [*namespace_rules(), *node_rules()]
 
 
 def test_with_rights_in_namespaces_only_nothing_is_made_outside_of_them() -> None:

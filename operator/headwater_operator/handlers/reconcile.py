@@ -10,6 +10,7 @@ can be lost without harm.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from dataclasses import replace
@@ -28,7 +29,7 @@ from headwater_operator.handlers.app import App
 from headwater_operator.handlers.intent import operation_of
 from headwater_operator.handlers.names import AppName, clash, name_of
 from headwater_operator.handlers.problems import by_hand, pod_problems, refused
-from headwater_operator.handlers.removal import remove
+from headwater_operator.handlers.removal import let_go, remove
 from headwater_operator.handlers.resetting import end_reset
 from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
 from headwater_operator.handlers.waiting import ask, has_waited, is_to_ask, with_missing_files
@@ -127,6 +128,11 @@ class Reconciler:
     def read(self, manifest: dict[str, object]) -> AppView:
         """Return a StreamApp without what belongs to it, from its manifest."""
         return self._observer.read_app(manifest)
+
+    def let_go(self, namespace: str) -> None:
+        """See to a namespace that cannot be read, as far as rights go: it may be on its way out."""
+        with contextlib.suppress(KubeApiError, NotLeadingError):
+            let_go(self._api, self._gate, namespace)
 
     # -- a step ----------------------------------------------------------------------------------
 

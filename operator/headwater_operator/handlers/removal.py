@@ -5,25 +5,29 @@
 A worker that is told to end (SIGTERM) commits and closes what it has, so nothing needs to be asked
 of it before. And nothing is fenced: the container's end proves that the process wrote its last, and
 a transaction it left open is aborted by the broker within seconds. So a StreamApp can be deleted
-while Kafka, or the namespace, is going away too; unless the operator's rights in the latter go
-first, as those of ``watchNamespaces`` may (``docs/failure-modes.md``).
+while Kafka, or the namespace, is going away too. With ``watchNamespaces`` the operator's rights in
+the latter may go first: then nothing but the finalizer is left to see to (:func:`let_go`).
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from headwater.model.streamapp import Retention
 from headwater_operator.act.objects import AT_ONCE_S
 from headwater_operator.decide.judge import held_tasks
 from headwater_operator.decide.limits import UNHEARD_STOP_MS
-from headwater_operator.kube.api import LEASES, PODS, STREAM_WORKERS
+from headwater_operator.kube.api import LEASES, NAMESPACES, PODS, STREAM_APPS, STREAM_WORKERS
+from headwater_operator.manifests.names import FINALIZER
 
 if TYPE_CHECKING:
     from headwater_operator.act.gate import Gate
     from headwater_operator.act.upkeep import Upkeep
     from headwater_operator.kube.api import KubeApi
     from headwater_operator.views import AppView, PodView
+
+log = logging.getLogger(__name__)
 
 
 def remove(
@@ -74,6 +78,35 @@ def remove(
         api.delete(STREAM_WORKERS, namespace, worker, uid=stored.uid)
     upkeep.remove_finalizer(view)
     return ""
+
+
+def let_go(api: KubeApi, gate: Gate, namespace: str) -> None:
+    """Take the finalizer off the StreamApps of a namespace that is being deleted.
+
+    Where the operator's rights in it have gone first, nothing else is left to do: pods, claims and
+    the rest go with the namespace. It needs ``departure_rules``.
+
+    Raises:
+        KubeApiError: the API server refused, or did not answer.
+        NotLeadingError: this operator has to end.
+    """
+    found = api.get(NAMESPACES, None, namespace)
+    if found is None or "deletionTimestamp" not in found["metadata"]:
+        return
+    for manifest in api.list(STREAM_APPS, namespace):
+        metadata = manifest["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if FINALIZER not in finalizers or "deletionTimestamp" not in metadata:
+            continue
+        gate.before("remove_finalizer")
+        rest = [name for name in finalizers if name != FINALIZER]
+        operations = [
+            {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+            {"op": "test", "path": "/metadata/finalizers", "value": finalizers},
+            {"op": "replace", "path": "/metadata/finalizers", "value": rest},
+        ]
+        api.patch(STREAM_APPS, namespace, metadata["name"], operations)
+        log.info("%s/%s goes with its namespace", namespace, metadata["name"])
 
 
 def _may_be_deaf(view: AppView, pod: PodView) -> bool:

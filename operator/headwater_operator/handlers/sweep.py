@@ -76,6 +76,9 @@ class Sweep:
         Raises:
             KubeApiError: nothing could be listed; nothing was compared.
         """
+        for namespace in self.closed:
+            if namespace is not None:
+                self._reconciler.let_go(namespace)
         looked_ms = self._now_ms()
         found = self._namespaces.each(self._read)
         unread = self.closed | self.failing

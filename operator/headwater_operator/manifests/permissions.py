@@ -3,6 +3,7 @@
     operator_rules    everything, for an operator that runs the StreamApps of all namespaces
     namespace_rules   in each namespace, for one that runs those of some
     election_rules    where its own Lease lives, if that is none of these
+    departure_rules   everywhere, if it is to let go of StreamApps whose namespace is being deleted
     node_rules        beyond namespaces: labels of nodes, for ``spec.assignment.topologyKeys``
 
 Every verb is one that the operator uses, and it may not read Secrets. A rule is needed for one more
@@ -54,6 +55,15 @@ def namespace_rules() -> list[Rule]:
 def election_rules() -> list[Rule]:
     """Return what an operator needs where its own Lease lives."""
     return [_rule(_COORDINATION, "leases", ["get", "create", "update"])]
+
+
+def departure_rules() -> list[Rule]:
+    """Return what an operator of some namespaces needs once its rights in one have gone with it.
+
+    RBAC knows no namespace that is being deleted, and no finalizer: the rules hold for every
+    StreamApp of the cluster. So whoever installs the operator has to ask for them.
+    """
+    return [_rule(_OWN, "streamapps", ["list", "patch"]), _rule("", "namespaces", ["get"])]
 
 
 def node_rules() -> list[Rule]:

@@ -14,7 +14,7 @@ from headwater_operator.handlers.leases import STEP_MS, LeaseBook
 from headwater_operator.handlers.namespaces import CLOSED_MS, REFUSED_MS, Namespaces
 from headwater_operator.handlers.process import shut_out
 from headwater_operator.handlers.sweep import SWEEP_MS
-from headwater_operator.kube.api import STREAM_APPS
+from headwater_operator.kube.api import NAMESPACES, STREAM_APPS
 from headwater_operator.kube.errors import (
     ApiUnavailableError,
     ForbiddenError,
@@ -40,17 +40,29 @@ class Gates(KubeModel):
 
     Attributes:
         refused: what is answered there.
+        leaving: a namespace of which only StreamApps may be listed; whether it is being deleted.
     """
 
     def __init__(self) -> None:
         super().__init__((NAMESPACE, OTHER, OPERATORS))
         self.refused: dict[str, KubeApiError] = {}
+        self.leaving: dict[str, bool] = {}
+
+    def get(self, resource: Resource, namespace: str | None, name: str) -> Manifest | None:
+        if resource is NAMESPACES:
+            if name not in self.leaving:
+                raise ForbiddenError("namespaces is forbidden")
+            gone = {"deletionTimestamp": "now"} if self.leaving[name] else {}
+            return {"metadata": {"name": name, **gone}}
+        return super().get(resource, namespace, name)
 
     def list(
         self, resource: Resource, namespace: str | None, *, labels: str = "", fields: str = ""
     ) -> tuple[Manifest, ...]:
         if namespace in self.refused:
             raise self.refused[namespace]
+        if namespace in self.leaving and resource is not STREAM_APPS:
+            raise ForbiddenError(f"{resource.plural} is forbidden")
         return super().list(resource, namespace, labels=labels, fields=fields)
 
 
@@ -133,6 +145,27 @@ def test_an_application_id_stays_in_use_while_its_namespace_cannot_be_read(gates
     rig.turn(4 * SWEEP_MS // 250)
 
     assert rig.condition("SpecValid")[1] == "ApplicationIdInUse"
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_streamapps_go_with_their_namespace_although_the_rights_in_it_went_first(
+    rig: KubeRig, gates: Gates, *, is_deleted: bool
+) -> None:
+    """With ``departure_rules``. Where the rights alone are gone, the finalizer stays."""
+    gates.create(STREAM_APPS, elsewhere())
+
+    def finalizers() -> object:
+        found = gates.get(STREAM_APPS, OTHER, "wc")
+        return found and found["metadata"].get("finalizers")
+
+    rig.until(finalizers)
+    gates.leaving[OTHER] = is_deleted
+    gates.delete(STREAM_APPS, OTHER, "wc")
+
+    rig.turn(4 * SWEEP_MS // 250)
+
+    assert bool(finalizers()) is not is_deleted
+    assert rig.is_ready()
 
 
 @dataclass
