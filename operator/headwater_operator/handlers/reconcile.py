@@ -252,7 +252,8 @@ class Reconciler:
         if problem is None or view.app is None:
             return view
         stopped = replace(view.app, spec=replace(view.app.spec, suspend=True))
-        return replace(view, app=stopped, spec_problem=problem)
+        # What a reset would delete is the other one's.
+        return replace(view, app=stopped, spec_problem=problem, is_resetting=False)
 
     def _decided(self, app: App, view: AppView) -> Decision:
         observed = view.observed(self._election.generation, hour=hours_since_1970())

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.kube_life import TASKS
-from tests.support.kube_rig import NAMESPACE, KubeRig
+from tests.support.kube_rig import NAMESPACE, KubeRig, streamapp
 
 from headwater.model.cluster import WorkerError
-from headwater_operator.kube.api import CLAIMS, STREAM_APPS, STREAM_WORKERS
+from headwater_operator.kube.api import CLAIMS, PODS, STREAM_APPS, STREAM_WORKERS
 from headwater_operator.manifests.names import RESET_ANNOTATION
 
 if TYPE_CHECKING:
@@ -93,3 +93,19 @@ def test_an_application_that_was_given_up_for_expired_offsets_runs_again_after_i
 
     assert ready.workers.of("wc").resets == 1
     assert "failure" not in ready.status()
+
+
+def test_who_has_an_application_id_in_vain_does_not_reset_the_one_that_runs(
+    ready: KubeRig,
+) -> None:
+    younger = streamapp(applicationId="wc")
+    younger["metadata"] |= {"name": "younger", "annotations": {RESET_ANNOTATION: "now"}}
+    ready.api.create(STREAM_APPS, younger)
+    ready.turn(400)
+
+    found = ready.api.get(STREAM_APPS, NAMESPACE, "younger")
+    assert found is not None
+    assert found["metadata"]["annotations"] == {RESET_ANNOTATION: "now"}
+    assert found["status"]["conditions"][0]["reason"] == "ApplicationIdInUse"
+    assert ready.workers.of("wc").resets == ready.workers.of("younger").resets == 0
+    assert ready.names(PODS) == ["wc-w-0", "wc-w-1"]
