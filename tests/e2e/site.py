@@ -229,6 +229,12 @@ class Site:
             and len(self.ready_pods()) == replicas
         )
 
+    def runs_all_tasks(self) -> bool:
+        """Whether every task runs, though perhaps not in the workers that are wanted."""
+        status = self.app().get("status") or {}
+        tasks = status.get("tasks") or {}
+        return status.get("state") == "RUNNING" and 0 < tasks["total"] == tasks["running"]
+
     def runs_without(self, worker: str) -> bool:
         """Whether all tasks run although a worker has none."""
         tasks, granted = (self.app().get("status") or {})["tasks"], self.granted()

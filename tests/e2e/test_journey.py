@@ -279,10 +279,7 @@ def test_a_bad_tag_halts_the_roll_out_and_costs_nothing(
         site.until(lambda: has_halted(site), "the halt, and its cause in the conditions")
         for _, reason, message in site.conditions("Ready", "Degraded"):
             say(f"{reason}: {message}")
-        site.until(
-            lambda: site.conditions("Ready")[0][0] == "True",
-            "the other workers to have all tasks",
-        )
+        site.until(site.runs_all_tasks, "the other workers to have all tasks")
         counted.until_more()
         assert len(set(site.uids().values()) & set(before.values())) == len(before) - 1
         assert site.images() == good | {bad}
