@@ -159,7 +159,9 @@ def halt_a_roll_out(counted: Counted, journey: Journey, source: str, why: str) -
     journey.until(is_halted, f"the roll-out to halt for this: {why}")
     counted.feed()
     counted.until_counted()
-    journey.until(lambda: journey.condition("Ready")[0] == "True", "the other one to serve")
+    journey.until(
+        lambda: journey.status()["tasks"]["running"] == 2 * PARTITIONS, "the other one to serve"
+    )
     kept = pods.items() & journey.uids().items()
     assert [len(journey.held()[name]) for name, _ in kept] == [2 * PARTITIONS]
     assert journey.status()["revision"]["current"] == before
