@@ -10,13 +10,21 @@ import textwrap
 import pytest
 
 TERMINATED = 128 + signal.SIGTERM
+_HEAD = """
+import os, signal, threading
+from headwater.service import signals
+
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+app = object()
+"""
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end."""
-    head = "import os, signal, threading\nfrom headwater.service import signals\napp = object()\n"
+    """Run a program to its end, with signals as a shell in the foreground leaves them."""
     return subprocess.run(
-        [sys.executable, "-c", head + textwrap.dedent(program)],
+        [sys.executable, "-c", _HEAD + textwrap.dedent(program)],
         capture_output=True,
         text=True,
         timeout=120,
