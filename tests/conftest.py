@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import uuid
 from collections import Counter
@@ -97,6 +98,9 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     examples.take_share(config.getoption("--share"))
     record.begin(config)
+    # A run in the background ignores Ctrl-C, and so would every program that a test starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
