@@ -15,6 +15,8 @@ def refused(error: KafkaError | None, message: Message) -> None:
 
 
 def main(lines: list[str]) -> None:
+    if "KAFKA" not in os.environ:
+        sys.exit("error: set KAFKA to the address of a broker, for example localhost:9092")
     # Without this a record with a key goes to another partition than from a Java producer.
     settings = {"bootstrap.servers": os.environ["KAFKA"], "partitioner": "murmur2_random"}
     producer = Producer(settings)

@@ -13,6 +13,8 @@ TOPIC = "WordsWithCountsTopic"
 
 
 def main() -> None:
+    if "KAFKA" not in os.environ:
+        sys.exit("error: set KAFKA to the address of a broker, for example localhost:9092")
     # It commits nothing; of a transaction, it reads what is committed.
     settings = {
         "bootstrap.servers": os.environ["KAFKA"],

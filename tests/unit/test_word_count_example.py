@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import cloudpickle
 import pytest
 from examples.word_count.app import build, words
@@ -36,3 +40,18 @@ def test_a_topology_survives_the_way_to_another_process() -> None:
 
     assert arrived.describe() == topology.describe()
     assert arrived.report("app").hash == topology.report("app").hash
+
+
+@pytest.mark.parametrize("program", ["feed", "read"])
+def test_without_an_address_the_programs_say_what_to_set(program: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", f"examples.word_count.{program}", "a line"],
+        env={name: value for name, value in os.environ.items() if name != "KAFKA"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: set KAFKA to the address of a broker")
+    assert len(ended.stderr.splitlines()) == 1
