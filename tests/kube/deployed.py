@@ -97,7 +97,9 @@ class Operators:
         return None
 
     @contextmanager
-    def installed(self, *, replicas: int, lease_s: int, failpoints: str = "") -> Iterator[str]:
+    def installed(
+        self, *more: str, replicas: int, lease_s: int, failpoints: str = ""
+    ) -> Iterator[str]:
         """Have the chart installed, with so many operators for the user's namespace."""
         repository, _, tag = OPERATOR.partition(":")
         extra = [*operator_entry.variables(), {"name": VARIABLE, "value": failpoints}]
@@ -110,7 +112,7 @@ class Operators:
             "extraEnv": extra,
         }
         options = [f"--set-json={name}={json.dumps(value)}" for name, value in values.items()]
-        with release(self.helm, *options) as notes:
+        with release(self.helm, *options, *more) as notes:
             yield notes
 
     # -- faults ----------------------------------------------------------------------------------

@@ -133,6 +133,7 @@ REFUSED = {
     "a broker without a port": ("kafka.bootstrapServers=kafka", "bootstrapServers"),
     "a Lease that is too short": ("leaderElection.leaseSeconds=2", "leaseSeconds"),
     "no hands": ("hands=0", "hands"),
+    "no time for StreamApps to go": ("crds.deleteTimeoutSeconds=0", "deleteTimeoutSeconds"),
     "a level that is none": ("logLevel=TRACE", "logLevel"),
     "a text for a switch": ("rbac.create=maybe", "create"),
     "an interval without a unit": ("metrics.serviceMonitor.interval=30", "interval"),
@@ -232,6 +233,65 @@ def test_definitions_stay_unless_it_is_said_that_they_go(keep: str, policy: str 
             (CHART / "files" / "crds" / f"{each['metadata']['name']}.yaml").read_text()
         )
         assert each["spec"] == committed["spec"]
+
+
+GOES = ("crds.install=true", "crds.keep=false")
+
+
+def hooks(*sets: str) -> dict[str, dict[str, Any]]:
+    """Objects of hooks, by kind."""
+    made = rendered(*sets)
+    found = [each for each in made if "helm.sh/hook" in each["metadata"].get("annotations", {})]
+    assert len({each["kind"] for each in found}) == len(found)
+    return {each["kind"]: each for each in found}
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [(), ("crds.install=true",), ("crds.install=false", "crds.keep=false")],
+    ids=["definitions of somebody else", "definitions that stay", "both"],
+)
+def test_streamapps_are_deleted_by_a_hook_only_if_their_definition_goes(sets: Any) -> None:
+    assert hooks(*sets) == {}
+    assert hooks(*GOES).keys() == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"}
+
+
+def test_the_hook_has_its_account_before_it_runs_and_is_removed_after_it() -> None:
+    found = hooks(*GOES, "networkPolicy.egress.create=true", "networkPolicy.create=true")
+    annotations = {kind: each["metadata"]["annotations"] for kind, each in found.items()}
+    weights = {kind: int(each["helm.sh/hook-weight"]) for kind, each in annotations.items()}
+    [binding, job, account] = (found[k] for k in ("ClusterRoleBinding", "Job", "ServiceAccount"))
+
+    assert {each["helm.sh/hook"] for each in annotations.values()} == {"pre-delete"}
+    assert {each["helm.sh/hook-delete-policy"] for each in annotations.values()} == {
+        "before-hook-creation,hook-succeeded"
+    }
+    assert max(weights, key=weights.__getitem__) == "Job"
+    assert binding["roleRef"]["name"] == found["ClusterRole"]["metadata"]["name"]
+    pod = job["spec"]["template"]
+    for named in (binding["subjects"][0]["name"], pod["spec"]["serviceAccountName"]):
+        assert named == account["metadata"]["name"]
+    labels = pod["metadata"]["labels"].items()
+    assert found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"].items() <= labels
+    # It is none of the Deployment's pods, nor of those that the Service and the budget count.
+    [deployment] = of_kind("Deployment")
+    assert not deployment["spec"]["selector"]["matchLabels"].items() <= labels
+
+
+def test_the_hook_gives_up_before_kubernetes_and_helm_do() -> None:
+    helm_s = 300
+    job = hooks(*GOES)["Job"]["spec"]
+    [container] = job["template"]["spec"]["containers"]
+    env = {each["name"]: each["value"] for each in container["env"]}
+    own_s = int(env["HEADWATER_DELETE_TIMEOUT_SECONDS"])
+
+    assert own_s < job["activeDeadlineSeconds"] < helm_s
+    longer = hooks(*GOES, "crds.deleteTimeoutSeconds=900")["Job"]["spec"]
+    assert longer["activeDeadlineSeconds"] > 900
+
+
+def test_without_roles_of_the_chart_the_hook_has_only_its_account() -> None:
+    assert hooks(*GOES, "rbac.create=false").keys() == {"ServiceAccount", "Job"}
 
 
 def test_without_a_name_the_workers_image_is_that_of_this_version() -> None:

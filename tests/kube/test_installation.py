@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tests.golden.chart import CHART, SNAPSHOTS
+from tests.kube.definitions import install
 from tests.kube.installed import (
     RELEASE,
     forget_apps,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from kubernetes.client import ApiClient
 
+    from tests.kube.deployed import Operators
     from tests.kube.fixtures import Command
 
 # Made by the cluster itself, at any time.
@@ -163,3 +165,26 @@ def test_an_operator_gives_its_lease_back_and_the_next_one_takes_over(
     assert second == first + 1
     assert "leads, generation" in said_first
     assert "leads, generation" in said_second
+
+
+def test_streamapps_go_before_the_operator_if_their_definitions_do(
+    kube_api: ApiClient, crds: None, operators: Operators
+) -> None:
+    namespace, kubectl = operators.journey.namespace, operators.kubectl
+    goes = ("--take-ownership", "--force-conflicts", "--set=crds.install=true,crds.keep=false")
+    try:
+        with operators.installed(*goes, replicas=1, lease_s=3):
+            run_app(kube_api, namespace, "counter")
+            is_there = lambda: len(workers(kube_api, namespace, "counter")) == 2  # noqa: E731
+            wait_for(is_there, what=f"workers; {operators.log}")
+            assert "headwater.dev/operator" in kubectl(
+                "get", "streamapp", "counter", f"--namespace={namespace}", "--output=yaml"
+            )
+        defined = kubectl("get", "customresourcedefinitions", "--output=name").split()
+        left = kubectl("get", "jobs,serviceaccounts,clusterroles,clusterrolebindings").split()
+    finally:
+        install(kube_api)
+
+    assert [name for name in defined if name.endswith("headwater.dev")] == []
+    assert [name for name in left if name.endswith("-uninstall")] == []
+    assert workers(kube_api, namespace, "counter") == []

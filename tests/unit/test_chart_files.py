@@ -122,7 +122,9 @@ def test_every_variable_that_the_chart_sets_is_one_that_the_operator_reads() -> 
     commands = parser.add_subparsers()
     register(commands)
     known = set(re.findall(r"--[a-z-]+", commands.choices["operator"].format_help()))
-    text = (CHART / "templates" / "deployment.yaml").read_text()
+    text = "".join(
+        (CHART / "templates" / f"{name}.yaml").read_text() for name in ("deployment", "uninstall")
+    )
     told = {
         "--" + name.lower().replace("_", "-") for name in re.findall(r"name: HEADWATER_(\w+)", text)
     }

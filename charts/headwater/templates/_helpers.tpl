@@ -44,6 +44,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end }}
 {{- end -}}
 
+{{/* The hook that deletes StreamApps: its objects, and labels that do not make its pod one of the operator's. */}}
+{{- define "headwater.uninstall" -}}
+{{- printf "%s-uninstall" (include "headwater.fullname" .) -}}
+{{- end -}}
+
+{{- define "headwater.uninstallLabels" -}}
+{{- set (include "headwater.labels" . | fromYaml) "app.kubernetes.io/component" "uninstall" | toYaml -}}
+{{- end -}}
+
 {{- define "headwater.image" -}}
 {{- $image := .Values.image -}}
 {{- $name := $image.repository -}}

@@ -88,7 +88,24 @@ def register(subparsers: Any) -> None:
     _option(parser, "--http-port", metavar="PORT", default="8080", help="/healthz /readyz /metrics")
     _option(parser, "--log-level", choices=_LEVELS, default="INFO", help="default: %(default)s")
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="instead of KUBECONFIG")
+    _add_deletion(parser)
     parser.set_defaults(run=run)
+
+
+def _add_deletion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--delete-streamapps",
+        action="store_true",
+        help="run no operator: delete the StreamApps, and wait until the running operator has let "
+        "them go, as before it is uninstalled",
+    )
+    _option(
+        parser,
+        "--delete-timeout-seconds",
+        metavar="N",
+        default="240",
+        help="--delete-streamapps gives up after so long (default: 240)",
+    )
 
 
 def _option(parser: argparse.ArgumentParser, flag: str, **options: Any) -> None:
@@ -99,23 +116,17 @@ def _option(parser: argparse.ArgumentParser, flag: str, **options: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the operator until it is told to stop; return its exit code."""
-    import logging
     import signal
 
+    if arguments.delete_streamapps:
+        return _delete_streamapps(arguments)
     try:
         from headwater_operator.handlers.process import Operator, Options
         from headwater_operator.kube.election import LEASE_NAME, Terms
         from headwater_operator.manifests.settings import Installation
     except ModuleNotFoundError as error:
-        raise EnvironmentProblemError(
-            f"the operator needs {error.name}: pip install 'headwater[operator]'"
-        ) from error
-    logging.basicConfig(
-        level=arguments.log_level,
-        format="%(asctime)s %(levelname)-7s %(name)s %(message)s",
-        stream=sys.stderr,
-    )
-    logging.getLogger("kopf").setLevel("WARNING")
+        raise _needs(error) from error
+    _log_to_stderr(arguments.log_level)
     lease_ms = _number("--lease-seconds", arguments.lease_seconds, at_least=3) * 1000
     operator = Operator(
         Options(
@@ -143,6 +154,51 @@ def run(arguments: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: operator.stop())
     return operator.run()
+
+
+def _delete_streamapps(arguments: argparse.Namespace) -> int:
+    """Delete the StreamApps, and wait until they are gone."""
+    import logging
+    import time
+
+    try:
+        from headwater_operator.handlers.uninstall import delete_stream_apps
+        from headwater_operator.kube.client import KubeClient
+        from headwater_operator.kube.clock import boot_ms
+    except ModuleNotFoundError as error:
+        raise _needs(error) from error
+    flag = "--delete-timeout-seconds"
+    seconds = _number(flag, arguments.delete_timeout_seconds, at_least=1)
+    namespaces = _namespaces(arguments) or (None,)
+    _log_to_stderr(arguments.log_level)
+    client = KubeClient.from_environment(arguments.kubeconfig)
+    try:
+        count = delete_stream_apps(
+            client,
+            namespaces,
+            timeout_ms=seconds * 1_000,
+            now_ms=boot_ms,
+            pause=lambda pause_ms: time.sleep(pause_ms / 1_000),
+        )
+    finally:
+        client.close()
+    logging.getLogger(__name__).info("no StreamApp is left; deleted: %d", count)
+    return 0
+
+
+def _needs(error: ModuleNotFoundError) -> EnvironmentProblemError:
+    return EnvironmentProblemError(
+        f"the operator needs {error.name}: pip install 'headwater[operator]'"
+    )
+
+
+def _log_to_stderr(level: str) -> None:
+    import logging
+
+    logging.basicConfig(
+        level=level, format="%(asctime)s %(levelname)-7s %(name)s %(message)s", stream=sys.stderr
+    )
+    logging.getLogger("kopf").setLevel("WARNING")
 
 
 def _namespaces(arguments: argparse.Namespace) -> tuple[str, ...]:
