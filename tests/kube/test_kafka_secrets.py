@@ -137,7 +137,8 @@ def test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_nam
     login = kafka(secured.secure_servers, "SCRAM-SHA-512", "account")
     journey.apply(counted.app(login))
     journey.until_degraded("VolumeUnavailable")
-    assert 'secret "authority" not found; create the Secret' in journey.condition("Ready")[2]
+    said = journey.condition("Ready")[2]
+    assert 'secret "authority" not found; spec.kafka.tls needs its key ca.crt; create the' in said
 
     # The pod goes on by itself, with a password that somebody has guessed.
     put_secret(journey, "account", username=USER, password=GUESS)

@@ -81,7 +81,8 @@ def test_a_backfill_begins_only_where_its_own_outputs_are_all_there(
 
     # With nothing to read there is nothing that could be missing.
     assert backfill().plan().manifest.cut.keys()
-    topics.send(source, RECORDS, timestamp_ms=HOUR_MS)
+    topics.send(source, RECORDS[:6], timestamp_ms=HOUR_MS - 1)
+    topics.send(source, RECORDS[6:], timestamp_ms=HOUR_MS)
     lacking = f"writes to {mid} and reads it again.*{source}-0 up to offset 0, .* end at 12, "
     refused(backfill(), lacking)
     assert f"{unique_name}-backfill-manifest" not in topics.admin.list_topics(timeout=30).topics

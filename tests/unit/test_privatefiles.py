@@ -204,6 +204,13 @@ def test_a_strict_directory_was_never_open(tmp_path: Path) -> None:
         privatefiles.own_directory(tmp_path / "sockets", is_strict=True)
 
 
+@pytest.mark.usefixtures("in_a_pod")
+def test_a_strict_directory_is_its_users_alone_in_a_pod_too(tmp_path: Path) -> None:
+    for _ in range(2):
+        made = privatefiles.own_directory(tmp_path / "sockets", is_strict=True)
+        assert mode(made) == 0o700
+
+
 def test_the_default_state_directory_is_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)

@@ -93,7 +93,8 @@ def own_directory(path: Path, *, is_strict: bool = False) -> Path:
 
     Args:
         path: the directory; what is above it is made if need be, and not looked at.
-        is_strict: refuse a directory that was open to others before.
+        is_strict: make it for this user alone, in a pod, too, and refuse one that was open to
+            others before.
 
     Raises:
         NotOursError: it belongs to another user, or is a link.
@@ -102,7 +103,7 @@ def own_directory(path: Path, *, is_strict: bool = False) -> Path:
     with suppress(FileExistsError):
         path.parent.mkdir(parents=True)
     with suppress(FileExistsError):
-        path.mkdir(mode=_directory_mode())
+        path.mkdir(mode=0o700 if is_strict else _directory_mode())
     check_no_link(path)
     found = path.lstat()
     _check_directory(path, found)
