@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
-_NO_PAIR: Final = (str, bytes, bytearray, Mapping, AbstractSet)
-_NO_PAIRS: Final = (str, bytes, bytearray, Mapping)
+_TEXTS: Final = (str, bytes, bytearray)
+_NO_PAIR: Final = (*_TEXTS, Mapping, AbstractSet)
 
 
 def as_pair(given: Any) -> Any:
@@ -35,7 +35,7 @@ def as_pairs(given: Any) -> Any:
     """
     if isinstance(given, Mapping):
         raise TypeError(f"{_shown(given)} is no list of pairs: return its items()")
-    if isinstance(given, _NO_PAIRS) or not isinstance(given, Iterable):
+    if isinstance(given, _TEXTS) or not isinstance(given, Iterable):
         raise TypeError(f"{_shown(given)} is no list of pairs: return [(key, value), ...]")
     return given
 
