@@ -27,9 +27,11 @@ from tests.support.waiting import wait_for
 from tests.support.worker import Counting, child_of
 
 from headwater import errors
+from headwater.config import StreamsConfig
 from headwater.ids import TaskId
 from headwater.local.broker import KafkaBroker
 from headwater.model import losses
+from headwater.service.owner import OwnerRecord
 from headwater.state.directory import StateDirectory
 
 if TYPE_CHECKING:
@@ -396,29 +398,54 @@ def test_a_broker_killed_in_mid_run_is_given_up_after_the_time_out_and_the_rest_
             goes_on(program, counting)
 
 
+SIGN_OF_LIFE = "telling other instances that this one is alive"
+
+
 def complains(program: EmbeddedProgram) -> bool:
-    """Whether it has said that it has lost its broker."""
-    return "trying again" in program.said
+    """Whether it has said that its sign of life came to nobody, and that it goes on."""
+    lines = program.said.splitlines()
+    return any(SIGN_OF_LIFE in line and line.endswith("trying again") for line in lines)
+
+
+def is_heard(record: OwnerRecord) -> bool:
+    """Give a sign of life; return whether it came through."""
+    record.beat()
+    try:
+        record.flush()
+    except errors.KafkaUnavailableError:
+        return False
+    return True
 
 
 def test_a_broker_that_comes_back_in_time_is_made_up_with(
     mortal: KafkaBroker, unique_name: str, tmp_path: Path
 ) -> None:
     # Signs of life are given up during the outage; what comes after it must get through.
-    config = {"request.timeout.ms": 4_000, "delivery.timeout.ms": 4_000, "linger.ms": 5}
+    config = {"request.timeout.ms": 8_000, "delivery.timeout.ms": 4_000, "linger.ms": 5}
     configs = {
         guarantee: {**config, "processing.guarantee": guarantee}
         for guarantee in ("exactly_once_v2", "at_least_once")
     }
+    application = {
+        "application.id": f"{unique_name}-owner",
+        "bootstrap.servers": mortal.bootstrap_servers,
+        "delivery.timeout.ms": 2_000,  # long before flush gives it up
+    }
     with ExitStack() as stack:
         running = programs(stack, mortal, tmp_path, unique_name, configs)
+        record = OwnerRecord(StreamsConfig.parse(application), client_id="c", transactional_ids=())
+        stack.callback(record.close)
         mortal.kill()
+        record.beat()
+        with pytest.raises(errors.KafkaUnavailableError, match=SIGN_OF_LIFE):
+            record.flush()
         for program, _ in running:
             wait_for(partial(complains, program), what="a complaint")
             # Nobody is to take signs of life for data.
-            assert "records to be acknowledged" not in program.said
-            assert "that this one is alive" in program.said
+            assert "to be acknowledged" not in program.said
+            assert "for a record to" not in program.said
         mortal.restart()
+        wait_for(partial(is_heard, record), what="a sign of life", timeout_s=120)
         for program, counting in running:
             counting.send(500)
             all_is_counted(program, counting)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from headwater.errors import HeadwaterError, InstanceRunningError, KafkaUnavailableError
 from headwater.ids import TopicPartition
 from headwater.kafka.consumer import PartitionConsumer
-from headwater.kafka.errors import Connection
+from headwater.kafka.errors import Connection, TransactionAbortedError
 from headwater.kafka.producer import StreamsProducer
 from headwater.kafka.settings import consumer_settings, producer_settings
 from headwater.kafka.small_topic import SmallTopic
@@ -132,7 +132,7 @@ class OwnerRecord:
         Duties(config, client_id=f"{client_id}-owner").create_topics(
             [InternalTopic(name=self._topic, partitions=1, configs=_TOPIC_CONFIG)]
         )
-        connection = Connection(config.bootstrap_servers)
+        connection = self._connection = Connection(config.bootstrap_servers)
         consumer = PartitionConsumer(
             consumer_settings(
                 config, connection, client_id=f"{client_id}-owner-consumer", role="global"
@@ -182,8 +182,8 @@ class OwnerRecord:
         """Wait until everything said is on the broker.
 
         Raises:
-            KafkaUnavailableError: it is not, yet.
-            ProductionError: it was given up after ``delivery.timeout.ms``; say it again.
+            KafkaUnavailableError: it is not yet; after ``delivery.timeout.ms`` say it again.
+            ProductionError: the broker refuses it.
         """
         try:
             self._producer.flush(self._patience_s, doing=_SIGN_OF_LIFE)
@@ -192,6 +192,9 @@ class OwnerRecord:
             # A producer that has given a record up goes on to say so after the outage, too.
             if not isinstance(error, KafkaUnavailableError) or self._failed_flushes > _FLUSHES_MAX:
                 self._replace_producer()
+            if isinstance(error, TransactionAbortedError):
+                # Given up by the producer before us: the same outage, and no record of the user's.
+                raise self._connection.problem(_SIGN_OF_LIFE) from error
             raise
         self._failed_flushes = 0
 
