@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
@@ -18,6 +19,9 @@ from tests.support.continuous import START_S, SparkDriver
 from tests.support.counting import PREFIX_VARIABLE
 from tests.support.local_cluster import LocalCluster, create_topics, read_counts, streamapp
 from tests.support.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(1_800)]
 
@@ -45,13 +49,20 @@ class Turns:
             self.sent.update(words(line))
             self._producer.produce(f"{self.prefix}-in", value=line)
             self._producer.poll(0)
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(START_S) == 0
 
-    def wait_counted(self) -> None:
-        """Wait until the committed counts are those of all lines so far."""
+    def wait_counted(self, runs: Callable[[], bool]) -> None:
+        """Wait until the committed counts are those of all lines so far.
+
+        Args:
+            runs: whether the application still runs.
+        """
 
         def equal() -> bool:
-            return read_counts(self.servers, self.prefix) == self.sent
+            is_there = runs()
+            is_equal = read_counts(self.servers, self.prefix) == self.sent
+            assert is_equal or is_there, "the application has ended"
+            return is_equal
 
         wait_for(equal, what=f"{sum(self.sent.values())} words", timeout_s=START_S, every_s=1.0)
 
@@ -68,11 +79,11 @@ class Turns:
             cluster.up(streamapp(self.servers, self.prefix, **spec))
             self.feed()
             try:
-                self.wait_counted()
+                self.wait_counted(cluster.is_up)
             except AssertionError as error:
                 raise AssertionError(f"{error}\n{cluster.output}") from error
             cluster.interrupt()
-            assert cluster.wait(240) == 0, cluster.output
+            assert cluster.wait(START_S) == 0, cluster.output
 
     def spark(self, turn: int) -> None:
         """Run on Spark for one share of the text."""
@@ -87,7 +98,7 @@ class Turns:
         with SparkDriver(document, directory, **{PREFIX_VARIABLE: self.prefix}) as driver:
             self.feed()
             try:
-                self.wait_counted()
+                self.wait_counted(lambda: driver.process.poll() is None)
             except AssertionError as error:
                 raise AssertionError(f"{error}\n{driver.log}") from error
             driver.stop()
@@ -118,11 +129,15 @@ class Turns:
             "statestore.cache.max.bytes=0",
             "session.timeout.ms=6000",
         )
-        self.feed()
-        self.wait_counted()
-        application.stdin.write("stop\n")
-        application.stdin.flush()
-        application.communicate(timeout=240)
+        try:
+            self.feed()
+            self.wait_counted(lambda: application.poll() is None)
+            application.communicate("stop\n", timeout=START_S)
+        except AssertionError as error:
+            application.kill()
+            raise AssertionError(f"{error}\n{application.communicate()[0]}") from error
+        finally:
+            application.kill()
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,10 @@ class LocalCluster:
         assert self._process is not None
         self._process.send_signal(signal.SIGINT)
 
+    def is_up(self) -> bool:
+        """Whether ``up`` has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def wait(self, timeout_s: float = 240.0) -> int:
         """Return what ``up`` ends with."""
         assert self._process is not None
