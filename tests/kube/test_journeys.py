@@ -360,8 +360,10 @@ TROUBLE = {
             }
         },
         "VolumeUnavailable",
-        'secret "no-such-secret" not found; spec.kafka.authentication needs its keys username '
-        "and password; create the Secret",
+        (
+            'secret "no-such-secret" not found; '
+            "spec.kafka.authentication needs its keys username and password; create the Secret"
+        ),
     ),
 }
 
