@@ -252,9 +252,7 @@ def reset(cluster: ClusterDir, name: str, *, is_confirmed: bool) -> int:
         HeadwaterError: there is no such application, or it could not be reset.
     """
     app = control.require(cluster, name).app
-    if not is_confirmed and not _confirm(
-        f"Delete internal topics, committed offsets and state of {name} ({app.application_id})?"
-    ):
+    if not is_confirmed and not _confirm(question_before_reset(app)):
         sys.stdout.write("nothing was changed\n")
         return 1
     supervision = None
@@ -343,6 +341,13 @@ def _is_stopped(directory: AppDir) -> bool:
     return all(
         process_state(*read_process(worker)).is_proof_of_end for worker in directory.programs()
     )
+
+
+def question_before_reset(app: StreamApp) -> str:
+    """Return what is asked before a reset: the application id only if it is another name."""
+    is_named_so = app.application_id == app.name
+    named = app.name if is_named_so else f"{app.name} (application id {app.application_id})"
+    return f"Delete internal topics, committed offsets and state of {named}?"
 
 
 def _confirm(question: str) -> bool:

@@ -11,7 +11,7 @@ from headwater.cli.main import main
 from headwater.errors import SpecError
 from headwater.model.streamapp import TopologySource
 from headwater_operator.decide.observed import Intent
-from headwater_operator.local import control, manifest
+from headwater_operator.local import control, manifest, running
 from headwater_operator.local.layout import ClusterDir
 from headwater_operator.local.observe import read_record
 
@@ -269,7 +269,17 @@ def test_a_reset_is_not_done_unasked(
 
     # Standard input is no terminal here.
     assert run("reset", "word-count", "--home", cluster.root) == 2
-    assert "--yes" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--yes" in said
+    assert said.count("word-count") == 1
+
+
+def test_a_reset_names_an_application_id_that_is_not_the_applications_name(app: StreamApp) -> None:
+    other = replace(app, spec=replace(app.spec, application_id="counts"))
+
+    asked = running.question_before_reset(other)
+
+    assert asked.endswith("state of word-count (application id counts)?")
 
 
 def test_down_says_that_nothing_runs(

@@ -509,6 +509,23 @@ def test_a_drain_releases_every_task_then_ends_with_0() -> None:
     assert actions[-1] == End(exit_code=0)
 
 
+@pytest.mark.parametrize("messages", [(), (Initialized(),)], ids=["imports", "has its id"])
+def test_a_thread_that_has_begun_nothing_when_the_worker_stops_is_no_failure(
+    messages: tuple[Initialized, ...],
+) -> None:
+    worker = Worker(threads=1)
+    worker.gets(spec(1, T0))
+    worker.readable = False
+    worker.said(0, *messages)
+
+    actions = worker.sees(StopAsked())
+
+    (killed,) = [action for action in actions if isinstance(action, KillThread)]
+    assert not killed.is_failure
+    assert killed.reason == "the worker stops, and this thread has nothing to commit yet"
+    assert worker.sees(UpdaterEnded(updater=0, exit_code=0))[-1] == End(exit_code=0)
+
+
 def test_a_drain_in_the_spec_is_the_same_as_being_asked_to_stop() -> None:
     worker = Worker(threads=1)
     worker.sees()
@@ -523,7 +540,8 @@ def test_a_drain_that_hangs_is_cut_short_and_says_so_in_its_exit_code() -> None:
 
     actions = worker.passes(61_000)
 
-    assert any(isinstance(action, KillThread) for action in actions)
+    (killed,) = [action for action in actions if isinstance(action, KillThread)]
+    assert killed.is_failure
     assert actions[-1] == End(exit_code=1)
     assert status_of(worker.table).held == {T0}
 

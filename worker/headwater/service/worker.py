@@ -269,9 +269,11 @@ class Worker:
                 if isinstance(message, Go):
                     failpoints.hit("worker.before_go")
                 self._children.tell_thread(slot, message)
-            case KillThread(slot=slot, reason=reason):
-                if reason:
+            case KillThread(slot=slot, reason=reason, is_failure=is_failure):
+                if reason and is_failure:
                     log.warning("killing StreamThread %d: %s", slot, reason)
+                elif reason:
+                    log.info("StreamThread %d ends: %s", slot, reason)
                 for observation in self._children.kill_thread(slot):
                     self._observe(observation)
             case StartUpdater(updater=updater):

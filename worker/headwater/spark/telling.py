@@ -25,7 +25,7 @@ def line_of(name: str, document: Mapping[str, Any], lag: int | None) -> str:
     Args:
         name: of the StreamApp.
         document: as ``/status`` tells it.
-        lag: records that are to be read still; ``None``: nobody knows.
+        lag: records that are to be read still; ``None``, nobody knows, leaves it out.
     """
     state, error = str(document["state"]), document["error"]
     parts = [f"{name} {state}"]
@@ -34,8 +34,8 @@ def line_of(name: str, document: Mapping[str, Any], lag: int | None) -> str:
             f"{document['batches']:,} micro-batches",
             f"{document['inputRowsPerSecond']:,.0f} records/s",
         ]
-    if document["batches"] or lag is not None:
-        parts.append("lag unknown" if lag is None else f"lag {lag:,}")
+    if lag is not None:
+        parts.append(f"lag {lag:,}")
     if error:
         parts.append(str(error).splitlines()[0])
     return " | ".join(parts)

@@ -54,6 +54,7 @@ from headwater.service.decide.values import (
 FIRST_TASK: Final = TaskId(0, 0)
 """Every application with tasks has it, and one worker at a time holds it."""
 
+_NOTHING_BEGUN: Final = "the worker stops, and this thread has nothing to commit yet"
 _ASLEEP_MS: Final = 5_000
 """A gap between two ticks that means we did not run ourselves."""
 
@@ -373,8 +374,8 @@ def _leave(table: Table, now_ms: int) -> list[Action]:
         held = any(task.slot == slot.number and task.on_thread for task in table.tasks.values())
         if overdue or slot.phase in (SlotPhase.STARTING, SlotPhase.READING, SlotPhase.CONFIRMED):
             # Before Go there is nothing to commit.
-            reason = "the drain took too long" if overdue else "the worker stops"
-            actions.append(KillThread(slot=slot.number, reason=reason))
+            reason = "the drain took too long" if overdue else _NOTHING_BEGUN
+            actions.append(KillThread(slot=slot.number, reason=reason, is_failure=overdue))
         elif slot.phase is SlotPhase.RUNNING and not held:
             actions.append(_stop(slot, now_ms))
     for updater in table.updaters.values():

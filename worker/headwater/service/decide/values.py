@@ -433,6 +433,8 @@ class KillThread:
     slot: int
     reason: str
     """Empty if the process itself has said why."""
+    is_failure: bool = True
+    """Whether something is wrong; else it has nothing to commit, and is not needed any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
