@@ -71,6 +71,8 @@ class Facts:
             one: it is paused, or the API server refuses it. ``None``: this one.
         standby_replicas: how many standbys of each task are wanted.
         unsettled: why the assignment is not what it is to be, although all tasks may run.
+        waits_for: what the assignment waits for, other than tasks that move: a worker that has yet
+            to join, or something to look up first.
         is_importing: whether a worker imports its topology.
         unsettled_ms: for how long not every task has been running.
     """
@@ -93,6 +95,7 @@ class Facts:
     acted_on: int | None = None
     standby_replicas: int = 0
     unsettled: str = ""
+    waits_for: str = ""
     is_importing: bool = False
     unsettled_ms: int = 0
 
@@ -286,12 +289,15 @@ def _moving(facts: Facts) -> tuple[bool, str, str]:
         return True, "Resetting", status.reason
     if status.state not in (ClientState.RUNNING, ClientState.NOT_RUNNING):
         return True, "Rebalancing", status.reason
-    if status.tasks.warmup:
-        return True, _WARMING_UP, _warming_up(status)
-    if facts.unsettled and status.state is ClientState.RUNNING:
-        return True, "Rebalancing", facts.unsettled
+    # Tasks that are to move wait for copies that warm up; a worker that has yet to join does not.
+    unsettled = facts.waits_for or ("" if status.tasks.warmup else facts.unsettled)
+    if unsettled and status.state is ClientState.RUNNING:
+        return True, "Rebalancing", unsettled
     if facts.growing:
         return True, "GrowingVolumes", f"volumes do not hold what they are to: {facts.growing}"
+    # Last: it alone is not waited for.
+    if status.tasks.warmup:
+        return True, _WARMING_UP, _warming_up(status)
     return False, "Complete", "everything is as the StreamApp wants it"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headwater.model.appstatus import AppStatus, ConditionStatus, ConditionType, TaskCounts
 from headwater.model.lifecycle import ClientState
 from headwater_operator.status import Facts, Problem, conditions, first_conditions
@@ -47,3 +49,22 @@ def test_what_is_not_well_says_the_opposite() -> None:
 
     # What is stalled is not being reconciled.
     assert well == {ConditionType.RECONCILING}
+
+
+def test_a_warm_up_is_not_waited_for_and_hides_nothing_that_is() -> None:
+    warming = replace(RUNNING, tasks=replace(RUNNING.tasks, warmup=1))
+    facts = Facts(generation=3, decided=warming, wanted=3, unsettled="1 task is to move")
+    absent = "app-w-2 has yet to join"
+
+    assert _said(facts, ConditionType.RECONCILING)[0] is ConditionStatus.FALSE
+    joining = replace(facts, unsettled=absent, waits_for=absent)
+    assert _said(joining, ConditionType.RECONCILING) == (ConditionStatus.TRUE, absent)
+    # All tasks run: scaling leaves it as it is.
+    assert _said(joining, ConditionType.READY)[0] is ConditionStatus.TRUE
+    growing = replace(facts, growing="app-w-0-state")
+    assert _said(growing, ConditionType.RECONCILING)[0] is ConditionStatus.TRUE
+
+
+def _said(facts: Facts, kind: ConditionType) -> tuple[ConditionStatus, str]:
+    (found,) = (each for each in conditions(facts, (), NOW) if each.type is kind)
+    return found.status, found.message

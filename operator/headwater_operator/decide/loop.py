@@ -24,7 +24,12 @@ from headwater_operator.decide.processes import deletions, starts, stops
 from headwater_operator.decide.recall import remember
 from headwater_operator.decide.rolling import is_settled, roll
 from headwater_operator.decide.scene import differing_topics, set_scene
-from headwater_operator.decide.status import app_status, why_importing, why_unsettled
+from headwater_operator.decide.status import (
+    app_status,
+    why_importing,
+    why_unsettled,
+    why_waiting,
+)
 from headwater_operator.decide.writing import spec_writes
 
 if TYPE_CHECKING:
@@ -69,6 +74,7 @@ def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
         again_after_ms=SOON_MS if actions else LATER_MS,
         roll=rolled,
         unsettled=why_unsettled(scene, fleet, placing, writes),
+        waits_for=why_waiting(scene, fleet, placing),
         importing=why_importing(scene),
         warnings=differing_topics(scene.app, scene.memory),
     )

@@ -211,6 +211,8 @@ class Decision:
         roll: how far a rolling change has come.
         unsettled: why the assignment is not what it is to be, although all tasks may run; empty
             when it is.
+        waits_for: the part of ``unsettled`` that is not about tasks that move: a worker that has
+            yet to join, or something to look up first; empty for nothing.
         warnings: what is not as the StreamApp says, although it runs.
         importing: which workers import their topology; empty if none does.
     """
@@ -221,5 +223,6 @@ class Decision:
     again_after_ms: int
     roll: Roll = field(default_factory=Roll)
     unsettled: str = ""
+    waits_for: str = ""
     importing: str = ""
     warnings: tuple[str, ...] = ()

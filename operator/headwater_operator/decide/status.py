@@ -60,13 +60,10 @@ def _ready_executors(scene: Scene, state: ClientState) -> int:
     return driver.executors if driver.executors_there is None else driver.executors_ready
 
 
-def why_unsettled(
-    scene: Scene, fleet: Fleet, placing: Placing, writes: tuple[WriteWorkerSpec, ...]
-) -> str:
-    """Return why the assignment is not what it is to be, although all tasks may run.
+def why_waiting(scene: Scene, fleet: Fleet, placing: Placing) -> str:
+    """Return what the assignment waits for, other than copies that warm up; empty for nothing.
 
-    A worker that has just been wanted has no part in it before its process reports; and what this
-    very decision moves is not seen in what was observed.
+    A worker that has just been wanted has no part in it before its process reports.
     """
     if not fleet.takes_tasks:
         return ""
@@ -79,8 +76,20 @@ def why_unsettled(
     if absent := absent | set(fleet.new):
         verb = "has" if len(absent) == 1 else "have"
         return why_importing(scene) or f"{' and '.join(sorted(absent))} {verb} yet to join"
-    if placing.waits_for:
-        return placing.waits_for
+    return placing.waits_for
+
+
+def why_unsettled(
+    scene: Scene, fleet: Fleet, placing: Placing, writes: tuple[WriteWorkerSpec, ...]
+) -> str:
+    """Return why the assignment is not what it is to be, although all tasks may run.
+
+    What this very decision moves is not seen in what was observed.
+    """
+    if not fleet.takes_tasks:
+        return ""
+    if waits_for := why_waiting(scene, fleet, placing):
+        return waits_for
     if placing.away:
         count = len(placing.away)
         return f"{count} task{' is' if count == 1 else 's are'} to move to another worker"
@@ -112,13 +121,15 @@ def count_tasks(scene: Scene) -> TaskCounts:
         and status.role is Role.ACTIVE
         and status.state is TaskState.RUNNING
     } - revoking
-    every = set(scene.plan.tasks) if scene.plan is not None else granted | revoking
+    placed = granted | revoking
+    every = placed if scene.plan is None else set(scene.plan.tasks)
+    total = len(every) if scene.plan is not None else max(len(every), _last_total(scene))
     return TaskCounts(
-        total=len(every),
+        total=total,
         running=len(running),
         restoring=len(granted - revoking - running),
         revoking=len(revoking),
-        unassigned=len(every - granted - revoking),
+        unassigned=total - len(every & placed),
         standby=_wanted_standbys(scene),
         caught_up=sum(
             status.caught_up
@@ -130,10 +141,22 @@ def count_tasks(scene: Scene) -> TaskCounts:
     )
 
 
+def _last_total(scene: Scene) -> int:
+    """Return how many tasks the status counted last; 0 if no worker has a task.
+
+    That number stands until this run has looked up the topics: a task that was taken from a lost
+    worker is in no spec. If no worker has a task, the next topology may have fewer.
+    """
+    is_any_held = any(worker.spec.active or worker.held for worker in scene.workers)
+    return scene.observed.status.tasks.total if is_any_held else 0
+
+
 def _wanted_standbys(scene: Scene) -> int:
     """Count the standbys the StreamApp asks for, whether there are enough workers or not."""
-    tasks = 0 if scene.plan is None else len(scene.plan.can_stand_by)
-    return tasks * scene.app.spec.assignment.standby_replicas
+    replicas = scene.app.spec.assignment.standby_replicas
+    if scene.plan is not None:
+        return len(scene.plan.can_stand_by) * replicas
+    return scene.observed.status.tasks.standby if replicas and _last_total(scene) else 0
 
 
 def is_ready(worker: Judged) -> bool:

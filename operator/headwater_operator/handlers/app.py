@@ -35,6 +35,7 @@ class App:
         waiting_since: by worker, since when its container has been waiting.
         asked_ms: when containers that wait were asked about.
         unsettled: why the assignment was not what it is to be at the last decision.
+        waits_for: what the assignment waited for at the last decision, besides tasks that move.
         warnings: what was not as the StreamApp says at the last decision.
         importing: which workers imported their topology at the last decision.
         unsettled_since: since when not all tasks run; ``None`` while they do.
@@ -56,6 +57,7 @@ class App:
     waiting_since: dict[str, int] = field(default_factory=dict)
     asked_ms: int = 0
     unsettled: str = ""
+    waits_for: str = ""
     importing: str = ""
     warnings: tuple[str, ...] = ()
     unsettled_since: int | None = None
@@ -77,6 +79,7 @@ class App:
     def heed(self, decision: Decision) -> None:
         """Remember what a decision says about how things stand."""
         self.unsettled = decision.unsettled
+        self.waits_for = decision.waits_for
         self.importing = decision.importing
         self.warnings = decision.warnings
 

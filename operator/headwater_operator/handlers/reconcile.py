@@ -397,6 +397,7 @@ class Reconciler:
                 view.app.spec.assignment.standby_replicas if view.app is not None else 0
             ),
             unsettled=app.unsettled,
+            waits_for=app.waits_for,
             is_importing=bool(app.importing),
             unsettled_ms=0 if since is None else now_ms - since,
         )

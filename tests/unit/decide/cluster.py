@@ -335,6 +335,11 @@ class Cluster:
         changed = replace(view.worker.status, **status)  # type: ignore[arg-type]  # a test's shorthand
         self.views[name] = replace(view, worker=replace(view.worker, status=changed))
 
+    def unanswered(self) -> None:
+        """Take back what workers have said about their duties: they are still at it."""
+        for name in self.views:
+            self.change(name, duty_results=())
+
     def answer(self, duty: Duty) -> DutyResult:
         match duty:
             case DescribeTopics(id=id_, topics=topics, inputs=inputs):

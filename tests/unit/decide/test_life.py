@@ -432,6 +432,42 @@ def test_a_new_run_takes_every_worker_over_before_it_grants_anything():
     assert cluster.status.state is ClientState.RUNNING
 
 
+def test_a_new_run_does_not_forget_the_tasks_of_a_lost_worker():
+    cluster = running(processingGuarantee="at_least_once")
+    cluster.end("wc-w-0")
+    cluster.generation, cluster.memory = 2, Memory()
+
+    statuses = []
+    for number in range(12):
+        if number < 6:
+            # Kafka takes its time to answer.
+            cluster.unanswered()
+        cluster.round()
+        statuses.append(cluster.status)
+
+    # Fenced before the topics were looked up, they were in no spec for a while.
+    assert {status.tasks.total for status in statuses} == {4}
+    assert 2 in {status.tasks.unassigned for status in statuses}
+    by_state = {(status.state, status.tasks.running) for status in statuses}
+    assert by_state == {(ClientState.REBALANCING, 2), (ClientState.RUNNING, 4)}
+
+
+def test_a_warm_up_does_not_hide_that_a_worker_has_yet_to_join():
+    cluster = running(replicas=1)
+    cluster.slow.add("wc-w-1")
+    cluster.app = cluster.app.with_replicas(2)
+    cluster.rounds()
+    assert cluster.decide().status.tasks.warmup == 1
+    assert cluster.decide().waits_for == ""
+    cluster.app = cluster.app.with_replicas(3)
+
+    decision = cluster.decide()
+
+    assert decision.status.state is ClientState.RUNNING
+    assert decision.status.tasks.warmup == 1
+    assert decision.waits_for == "wc-w-2 has yet to join"
+
+
 def test_a_leader_that_was_replaced_without_noticing_can_write_nothing_any_more():
     cluster = Cluster()
     late: list[WriteWorkerSpec] = []

@@ -208,6 +208,22 @@ def test_a_run_that_takes_over_does_not_begin_with_a_second_worker() -> None:
     assert cluster.decide().roll.waits_for == f"{stopping} is not ready yet"
 
 
+def test_a_run_that_takes_over_replaces_nobody_while_tasks_of_a_lost_worker_do_not_run() -> None:
+    cluster = serving(processingGuarantee="at_least_once")
+    lost = next(name for name in WORKERS if cluster.held(name))
+    cluster.end(lost)
+    cluster.revision, cluster.generation, cluster.memory = NEW, 2, Memory()
+
+    for number in range(20):
+        if number < 6:
+            cluster.unanswered()
+        was_whole = is_whole(cluster)
+        stops = [each for each in cluster.round() if isinstance(each, StopWorker)]
+        assert was_whole or not stops
+
+    assert revisions(cluster) == {NEW}
+
+
 def test_no_revision_no_rolling_change() -> None:
     cluster = serving()
     cluster.revision, cluster.status = "", AppStatus()
