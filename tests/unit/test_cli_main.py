@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater.cli.main import main
+from headwater.cli.kafka import directory_of
+from headwater.cli.main import build_parser, main
 from headwater.errors import EnvironmentProblemError, UserError
+from headwater_operator.local.layout import default_root
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_an_error_of_ours_is_one_line_without_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["kafka", "start", "--detach", "--until-eof"])
+@pytest.mark.parametrize("other", ["--until-eof", "--share"])
+def test_an_error_of_ours_is_one_line_without_traceback(
+    other: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["kafka", "start", "--detach", other])
 
     assert code == UserError.exit_code
-    assert capsys.readouterr().err.splitlines()[-1].startswith("error: --detach and --until-eof")
+    assert capsys.readouterr().err.startswith(f"error: --detach and {other} contradict")
 
 
 def test_status_without_a_broker_says_where_it_looked(
@@ -30,6 +35,25 @@ def test_status_without_a_broker_says_where_it_looked(
 
     assert code == 1
     assert capsys.readouterr().out == f"no private Kafka runs in {tmp_path}\n"
+
+
+@pytest.mark.parametrize("home", ["", "elsewhere"])
+def test_who_shares_a_broker_means_the_one_of_headwater_up(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HEADWATER_HOME", home)
+    expected = default_root() / "kafka"
+    assert expected == tmp_path / (home or ".headwater") / "kafka"
+    start = build_parser().parse_args
+
+    assert directory_of(start(["kafka", "start", "--share"])) == expected
+    assert directory_of(start(["kafka", "start", "--share", "--data", "there"])) == (
+        tmp_path / "there"
+    )
+    assert main(["kafka", "status", "--share"]) == 1
+    assert main(["kafka", "stop", "--share"]) == 0
+    assert capsys.readouterr().out == f"no private Kafka runs in {expected}\n" * 2
 
 
 def test_stopping_nothing_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,8 +66,6 @@ def test_stopping_nothing_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
-        ["kafka"],
         ["kafka", "start", "--port", "many"],
         ["kafka", "start", "--port", "65536"],
         ["logs", "app", "--tail", "-1"],
@@ -57,6 +79,23 @@ def test_a_wrong_command_line_ends_with_usage(
 
     assert ended.value.code == 2
     assert "usage: headwater" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "commands"),
+    [([], ("backfill", "up", "kafka", "worker")), (["kafka"], ("start", "stop", "status"))],
+    ids=["headwater", "headwater kafka"],
+)
+def test_without_a_command_the_help_lists_them(
+    arguments: list[str], commands: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"usage: {' '.join(['headwater', *arguments])} ")
+    listed = {words[0] for line in said.err.splitlines() if (words := line.split())}
+    assert listed >= set(commands)
 
 
 @pytest.mark.parametrize("command", [["get"], ["up", "-f", "FILE"]])

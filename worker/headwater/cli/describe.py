@@ -1,4 +1,4 @@
-"""``headwater describe module:function``: what the topology looks like, without running it."""
+"""``headwater describe``: what the topology looks like, without running it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from headwater.cli import streamapps
 from headwater.cli.diagram import mermaid
-from headwater.dsl.loading import load_topology
+from headwater.cli.options import add_topology
 
 if TYPE_CHECKING:
     import argparse
@@ -20,9 +21,7 @@ def register(subparsers: Any) -> None:
         help="print a topology",
         description="Build the topology that a function draws and print it, without Kafka.",
     )
-    parser.add_argument(
-        "topology", metavar="MODULE:FUNCTION", help="for example examples.word_count.app:build"
-    )
+    add_topology(parser)
     parser.add_argument(
         "--format",
         choices=("text", "mermaid", "json"),
@@ -32,19 +31,19 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--application-id",
-        default="app",
-        help="prefix of internal topics with --format json (default: %(default)s)",
+        help="prefix of internal topics with --format json (default: the StreamApp's, else app)",
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the topology and return the exit code."""
-    topology = load_topology(arguments.topology)
+    topology, app = streamapps.topology_asked_for(arguments)
     if arguments.format == "mermaid":
         print(mermaid(topology), end="")
     elif arguments.format == "json":
-        print(json.dumps(asdict(topology.report(arguments.application_id)), indent=2))
+        application_id = arguments.application_id or ("app" if app is None else app.application_id)
+        print(json.dumps(asdict(topology.report(application_id)), indent=2))
     else:
         print(topology.describe())
     return 0

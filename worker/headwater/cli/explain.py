@@ -1,13 +1,13 @@
-"""``headwater explain module:function``: how a backfill computes each sub-topology, and why."""
+"""``headwater explain``: how a backfill computes each sub-topology, and why."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.cli import streamapps
 from headwater.cli.diagram import mermaid
-from headwater.cli.options import pairs
+from headwater.cli.options import add_topology, pairs
 from headwater.config import StreamsConfig
-from headwater.dsl.loading import load_topology
 from headwater.model.description import parents_of
 from headwater.model.nodes import SinkNode, SourceNode
 from headwater.spark.translate.plan import Target
@@ -36,9 +36,7 @@ def register(subparsers: Any) -> None:
         "application's own StreamTasks (T1) or as DataFrames (T2; T3 is what leads to a T2), and "
         "of each node why. Without Kafka and Spark.",
     )
-    parser.add_argument(
-        "topology", metavar="MODULE:FUNCTION", help="for example examples.word_count.app:build"
-    )
+    add_topology(parser)
     parser.add_argument(
         "--format",
         choices=("text", "mermaid"),
@@ -56,18 +54,26 @@ def register(subparsers: Any) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="an option of the application, such as default.key.serde=string; may be repeated",
+        help="an option of the application, such as default.key.serde=string, instead of the "
+        "StreamApp's; may be repeated",
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is chosen and return the exit code."""
+    from headwater.service.settings import config_of  # noqa: PLC0415
     from headwater.spark.translate.choose import choose  # noqa: PLC0415 - keeps `--help` fast
 
-    topology = load_topology(arguments.topology)
-    given = pairs("--config", arguments.config, "default.key.serde=string")
-    config = StreamsConfig.parse({"application.id": "app", **dict(given)})
+    topology, app = streamapps.topology_asked_for(arguments)
+    given: dict[str, str | int] = dict(
+        pairs("--config", arguments.config, "default.key.serde=string")
+    )
+    config = StreamsConfig.parse(
+        {"application.id": "app", **given}
+        if app is None
+        else config_of(streamapps.without_credentials(app), given)
+    )
     found = choose(topology, config, wants_outputs=arguments.outputs != "none")
     if arguments.format == "mermaid":
         titles = {

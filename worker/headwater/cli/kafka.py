@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+from headwater.cli import streamapps
+from headwater.cli.options import add_commands
 from headwater.errors import LocalKafkaError, UserError
 from headwater.files import replace_file
 from headwater.local import jar_sets, jars
@@ -32,10 +34,10 @@ _STOP_S = 30.0
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``kafka`` and its sub-commands."""
     kafka = subparsers.add_parser("kafka", help="the private Apache Kafka of this machine")
-    commands = kafka.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = add_commands(kafka)
 
     start = commands.add_parser("start", help="start a broker; stays in the foreground")
-    _add_place(start)
+    _add_place(start, default="kafka in the data home; with --share that of `headwater up`")
     start.add_argument(
         "--port", type=_port, metavar="N", help="port on 127.0.0.1 (default: a free one)"
     )
@@ -61,7 +63,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--share",
         action="store_true",
         help="if the broker of this directory runs already, use that one; start it anew when "
-        "whoever owns it stops it",
+        "whoever owns it stops it. Without --data the directory is that of `headwater up`",
     )
     start.add_argument(
         "--retention-bytes",
@@ -74,11 +76,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     start.set_defaults(run=run_start)
 
     stop = commands.add_parser("stop", help="stop the broker")
-    _add_place(stop)
+    _add_shared_place(stop)
     stop.set_defaults(run=run_stop)
 
     status = commands.add_parser("status", help="say whether a broker runs, and where")
-    _add_place(status)
+    _add_shared_place(status)
     status.add_argument("--json", action="store_true", help="one JSON line per running broker")
     status.set_defaults(run=run_status)
 
@@ -104,26 +106,41 @@ def _size(text: str) -> int:
     return int(text)
 
 
-def _add_place(parser: argparse.ArgumentParser) -> None:
+def _add_place(
+    parser: argparse.ArgumentParser, *, default: str
+) -> argparse._MutuallyExclusiveGroup:
     place = parser.add_mutually_exclusive_group()
     place.add_argument(
-        "--data", type=Path, metavar="DIR", help="data directory (default: kafka in the data home)"
+        "--data", type=Path, metavar="DIR", help=f"data directory (default: {default})"
     )
     place.add_argument(
         "--ephemeral", action="store_true", help="the broker whose data is deleted when it stops"
     )
+    return place
 
 
-def _chosen_directory(args: argparse.Namespace) -> Path:
+def _add_shared_place(parser: argparse.ArgumentParser) -> None:
+    place = _add_place(parser, default="those in the data home")
+    place.add_argument(
+        "--share", action="store_true", help="the broker of the directory of `headwater up`"
+    )
+
+
+def directory_of(args: argparse.Namespace) -> Path:
+    """Return the data directory that the arguments mean."""
     if args.data is not None:
         return Path(args.data).absolute()
-    return data_home() / ("kafka-ephemeral" if args.ephemeral else "kafka")
+    if args.ephemeral:
+        return data_home() / "kafka-ephemeral"
+    if args.share:
+        return streamapps.private_kafka_dir(streamapps.home_of(None))
+    return data_home() / "kafka"
 
 
 def _directories(args: argparse.Namespace) -> list[Path]:
-    """The directory that the arguments name, or both default ones if they name none."""
-    if args.data is not None or args.ephemeral:
-        return [_chosen_directory(args)]
+    """The directory that the arguments name, or both in the data home if they name none."""
+    if args.data is not None or args.ephemeral or args.share:
+        return [directory_of(args)]
     return [data_home() / "kafka", data_home() / "kafka-ephemeral"]
 
 
@@ -131,7 +148,12 @@ def run_start(args: argparse.Namespace) -> int:
     """Start a broker and keep it until a signal, or leave it running detached."""
     if args.detach and args.until_eof:
         raise UserError("--detach and --until-eof contradict each other: give one of them")
-    directory = _chosen_directory(args)
+    if args.detach and args.share:
+        raise UserError(
+            "--detach and --share contradict each other, for who shares a broker stays to start it "
+            "anew: give one of them"
+        )
+    directory = directory_of(args)
     return _start_detached(args, directory) if args.detach else _start_here(args, directory)
 
 

@@ -14,6 +14,7 @@ import sys
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from headwater.cli.options import add_commands
 from headwater.errors import EnvironmentProblemError, HeadwaterError
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--version", action="version", version=f"headwater {metadata.version('headwater')}"
     )
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subparsers = add_commands(parser)
     for target in BUILTIN:
         module, _, function = target.partition(":")
         getattr(importlib.import_module(module), function)(subparsers)

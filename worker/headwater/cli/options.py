@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from headwater.errors import ConfigError
+from headwater.errors import ConfigError, UserError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
     from headwater.model.streamapp import StreamApp
+
+
+def add_commands(parser: argparse.ArgumentParser) -> Any:
+    """Add what sub-commands are added to; without one, the help is shown, which lists them."""
+    parser.set_defaults(run=partial(_without_command, parser))
+    return parser.add_subparsers(title="commands", metavar="COMMAND")
+
+
+def _without_command(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:
+    parser.print_help(sys.stderr)
+    return UserError.exit_code
+
+
+def add_topology(parser: argparse.ArgumentParser) -> None:
+    """Add which topology a command is for that runs none: a function's, or a StreamApp's."""
+    parser.add_argument(
+        "topology",
+        nargs="?",
+        metavar="MODULE:FUNCTION",
+        help="for example examples.word_count.app:build; with -f instead of the StreamApp's",
+    )
+    parser.add_argument("-f", "--file", type=Path, help="YAML file with StreamApps")
+    parser.add_argument("--app", metavar="NAME", help="which StreamApp, if the file has several")
+    parser.add_argument(
+        "--import-path",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="where the topology's module lies; may be repeated",
+    )
 
 
 def add_stream_app(parser: argparse.ArgumentParser) -> None:

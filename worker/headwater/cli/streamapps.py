@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from headwater.errors import InstanceRunningError, LocalKafkaError, SpecError
+from headwater.errors import InstanceRunningError, LocalKafkaError, SpecError, UserError
 from headwater.local.filelock import is_held
 from headwater.model import appfile
 from headwater.model.streamapp import TopologySource
@@ -19,9 +19,11 @@ from headwater.model.streamapp_kafka import listed_topics
 from headwater.privatefiles import own_root
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
     from headwater.model.streamapp import StreamApp
+    from headwater.model.topology import Topology
 
 _KAFKA: Final = "kafka"
 """Where the cluster directory of `headwater up` has its broker."""
@@ -58,9 +60,38 @@ def read(path: Path, name: str | None, topology: str | None) -> StreamApp:
     raise SpecError(f"{path} holds {', '.join(sorted(apps))}; name one of them with --app")
 
 
+def topology_asked_for(arguments: argparse.Namespace) -> tuple[Topology, StreamApp | None]:
+    """Return the topology that ``options.add_topology`` lets a person name, and its StreamApp.
+
+    Raises:
+        UserError: neither a function nor a file is named.
+        SpecError: the file cannot be read, or it is not clear which StreamApp is meant.
+        ImportPathError: there is no such topology.
+        TopologyError: the topology breaks a rule.
+    """
+    from headwater.native.loading import topology_of  # noqa: PLC0415 - keeps help fast
+    from headwater.service.settings import topology_source  # noqa: PLC0415
+
+    if arguments.file is not None:
+        app = read(arguments.file, arguments.app, arguments.topology)
+        return topology_of(topology_source(app.spec.topology), arguments.import_path), app
+    if arguments.topology is None:
+        raise UserError("no topology is named: give MODULE:FUNCTION, or -f FILE with a StreamApp")
+    return topology_of(arguments.topology, arguments.import_path), None
+
+
 def home_of(home: Path | None) -> Path:
     """Return the directory of `headwater up`: as given, else as it finds it itself."""
-    return (home or Path(os.environ.get("HEADWATER_HOME", ".headwater"))).absolute()
+    return (home or Path(os.environ.get("HEADWATER_HOME") or ".headwater")).absolute()
+
+
+def private_kafka_dir(root: Path) -> Path:
+    """Return where the private Kafka of `headwater up` keeps its data.
+
+    Args:
+        root: the directory of `headwater up`.
+    """
+    return root / _KAFKA
 
 
 def check_not_up(root: Path, name: str, *, again: str) -> None:
@@ -137,7 +168,7 @@ def private_kafka(root: Path) -> Iterator[str]:
     from headwater.local import jar_sets, jars  # noqa: PLC0415 - keeps help fast
     from headwater.local.broker import read_state  # noqa: PLC0415
 
-    data = root / _KAFKA
+    data = private_kafka_dir(root)
     if read_state(data) is None:
         sys.stderr.write(f"no broker is named: starting the private Kafka of {root}\n")
     jars.class_path(jar_sets.KAFKA)  # the progress bar belongs on this terminal
