@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.errors import LocalKafkaError
-from headwater.local import jar_sets, jars
+from headwater.local import class_data, jar_sets, jars
 from headwater.local.java import find_java
 from tests.java.tool import JavaTool
+from tests.support import spark_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,8 +44,10 @@ def fill() -> None:
         LocalKafkaError: there is no Java, or a jar cannot be fetched.
     """
     found = jars.class_path(*JAR_SETS)
+    class_data.prepare()
     java = find_java()
     classes = [JavaTool(sources).compile() for sources in JAVA_SOURCES]
+    spark_classes.write()
     print(
         f"{len(found)} jars are in {jars.store()}, the compiled programs of the tests in "
         f"{classes[0].parent}; Java is {java}"

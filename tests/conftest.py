@@ -29,7 +29,7 @@ from tests.kube.fixtures import (
 )
 from tests.parts import MINUTES
 from tests.record import NEEDS
-from tests.support import examples
+from tests.support import examples, spark_classes
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -53,8 +53,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("untimed")
 
-# What Spark does in a test is over before Java's second compiler has earned what it costs.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+os.environ.setdefault(spark_classes.OPTIONS, spark_classes.options())
 
 # Nor is what a private Kafka does in a test: it starts with two thirds of the work.
 os.environ.setdefault("HEADWATER_KAFKA_OPTS", "-XX:TieredStopAtLevel=1")

@@ -17,7 +17,7 @@ from headwater.cli import streamapps
 from headwater.cli.options import add_commands
 from headwater.errors import LocalKafkaError, UserError
 from headwater.files import replace_file
-from headwater.local import jar_sets, jars
+from headwater.local import class_data, jar_sets, jars
 from headwater.local.broker import LOCK_FILE, KafkaBroker, read_state
 from headwater.local.filelock import is_held, read_holder
 from headwater.local.java import find_java
@@ -242,7 +242,7 @@ def _users(directory: Path) -> dict[str, str]:
 
 
 def _start_detached(args: argparse.Namespace, directory: Path) -> int:
-    jars.class_path(jar_sets.KAFKA)  # the progress bar belongs on this terminal
+    class_data.prepare()  # what shows its progress belongs on this terminal
     own_root(directory)
     command = [sys.executable, "-m", "headwater.cli.main", "kafka", "start"]
     command += ["--ephemeral"] if args.ephemeral else ["--data", str(directory)]
@@ -331,6 +331,7 @@ def run_status(args: argparse.Namespace) -> int:
 def run_fetch(args: argparse.Namespace) -> int:
     """Fill the cache."""
     names = sorted(jar_sets.ROOTS) if args.all else [jar_sets.KAFKA]
+    class_data.prepare()
     paths = jars.class_path(*names)
     print(f"{len(paths)} jars of {', '.join(names)} are in {jars.store()}; Java is {find_java()}")
     return 0

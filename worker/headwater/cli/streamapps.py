@@ -165,13 +165,13 @@ def private_kafka(root: Path) -> Iterator[str]:
     Raises:
         LocalKafkaError: it cannot be started.
     """
-    from headwater.local import jar_sets, jars  # noqa: PLC0415 - keeps help fast
+    from headwater.local import class_data  # noqa: PLC0415 - keeps help fast
     from headwater.local.broker import read_state  # noqa: PLC0415
 
     data = private_kafka_dir(root)
     if read_state(data) is None:
         sys.stderr.write(f"no broker is named: starting the private Kafka of {root}\n")
-    jars.class_path(jar_sets.KAFKA)  # the progress bar belongs on this terminal
+    class_data.prepare()  # what shows its progress belongs on this terminal
     own_root(data)
     log = data / "owner.log"
     command = [sys.executable, "-m", "headwater.cli.main", "kafka", "start", "--data", str(data)]

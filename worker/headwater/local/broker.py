@@ -16,7 +16,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import tempfile
@@ -36,11 +35,12 @@ from headwater.local.former import fence_former_run
 from headwater.local.guarded import GuardedProgram
 from headwater.local.handshake import answers_api_versions
 from headwater.local.java import find_java
+from headwater.local.jvm import FIRST_COMPILER, kafka_command
 from headwater.local.ports import bind_address, free_port, is_free
 from headwater.local.properties import LOOPBACK, Listeners, render, render_controller
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
 _READY_S = 120.0
@@ -53,16 +53,6 @@ _START_TRIES = 3
 _LOG_KEPT_BYTES = 10_000_000
 _LOG_TAIL_LINES = 15
 _SKIPPED = "Couldn't find leader endpoint for partitions"
-_LOGGING = (
-    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-    "-Dorg.slf4j.simpleLogger.showDateTime=true",
-    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
-    # When it coordinates transactions, and which markers it skips: docs/adr/0030.
-    *(
-        f"-Dorg.slf4j.simpleLogger.log.kafka.coordinator.transaction.{name}=info"
-        for name in ("TransactionCoordinator", "TransactionMarkerChannelManager")
-    ),
-)
 LOCK_FILE = "owner.lock"
 _BROKER_LOCK_FILE = "broker.lock"
 STATE_FILE = "broker.json"
@@ -86,6 +76,7 @@ class KafkaBroker:
         client_authorities: Path | None = None,
         overrides: Mapping[str, str] | None = None,
         heap_mb: int = 512,
+        jvm_options: Sequence[str] = (),
     ) -> None:
         """Describe a broker; :meth:`start` starts it.
 
@@ -101,6 +92,7 @@ class KafkaBroker:
                 certificate which one of them has signed.
             overrides: broker settings that win over ours, by their Kafka names.
             heap_mb: most memory of the Java heap, in megabytes.
+            jvm_options: more options of its Java.
         """
         self.data_dir = Path() if data_dir is None else data_dir
         self._is_temporary = data_dir is None
@@ -111,6 +103,7 @@ class KafkaBroker:
         self._client_authorities = client_authorities
         self._overrides = dict(overrides or {})
         self._heap_mb = heap_mb
+        self._jvm_options = tuple(jvm_options)
         self._locks: list[FileLock] = []
         self._listeners: Listeners | None = None
         self._certificate: Certificate | None = None
@@ -141,10 +134,14 @@ class KafkaBroker:
             raise
         return self
 
-    def stop(self) -> None:
-        """Stop the broker and give the data directory back; an ephemeral one is deleted."""
+    def stop(self, *, grace_s: float = _STOP_GRACE_S) -> None:
+        """Stop the broker and give the data directory back; an ephemeral one is deleted.
+
+        Args:
+            grace_s: it is killed if it has not ended after so many seconds.
+        """
         if self._program is not None:
-            self._program.stop(grace_s=_STOP_GRACE_S)
+            self._program.stop(grace_s=grace_s)
             self._program = None
         if self._locks:
             (self.data_dir / STATE_FILE).unlink(missing_ok=True)
@@ -355,7 +352,10 @@ class KafkaBroker:
         elif self._last_port() is not None:  # noted when it was ready: it has led
             self._fence_former_run(java, class_path, listeners)
         self._program = GuardedProgram(
-            self._command(java, class_path, properties, f"-Xmx{self._heap_mb}m"),
+            kafka_command(
+                *(java, class_path, "kafka.Kafka", str(properties)),
+                options=["-Xms64m", f"-Xmx{self._heap_mb}m", *self._jvm_options],
+            ),
             log_file=self.log_file,
             descriptors=[self._locks[-1].descriptor],
             remove_if_orphaned=self.data_dir if self._is_ephemeral else None,
@@ -370,18 +370,12 @@ class KafkaBroker:
         text = render_controller(listeners, data=self.data_dir / "kafka")
         replace_file(properties, text, mode=0o600)
         fence_former_run(
-            self._command(java, class_path, properties, "-XX:TieredStopAtLevel=1", *FENCING),
+            kafka_command(
+                *(java, class_path, "kafka.Kafka", str(properties)),
+                options=[FIRST_COMPILER, *FENCING],
+            ),
             log_file=self.data_dir / "controller.log",
             descriptors=[self._locks[-1].descriptor],
-        )
-
-    def _command(
-        self, java: Path, class_path: str, properties: Path, *options: str
-    ) -> tuple[str, ...]:
-        return (
-            *(str(java), "-Xms64m", "-XX:+UseSerialGC", "-XX:-UsePerfData", *_LOGGING, *options),
-            *_more_options(),
-            *("-cp", class_path, "kafka.Kafka", str(properties)),
         )
 
     def _format(self, java: Path, class_path: str, properties: Path) -> None:
@@ -390,14 +384,12 @@ class KafkaBroker:
         options = accounts.write_options(self._users, told)
         with self.log_file.open("ab") as log:
             done = subprocess.run(
-                [
-                    *(str(java), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *_LOGGING),
-                    *_more_options(),
-                    *("-cp", class_path, "kafka.tools.StorageTool", "format"),
+                kafka_command(
+                    *(java, class_path, "kafka.tools.StorageTool", "format"),
                     # The equals sign keeps an id that begins with a dash from reading as an option.
-                    *(f"--cluster-id={cluster_id}", "--config", str(properties)),
-                    *options,
-                ],
+                    *(f"--cluster-id={cluster_id}", "--config", str(properties), *options),
+                    options=[FIRST_COMPILER],
+                ),
                 stdout=log,
                 stderr=log,
                 timeout=_FORMAT_TIMEOUT_S,
@@ -462,8 +454,3 @@ def read_state(data_dir: Path) -> dict[str, str | int | None] | None:
             "found; stop it and start it again: it writes the file anew"
         ) from error
     return state
-
-
-def _more_options() -> list[str]:
-    """More JVM options, as in ``KAFKA_OPTS`` of the start scripts of Kafka."""
-    return shlex.split(os.environ.get("HEADWATER_KAFKA_OPTS", ""))
