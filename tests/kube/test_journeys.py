@@ -65,7 +65,8 @@ def test_helm_waits_until_what_was_asked_for_serves(
     chart = tmp_path / "wc"
     (chart / "templates").mkdir(parents=True)
     (chart / "Chart.yaml").write_text("{apiVersion: v2, name: wc, version: 0.1.0}")
-    app = streamapp(image="IMAGE")
+    # Helm gives up at once if a StreamApp of an earlier test has yet to go that has the same id.
+    app = streamapp(image="IMAGE", applicationId="released")
     (chart / "templates" / "app.yaml").write_text(
         json.dumps(app).replace("IMAGE", "{{ .Values.image }}")
     )
