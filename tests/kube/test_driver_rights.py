@@ -257,6 +257,8 @@ def test_a_driver_deletes_no_pod_of_others_one_by_one_or_all_at_once(
         ({"kafka": {"config": {"ssl.key.pem": "x"}}}, "ssl.key.pem"),
         ({"kafka": {"config": {"sasl.jaas.config": "x"}}}, "sasl.jaas.config"),
         ({"config": {"producer.sasl.oauthbearer.client.secret": "x"}}, "client.secret"),
+        ({"spark": {"config": {"spark.hadoop.fs.s3a.secret.key": "x"}}}, "fs.s3a.secret.key"),
+        ({"spark": {"config": {"spark.hadoop.fs.s3a.session.token": "x"}}}, "session.token"),
         ({"kafka": {"config": {"sasl.username": "me", "ssl.key.location": "/k"}}}, ""),
         ({}, ""),
     ],

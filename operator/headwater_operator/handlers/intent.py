@@ -61,6 +61,8 @@ def _operation(
     running = [worker for worker in view.workers if not worker.process.is_proof_of_end]
     if view.app.spec.suspend and running:
         return OperationType.SUSPEND, "", "Stopping"
+    if view.is_resetting:
+        return OperationType.RESET, "", "Stopping" if running else "Deleting"
     who_leaves = _leaving(view, actions, leaving)
     if who_leaves is not None:
         return OperationType.SCALE_DOWN, *who_leaves

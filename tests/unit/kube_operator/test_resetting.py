@@ -33,6 +33,7 @@ def test_a_reset_deletes_what_kafka_and_volumes_hold_and_the_application_begins_
     ready.set("/metadata/annotations", {RESET_ANNOTATION: "now", "else": "x"})
     ready.until(lambda: ready.condition("Ready")[:2] == ("False", "Resetting"))
     assert ready.condition("Reconciling")[0] == "True"
+    assert ready.status()["operation"]["type"] == "Reset"
 
     ready.until(lambda: is_over(ready))
 

@@ -140,6 +140,7 @@ class OperationType(StrEnum):
     ROLL = "Roll"
     REPLACE = "Replace"
     SUSPEND = "Suspend"
+    RESET = "Reset"
     DELETE = "Delete"
 
 
