@@ -58,11 +58,8 @@ def _operation(
     leaving: Collection[str],
 ) -> tuple[OperationType, str, str] | None:
     assert view.app is not None
-    running = [worker for worker in view.workers if not worker.process.is_proof_of_end]
-    if view.app.spec.suspend and running:
-        return OperationType.SUSPEND, "", "Stopping"
-    if view.is_resetting:
-        return OperationType.RESET, "", "Stopping" if running else "Deleting"
+    if (of_all := _of_all(view)) is not None:
+        return of_all
     who_leaves = _leaving(view, actions, leaving)
     if who_leaves is not None:
         return OperationType.SCALE_DOWN, *who_leaves
@@ -76,6 +73,17 @@ def _operation(
         return None
     kind = before.type if before is not None else OperationType.SCALE_UP
     return kind, starting, "Starting"
+
+
+def _of_all(view: AppView) -> tuple[OperationType, str, str] | None:
+    """Return what is done to all workers at once."""
+    assert view.app is not None
+    is_running = any(not worker.process.is_proof_of_end for worker in view.workers)
+    if view.app.spec.suspend and is_running:
+        return OperationType.SUSPEND, "", "Stopping"
+    if view.is_resetting:
+        return OperationType.RESET, "", "Stopping" if is_running else "Deleting"
+    return None
 
 
 def _replaced(actions: Sequence[Action]) -> tuple[OperationType, str, str] | None:
