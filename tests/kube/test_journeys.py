@@ -120,6 +120,9 @@ def test_workers_are_spread_and_their_standbys_are_in_another_rack_and_zone(user
     assert are_apart()
 
 
+@pytest.mark.soak(
+    stays="tests/kube/test_real_scaling.py::test_workers_of_an_installed_chart_are_scaled_and_count_each_update_once"
+)
 def test_scaling_up_and_down_keeps_volumes_and_takes_them_again(user: Journey) -> None:
     user.begin()
     user.scale(3)
@@ -140,6 +143,9 @@ def test_scaling_up_and_down_keeps_volumes_and_takes_them_again(user: Journey) -
     assert user.tasks() == TASKS
 
 
+@pytest.mark.soak(
+    stays="tests/kube/test_real_scaling.py::test_workers_of_an_installed_chart_are_scaled_and_count_each_update_once"
+)
 def test_a_worker_that_is_named_goes_and_another_one_takes_its_place(user: Journey) -> None:
     user.begin()
 
@@ -152,6 +158,9 @@ def test_a_worker_that_is_named_goes_and_another_one_takes_its_place(user: Journ
     assert user.held()["wc-w-0"] == []
 
 
+@pytest.mark.soak(
+    stays="tests/kube/test_journeys.py::test_helm_waits_until_what_was_asked_for_serves"
+)
 def test_a_new_image_is_rolled_out_and_one_that_does_not_exist_halts(user: Journey) -> None:
     user.begin(assignment={"moveDelay": "1s"})
 
@@ -194,7 +203,13 @@ def test_a_suspended_streamapp_stops_and_goes_on_where_it_stopped(user: Journey)
     assert user.tasks() == TASKS
 
 
-@pytest.mark.parametrize("options", [(), ("--grace-period=0", "--force")], ids=["grace", "force"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="grace", marks=pytest.mark.soak),
+        pytest.param(("--grace-period=0", "--force"), id="force"),
+    ],
+)
 def test_a_deleted_pod_is_replaced(
     options: tuple[str, ...], user: Journey, kubectl: Command
 ) -> None:
@@ -208,6 +223,9 @@ def test_a_deleted_pod_is_replaced(
     assert "wc-wc-w-1-0" in user.workers.of("wc").fenced
 
 
+@pytest.mark.soak(
+    stays="tests/kube/test_real_workers.py::test_two_workers_count_exactly_through_faults_and_a_bad_roll_out"
+)
 def test_a_container_that_ends_is_replaced_without_waiting_for_its_lease(user: Journey) -> None:
     user.begin()
     for worker in user.workers.workers.values():
@@ -222,6 +240,9 @@ def test_a_container_that_ends_is_replaced_without_waiting_for_its_lease(user: J
     assert any("it had ended: killed by SIGKILL" in said for _, said in user.events())
 
 
+@pytest.mark.soak(
+    stays="tests/kube/test_namespaces.py::test_a_namespace_deleted_in_the_middle_of_a_scale_up_holds_up_no_other"
+)
 def test_a_silent_worker_is_fenced_before_its_tasks_move(user: Journey) -> None:
     user.begin()
     silent = user.workers["wc-w-0"]
@@ -262,7 +283,7 @@ def test_a_drain_of_nodes_takes_one_worker_at_a_time(user: Journey) -> None:
     assert user.evict("wc-w-1")
 
 
-@pytest.mark.parametrize("kept", ["Retain", "Delete"])
+@pytest.mark.parametrize("kept", ["Retain", pytest.param("Delete", marks=pytest.mark.soak)])
 def test_a_deleted_streamapp_leaves_nothing_but_what_it_says(
     kept: str, user: Journey, kubectl: Command
 ) -> None:
@@ -280,6 +301,9 @@ def test_a_deleted_streamapp_leaves_nothing_but_what_it_says(
     user.until(lambda: user.names(CONFIG_MAPS) == ["kube-root-ca.crt"], "ConfigMaps to go")
 
 
+@pytest.mark.soak(
+    stays="tests/kube/test_namespaces.py::test_a_namespace_deleted_in_the_middle_of_a_scale_up_holds_up_no_other"
+)
 def test_a_namespace_deleted_in_the_middle_of_a_scale_up_goes_away(
     user: Journey, kubectl: Command, admin: KubeClient
 ) -> None:
@@ -303,6 +327,9 @@ def test_a_streamworker_edited_by_hand_is_fenced_and_written_anew(user: Journey)
     assert any(reason == "TamperedWorker" for reason, _ in user.events())
 
 
+@pytest.mark.soak(
+    stays="tests/unit/kube_operator/test_rounds.py::test_a_streamworker_without_an_epoch_is_taken_over"
+)
 def test_a_streamworker_made_by_hand_is_taken_over(user: Journey) -> None:
     user.begin()
     owner = Owner(name="wc", namespace=user.namespace, uid="")
@@ -317,6 +344,9 @@ def test_a_streamworker_made_by_hand_is_taken_over(user: Journey) -> None:
     assert user.held()["wc-w-2"]
 
 
+@pytest.mark.soak(
+    stays="tests/unit/kube_operator/test_rounds.py::test_no_replicas_at_all_is_a_state_of_rest"
+)
 def test_no_workers_and_more_workers_than_tasks_are_both_a_state_of_rest(user: Journey) -> None:
     user.begin(replicas=6)
     assert user.condition("ScalingLimited")[:2] == ("True", "FewerTasksThanWorkers")
@@ -328,6 +358,9 @@ def test_no_workers_and_more_workers_than_tasks_are_both_a_state_of_rest(user: J
     assert len(user.names(CLAIMS)) == 6
 
 
+@pytest.mark.soak(
+    stays="tests/unit/kube_operator/test_rounds.py::test_of_two_streamapps_with_one_application_id_only_the_older_runs"
+)
 def test_of_two_streamapps_with_one_application_id_the_older_runs(user: Journey) -> None:
     user.begin()
     user.apply(streamapp("copy", applicationId="wc"))

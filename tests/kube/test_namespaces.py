@@ -79,6 +79,5 @@ def test_a_namespace_deleted_in_the_middle_of_a_scale_up_holds_up_no_other(
 
     user.scale(3)
     user.until(lambda: user.is_settled() and user.tasks() == TASKS, "the third worker")
-    until_fenced(user, "wc-w-1")
     user.until(lambda: operator.ask("/readyz") == said, "it to say so")
     assert "headwater_operator_closed_namespaces 1.0" in operator.ask("/metrics")

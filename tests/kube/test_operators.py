@@ -37,6 +37,9 @@ def generations(user: Journey) -> set[int]:
     return {generation_of(int(each["spec"]["epoch"])) for each in found}
 
 
+@pytest.mark.soak(
+    stays="tests/kube/test_real_operator.py::test_counts_stay_exact_while_the_operator_is_killed_frozen_and_cut_off"
+)
 def test_of_two_operators_one_leads_and_the_other_takes_over_when_it_is_killed(
     own_installation: Installation, user: Journey
 ) -> None:
@@ -62,6 +65,9 @@ def test_of_two_operators_one_leads_and_the_other_takes_over_when_it_is_killed(
     assert own_installation.leader() == ""
 
 
+@pytest.mark.soak(
+    stays="tests/kube/test_real_operator.py::test_counts_stay_exact_while_the_operator_is_killed_frozen_and_cut_off"
+)
 def test_a_leader_that_was_frozen_past_its_lease_ends_without_a_word(
     own_installation: Installation, user: Journey
 ) -> None:
@@ -87,6 +93,9 @@ def test_a_leader_that_was_frozen_past_its_lease_ends_without_a_word(
     assert new.exit_status is None
 
 
+@pytest.mark.soak(
+    stays="tests/kube/test_real_operator.py::test_counts_stay_exact_while_the_operator_is_killed_frozen_and_cut_off"
+)
 def test_an_operator_goes_on_when_the_api_server_comes_back(
     own_installation: Installation, user: Journey, control_plane: ControlPlane
 ) -> None:
@@ -163,6 +172,9 @@ class Immortal:
         self.process.kill()
 
 
+@pytest.mark.soak(
+    stays="tests/kube/test_real_operator.py::test_counts_stay_exact_while_the_operator_is_killed_frozen_and_cut_off"
+)
 @pytest.mark.timeout(1200)
 def test_an_operator_that_is_killed_before_every_kind_of_write_is_followed_by_one_that_goes_on(
     own_installation: Installation, user: Journey, tmp_path: Path

@@ -1,4 +1,4 @@
-"""The chart installed, and real workers under load: scaled, given standbys, rolled.
+"""The chart installed, and real workers under load: scaled, given standbys, rolled out.
 
 They come behind warm-ups, go by draining, and take their volumes up again.
 """
@@ -50,7 +50,7 @@ LEASE_S = 60
 TAIL = [f"key-{number}" for number in range(300)]
 
 
-def test_workers_of_an_installed_chart_are_scaled_and_rolled_and_count_each_update_once(
+def test_workers_of_an_installed_chart_are_scaled_and_count_each_update_once(
     bootstrap_servers: str,
     unique_name: str,
     operators: Operators,
@@ -103,7 +103,6 @@ def test_workers_of_an_installed_chart_are_scaled_and_rolled_and_count_each_upda
                 print(f"\n{adopted(counting, workers, chosen, positions[chosen])}")
             counting.feed(TAIL)
         give_standbys(journey, workers)
-        roll(counting, journey)
         with step("volumes are not kept any more"):
             journey.patch("/spec/state", {"retention": {"whenScaled": "Delete"}})
             present = sorted(journey.names(PODS))
@@ -111,6 +110,26 @@ def test_workers_of_an_installed_chart_are_scaled_and_rolled_and_count_each_upda
             counting.feed(TAIL)
         journey.kubectl("delete", "sapp", APP, "--timeout=220s")
         assert journey.names(CLAIMS) == [claim_name(name) for name in present]
+        counting.check_volumes(journey, cluster)
+
+
+@pytest.mark.soak(stays="tests/e2e/test_journey.py::test_another_tag_is_rolled_out")
+def test_workers_of_an_installed_chart_are_rolled_one_at_a_time_and_count_each_update_once(
+    bootstrap_servers: str, unique_name: str, operators: Operators
+) -> None:
+    journey, cluster = operators.journey, operators.cluster
+    counting = Counting(bootstrap_servers, unique_name)
+    with (
+        operators.installed(replicas=1, lease_s=LEASE_S),
+        explained(journey, operators, cluster),
+    ):
+        with step("three workers, and a standby of each task"):
+            policy = {"standbyReplicas": 1, "acceptableRecoveryLag": 500}
+            journey.apply(counting.app(replicas=3, assignment=policy))
+            until_shared(journey, 3)
+            counting.feed(FIRST)
+        roll(counting, journey)
+        journey.kubectl("delete", "sapp", APP, "--timeout=220s")
         counting.check_volumes(journey, cluster)
 
 

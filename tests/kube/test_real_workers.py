@@ -97,31 +97,39 @@ def test_two_workers_count_exactly_through_faults_and_a_bad_roll_out(
     counted: Counted, journey: Journey, own_installation: Installation, cluster: Cluster
 ) -> None:
     with explained(journey, own_installation.process("first"), cluster):
-        with step("two machines"):
-            journey.apply(counted.app())
-            until_shared(journey, 2)
-            counted.feed()
-            counted.until_counted()
-            nodes = {cluster.node_of(journey.namespace, name).name for name in journey.held()}
-            assert len(nodes) == 2
+        begin_on_two_machines(counted, journey, cluster)
         with step("a container is killed"):
             cluster.kill(journey.namespace, min(journey.held()))
             counted.feed()
             counted.until_counted()
-        for fault in ("lost", "frozen"):
-            with step(f"a machine is {fault} for a while"):
-                until_shared(journey, 2)
-                lose_a_machine(counted, journey, cluster, fault)
+        with step("a machine is lost for a while"):
+            until_shared(journey, 2)
+            lose_a_machine(counted, journey, cluster, "lost")
         with step("a roll-out of what cannot be imported halts"):
             until_shared(journey, 2)
             halt_a_roll_out(counted, journey, BAD, MISSING)
-        with step("so does one of a topology with other state"):
+        with step("corrected, it is rolled out"):
+            correct(counted, journey)
+        with step("it is deleted"):
+            journey.kubectl("delete", "sapp", APP, "--timeout=220s")
+            assert journey.names(PODS) == []
+
+
+@pytest.mark.soak(
+    stays="tests/kube/test_real_zones.py::test_neither_a_worker_asleep_nor_a_lost_zone_costs_a_count_or_a_restore"
+)
+def test_two_workers_count_exactly_past_a_frozen_machine_other_state_and_a_stranger(
+    counted: Counted, journey: Journey, own_installation: Installation, cluster: Cluster
+) -> None:
+    with explained(journey, own_installation.process("first"), cluster):
+        begin_on_two_machines(counted, journey, cluster)
+        with step("a machine is frozen for a while"):
+            lose_a_machine(counted, journey, cluster, "frozen")
+        with step("a roll-out of a topology with other state halts"):
+            until_shared(journey, 2)
             halt_a_roll_out(counted, journey, OTHER, GAINS)
         with step("corrected, it is rolled out"):
-            journey.patch("/spec/topology", {"inline": GOOD})
-            journey.until(lambda: is_rolled_out(journey), "the correction to run everywhere")
-            counted.feed()
-            counted.until_counted()
+            correct(counted, journey)
         with step("a stranger in the consumer group stops it"), stranger(counted):
             journey.until(
                 lambda: "that are not ours: stranger" in journey.condition("Ready")[2],
@@ -131,6 +139,24 @@ def test_two_workers_count_exactly_through_faults_and_a_bad_roll_out(
         with step("it is deleted"):
             journey.kubectl("delete", "sapp", APP, "--timeout=220s")
             assert journey.names(PODS) == []
+
+
+def begin_on_two_machines(counted: Counted, journey: Journey, cluster: Cluster) -> None:
+    with step("two machines"):
+        journey.apply(counted.app())
+        until_shared(journey, 2)
+        counted.feed()
+        counted.until_counted()
+        nodes = {cluster.node_of(journey.namespace, name).name for name in journey.held()}
+        assert len(nodes) == 2
+
+
+def correct(counted: Counted, journey: Journey) -> None:
+    """Ask for a topology that can be run here: it comes to run everywhere."""
+    journey.patch("/spec/topology", {"inline": GOOD})
+    journey.until(lambda: is_rolled_out(journey), "the correction to run everywhere")
+    counted.feed()
+    counted.until_counted()
 
 
 def lose_a_machine(counted: Counted, journey: Journey, cluster: Cluster, fault: str) -> None:

@@ -163,19 +163,14 @@ def switching(
 
 
 def under_spark(switching: Switching) -> None:
-    """The driver is adopted by another operator, ends, and is scaled."""
-    journey, namespace = switching.journey, switching.journey.namespace
+    """The driver is adopted by another operator, and ends."""
     with step("another operator adopts the driver"):
         driver = switching.driver
         switching.replace_operator()
         switching.until_on_spark()
         assert switching.driver == driver
     with step("the driver's process is killed"):
-        switching.cluster.kill(namespace, DRIVER)
-        switching.until_on_spark(but=driver)
-    with step("the driver's pod is deleted"):
-        driver = switching.driver
-        journey.api.delete(PODS, namespace, DRIVER, grace_s=1)
+        switching.cluster.kill(switching.journey.namespace, DRIVER)
         switching.until_on_spark(but=driver)
 
 
@@ -187,21 +182,43 @@ def back_to_workers(switching: Switching, count: int) -> None:
         journey.until(lambda: not switching.pods(DRIVER_COMPONENT), "the driver to be gone")
 
 
+def begin_on_spark(counting: Counting, switching: Switching) -> None:
+    """Two workers, then a driver that does without Spark, so there are no executors."""
+    journey = switching.journey
+    # A master of the user's own: the operator's would ask for executors.
+    spark = {**SPARK, "master": "local[1]"}
+    with step("two workers"):
+        journey.apply(counting.app(replicas=2, image=WITHOUT_SPARK, spark=spark))
+        switching.until_native(2)
+    with step("to Spark, by an edit"):
+        journey.patch("/spec/engine", "Spark")
+        switching.until_on_spark()
+
+
 def test_an_application_goes_to_spark_and_back_and_counts_each_record_once(
     bootstrap_servers: str, unique_name: str, switching: Switching
 ) -> None:
-    """The driver does without Spark, so there are no executors."""
-    journey, counting = switching.journey, Counting(bootstrap_servers, unique_name, partitions=4)
-    # A master of the user's own: the operator's would ask for executors.
-    spark = {**SPARK, "master": "local[1]"}
+    counting = Counting(bootstrap_servers, unique_name, partitions=4)
     with counting.under_load():
-        with step("two workers"):
-            journey.apply(counting.app(replicas=2, image=WITHOUT_SPARK, spark=spark))
-            switching.until_native(2)
-        with step("to Spark, by an edit"):
-            journey.patch("/spec/engine", "Spark")
-            switching.until_on_spark()
+        begin_on_spark(counting, switching)
         under_spark(switching)
+        back_to_workers(switching, 2)
+    counting.until_counted()
+
+
+@pytest.mark.soak(
+    stays="tests/unit/decide/test_engines.py::test_what_a_driver_is_started_from_has_changed_so_another_is_started"
+)
+def test_another_driver_takes_over_from_one_that_is_deleted_or_changed_or_scaled(
+    bootstrap_servers: str, unique_name: str, switching: Switching
+) -> None:
+    journey, counting = switching.journey, Counting(bootstrap_servers, unique_name, partitions=4)
+    with counting.under_load():
+        begin_on_spark(counting, switching)
+        with step("the driver's pod is deleted"):
+            driver = switching.driver
+            journey.api.delete(PODS, journey.namespace, DRIVER, grace_s=1)
+            switching.until_on_spark(but=driver)
         with step("another trigger interval"):
             driver = switching.driver
             journey.patch("/spec/spark/triggerInterval", "300ms")
@@ -218,6 +235,7 @@ def test_an_application_goes_to_spark_and_back_and_counts_each_record_once(
     counting.until_counted()
 
 
+@pytest.mark.soak(stays="tests/e2e/test_journey.py::test_it_goes_to_spark_and_back")
 @pytest.mark.spark
 def test_executors_are_pods_of_the_driver_and_counts_stay_exact_when_they_go(
     bootstrap_servers: str, unique_name: str, switching: Switching
