@@ -29,7 +29,7 @@ from tests.kube.fixtures import (
 )
 from tests.parts import MINUTES
 from tests.record import NEEDS
-from tests.support import examples, spark_classes
+from tests.support import bytecode, examples, spark_classes
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -54,6 +54,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("untimed")
 
 os.environ.setdefault(spark_classes.OPTIONS, spark_classes.options())
+
+# What the processes of the tests import is compiled once.
+os.environ.update(bytecode.KEPT)
 
 # Nor is what a private Kafka does in a test: it starts with two thirds of the work.
 os.environ.setdefault("HEADWATER_KAFKA_OPTS", "-XX:TieredStopAtLevel=1")

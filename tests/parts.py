@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 from tests import record, unstable
 from tests.caches import NO_FETCH
 from tests.record import Outcome, Session
+from tests.support import bytecode
 
 if TYPE_CHECKING:
     from tests.unstable import Verdict
@@ -156,7 +157,7 @@ class Part:
         with subprocess.Popen(
             self.command,
             cwd=self.folder,
-            env={**os.environ, **NO_FETCH},
+            env={**os.environ, **NO_FETCH, **bytecode.KEPT},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
