@@ -20,11 +20,12 @@ from tests.support.worker import Counting, WorkerProcess
 
 from headwater import errors
 from headwater.ids import TaskId
-from headwater.local.broker import KafkaBroker
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
+
+    from headwater.local.broker import KafkaBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -37,13 +38,6 @@ IMPATIENT = {"request.timeout.ms": 8_000, "task.timeout.ms": 14_000}
 @pytest.fixture
 def cluster(tmp_path: Path, topic_prefix: str) -> Iterator[LocalCluster]:
     with LocalCluster(tmp_path, topic_prefix) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def secure() -> Iterator[KafkaBroker]:
-    """A broker that asks who we are."""
-    with KafkaBroker(sasl_users={"app": "right"}, heap_mb=256) as running:
         yield running
 
 
@@ -118,6 +112,9 @@ def test_a_broker_that_never_answers_ends_headwater_up(
     ends_with(cluster, errors.KafkaUnavailableError, NOBODY, "check bootstrap.servers")
 
 
+@pytest.mark.soak(
+    stays="tests/kafka/test_embedding_bad_input.py::test_a_broker_killed_in_mid_run_is_given_up_after_the_time_out_and_the_rest_is_made_up_later"
+)
 def test_a_broker_killed_in_mid_run_is_given_up_after_the_time_out_and_the_rest_is_made_up_later(
     mortal: KafkaBroker, unique_name: str, tmp_path: Path
 ) -> None:
@@ -149,7 +146,8 @@ def secure_settings(broker: KafkaBroker, **changes: str) -> dict[str, Any]:
 
 REFUSALS = [
     pytest.param({"sasl.password": "wrong"}, ["sasl.*"], id="wrong password"),
-    pytest.param({"ssl.ca.location": ""}, ["ssl.*"], id="certificate that is not trusted"),
+    # Of a worker that does not trust the certificate, test_secured_kafka.py has another one.
+    pytest.param({"ssl.ca.location": ""}, ["ssl.*"], id="not trusted", marks=pytest.mark.soak),
 ]
 
 

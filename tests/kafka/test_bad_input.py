@@ -90,7 +90,14 @@ RECORDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("key", "value", "timestamp", "error", "words", "cure"), RECORDS)
+# A value ends a program in ``test_embedding_bad_input.py``.
+@pytest.mark.parametrize(
+    ("key", "value", "timestamp", "error", "words", "cure"),
+    [
+        *RECORDS[::2],
+        pytest.param(*RECORDS[1].values, id=RECORDS[1].id, marks=pytest.mark.soak),
+    ],
+)
 def test_a_bad_record_ends_the_worker_at_its_offset_and_the_cure_it_names_skips_just_that_one(
     worker: WorkerProcess,
     counting: Counting,
@@ -116,9 +123,11 @@ def test_a_bad_record_ends_the_worker_at_its_offset_and_the_cure_it_names_skips_
     goes_on(worker, counting, **cure)
 
 
+REFUSES = {"max.message.bytes": "2000"}
 TOO_LARGE = [
-    pytest.param("exactly_once_v2", {"max.message.bytes": "2000"}, 3_000, id="exactly once"),
-    pytest.param("at_least_once", {"max.message.bytes": "2000"}, 3_000, id="at least once"),
+    # Under exactly-once it ends a program in ``test_embedding_bad_input.py``.
+    pytest.param("exactly_once_v2", REFUSES, 3_000, id="exactly once", marks=pytest.mark.soak),
+    pytest.param("at_least_once", REFUSES, 3_000, id="at least once"),
     pytest.param("at_least_once", {}, 1_100_000, id="larger than the client sends"),
 ]
 
@@ -150,7 +159,10 @@ def test_a_record_larger_than_the_broker_takes_ends_the_worker_and_is_read_again
         )
 
 
-@pytest.mark.parametrize("how", ["fail point", "file size limit"])
+# A fail point ends a program in ``test_embedding_bad_input.py``.
+@pytest.mark.parametrize(
+    "how", [pytest.param("fail point", marks=pytest.mark.soak), "file size limit"]
+)
 def test_a_full_disk_ends_the_worker_and_costs_nothing_but_the_time_to_make_room(
     worker: WorkerProcess, counting: Counting, how: str
 ) -> None:
@@ -189,6 +201,9 @@ def test_a_store_that_another_process_has_open_is_waited_for_a_while_and_its_hol
     goes_on(worker, counting)
 
 
+@pytest.mark.soak(
+    stays="tests/kafka/test_embedding_bad_input.py::test_expired_offsets_end_the_program_with_the_choices_and_the_state_is_kept"
+)
 def test_expired_offsets_stop_the_application_with_the_choices_and_the_state_is_kept(
     worker: WorkerProcess, counting: Counting
 ) -> None:
@@ -217,6 +232,9 @@ def test_expired_offsets_stop_the_application_with_the_choices_and_the_state_is_
     goes_on(worker, counting)
 
 
+@pytest.mark.soak(
+    stays="tests/kafka/test_embedding_bad_input.py::test_a_source_topic_deleted_in_mid_run_ends_the_program_and_keeps_what_was_counted"
+)
 def test_a_source_topic_deleted_in_mid_run_ends_the_worker_and_keeps_what_was_counted(
     worker: WorkerProcess, counting: Counting
 ) -> None:

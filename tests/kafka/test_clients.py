@@ -567,7 +567,7 @@ def test_an_aborted_transaction_can_be_followed_by_another(exactly_once: Clients
 def test_a_producer_that_is_thrown_away_is_gone_with_what_was_on_its_way(clients: Clients) -> None:
     """A delivery report that nobody serves would keep it for ever, and its connections."""
     left = []
-    for number in range(25):
+    for number in range(12):
         producer = clients.producer()
         send = producer.sender(clients.topic)
         send(None, b"first", 1_000, None, 0)
@@ -656,27 +656,26 @@ def test_a_wrong_setting_is_named(bootstrap_servers: str, unique_name: str) -> N
 
 
 def test_a_wrong_password_or_protocol_is_an_authentication_error(
-    tmp_path: Path, unique_name: str
+    secure: KafkaBroker, unique_name: str
 ) -> None:
-    with KafkaBroker(tmp_path / "secure", sasl_users={"alice": "right"}) as broker:
-        settings = broker.secure_client_config("alice")
-        settings.pop("bootstrap.servers")
-        wrong = {**settings, "sasl.password": "wrong"}
-        denied = Clients(broker.secure_servers, unique_name, **wrong)
-        with pytest.raises(KafkaAuthError, match=r"sasl\.\*"):
-            denied.admin.check_reachable(60)
-        for protocol, servers, right in (
-            ("SASL_SSL", broker.bootstrap_servers, "PLAINTEXT"),
-            ("SSL", broker.bootstrap_servers, "PLAINTEXT"),
-            ("SASL_PLAINTEXT", broker.bootstrap_servers, "PLAINTEXT"),
-            ("PLAINTEXT", broker.secure_servers, "SASL_SSL"),
-            ("SSL", broker.secure_servers, "SASL_SSL"),
-            ("SASL_PLAINTEXT", broker.secure_servers, "SASL_SSL"),
-        ):
-            mistaken = Clients(servers, unique_name, **{**settings, "security.protocol": protocol})
-            with pytest.raises(KafkaAuthError, match=rf"{protocol}; set it to {right} "):
-                mistaken.admin.check_reachable(60)
-        Clients(broker.secure_servers, unique_name, **settings).admin.check_reachable(30)
+    settings = secure.secure_client_config("app")
+    settings.pop("bootstrap.servers")
+    wrong = {**settings, "sasl.password": "wrong"}
+    denied = Clients(secure.secure_servers, unique_name, **wrong)
+    with pytest.raises(KafkaAuthError, match=r"sasl\.\*"):
+        denied.admin.check_reachable(60)
+    for protocol, servers, right in (
+        ("SASL_SSL", secure.bootstrap_servers, "PLAINTEXT"),
+        ("SSL", secure.bootstrap_servers, "PLAINTEXT"),
+        ("SASL_PLAINTEXT", secure.bootstrap_servers, "PLAINTEXT"),
+        ("PLAINTEXT", secure.secure_servers, "SASL_SSL"),
+        ("SSL", secure.secure_servers, "SASL_SSL"),
+        ("SASL_PLAINTEXT", secure.secure_servers, "SASL_SSL"),
+    ):
+        mistaken = Clients(servers, unique_name, **{**settings, "security.protocol": protocol})
+        with pytest.raises(KafkaAuthError, match=rf"{protocol}; set it to {right} "):
+            mistaken.admin.check_reachable(60)
+    Clients(secure.secure_servers, unique_name, **settings).admin.check_reachable(30)
 
 
 def test_a_transaction_is_committed_after_every_broker_was_away(

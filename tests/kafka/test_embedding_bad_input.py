@@ -29,7 +29,6 @@ from tests.support.worker import Counting, child_of
 from headwater import errors
 from headwater.config import StreamsConfig
 from headwater.ids import TaskId
-from headwater.local.broker import KafkaBroker
 from headwater.model import losses
 from headwater.service.owner import OwnerRecord
 from headwater.state.directory import StateDirectory
@@ -37,6 +36,8 @@ from headwater.state.directory import StateDirectory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    from headwater.local.broker import KafkaBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -54,13 +55,6 @@ def counting(bootstrap_servers: str, unique_name: str) -> Counting:
 @pytest.fixture
 def program(counting: Counting, tmp_path: Path) -> Iterator[EmbeddedProgram]:
     with EmbeddedProgram(counting, tmp_path) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def secure() -> Iterator[KafkaBroker]:
-    """A broker that asks who we are."""
-    with KafkaBroker(sasl_users={"app": "right"}, heap_mb=256) as running:
         yield running
 
 
@@ -175,7 +169,23 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("what", MISTAKES)
+# What the constructor says: test_embedding.py has it of each kind, without a second program.
+TOLD_BY_THE_CONSTRUCTOR = {
+    "wrong type of an option",
+    "no broker named",
+    "unknown serde",
+    "no such function",
+    "topology that breaks a rule",
+}
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(what, marks=pytest.mark.soak) if what in TOLD_BY_THE_CONSTRUCTOR else what
+        for what in MISTAKES
+    ],
+)
 def test_what_is_wrong_from_the_beginning_ends_the_program_before_anything_is_written(
     program: EmbeddedProgram, counting: Counting, what: str
 ) -> None:
@@ -215,7 +225,14 @@ RECORDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("key", "value", "timestamp", "error", "words", "cure"), RECORDS)
+# The other kinds end a worker in ``test_bad_input.py``.
+@pytest.mark.parametrize(
+    ("key", "value", "timestamp", "error", "words", "cure"),
+    [
+        RECORDS[1],
+        *(pytest.param(*each.values, id=each.id, marks=pytest.mark.soak) for each in RECORDS[::2]),
+    ],
+)
 def test_a_bad_record_ends_the_program_at_its_offset_and_the_cure_it_names_skips_just_that_one(
     program: EmbeddedProgram,
     counting: Counting,
@@ -272,7 +289,10 @@ def test_a_record_larger_than_the_broker_takes_ends_the_program_and_is_read_agai
 # -- state ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["fail point", "file size limit"])
+# A limit of the file size ends a worker in ``test_bad_input.py``.
+@pytest.mark.parametrize(
+    "how", ["fail point", pytest.param("file size limit", marks=pytest.mark.soak)]
+)
 def test_a_full_disk_ends_the_program_and_costs_nothing_but_the_time_to_make_room(
     program: EmbeddedProgram, counting: Counting, how: str
 ) -> None:
@@ -291,6 +311,9 @@ def test_a_full_disk_ends_the_program_and_costs_nothing_but_the_time_to_make_roo
     goes_on(program, counting)
 
 
+@pytest.mark.soak(
+    stays="tests/kafka/test_bad_input.py::test_a_store_that_another_process_has_open_is_waited_for_a_while_and_its_holder_named"
+)
 def test_a_store_that_another_process_has_open_is_waited_for_a_while_and_its_holder_named(
     program: EmbeddedProgram, counting: Counting
 ) -> None:
@@ -325,7 +348,7 @@ def test_a_state_directory_that_cannot_be_used_ends_the_program(
 
 REFUSALS = [
     pytest.param({"sasl.password": "wrong"}, ["sasl.*"], id="wrong password"),
-    pytest.param({"ssl.ca.location": ""}, ["ssl.*"], id="certificate that is not trusted"),
+    pytest.param({"ssl.ca.location": ""}, ["ssl.*"], id="not trusted", marks=pytest.mark.soak),
 ]
 
 
@@ -464,6 +487,9 @@ def test_a_source_topic_deleted_in_mid_run_ends_the_program_and_keeps_what_was_c
     assert counting.all_counted()
 
 
+@pytest.mark.soak(
+    stays="tests/kafka/test_embedding.py::test_a_foreign_member_of_the_group_keeps_an_application_from_starting"
+)
 def test_a_foreign_member_keeps_the_program_from_starting(
     program: EmbeddedProgram, counting: Counting
 ) -> None:

@@ -21,7 +21,8 @@ from headwater.model.topics import InternalTopic
 pytestmark = [pytest.mark.kafka, pytest.mark.java]
 
 
-@pytest.mark.parametrize("protocol", ["classic", "streams"])
+# Of the classic protocol are the Java applications of test_bad_broker.py.
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.soak), "streams"])
 def test_a_running_java_application_is_a_member(
     bootstrap_servers: str, unique_name: str, tmp_path: Path, protocol: str
 ) -> None:

@@ -17,7 +17,8 @@ LINES = ["The quick fox", "the LAZY dog, the end", "...", "fox"]
 COUNTS = {b"the": 3, b"quick": 1, b"fox": 2, b"lazy": 1, b"dog": 1, b"end": 1}
 
 
-@pytest.mark.parametrize("ends_by", ["line", "signal"])
+# By a line it ends in the tests that take over from it.
+@pytest.mark.parametrize("ends_by", [pytest.param("line", marks=pytest.mark.soak), "signal"])
 def test_java_counts_words_and_stops_clean(
     bootstrap_servers: str,
     unique_name: str,

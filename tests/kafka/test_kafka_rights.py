@@ -78,11 +78,11 @@ def needed(counting: Counting) -> dict[str, list[Right]]:
     ("missing", "left", "said"),
     [
         ("source", "", "Read, or Write if it is an output, on topic {topic}"),
-        ("output", "", "Write on topic {topic}-counts"),
+        pytest.param("output", "", "Write on topic {topic}-counts", marks=pytest.mark.soak),
         ("output", "Describe", "Write on topic {topic}-counts"),
         ("changelog", "Read", "DescribeConfigs on topic {topic}-counts-changelog"),
         ("group", "", "Read on the consumer group"),
-        ("group", "Describe", "Read on the consumer group"),
+        pytest.param("group", "Describe", "Read on the consumer group", marks=pytest.mark.soak),
         ("transactions", "", "Write on the transactional ids"),
     ],
 )

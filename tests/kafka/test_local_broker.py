@@ -128,44 +128,34 @@ def test_a_topic_is_not_created_by_asking_for_it(bootstrap_servers: str, unique_
     assert found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
-def test_data_and_address_survive_a_kill_and_a_stop(tmp_path: Path, unique_name: str) -> None:
+def test_data_and_leaders_survive_a_kill_and_a_stop(tmp_path: Path, unique_name: str) -> None:
+    """A transaction is coordinated before and after each; no partition loses its leader."""
     with KafkaBroker(tmp_path / "data") as broker:
         address = broker.bootstrap_servers
         _create_topic(address, unique_name)
-        producer = Producer({"bootstrap.servers": address, "log_level": 0})
-        producer.produce(unique_name, value=b"kept")
-        assert producer.flush(30) == 0
-        del producer
+        _commit(address, unique_name)
+        begun = len(broker.log_file.read_text())
 
         broker.kill()
         assert not broker.is_running()
         broker.restart()
 
         assert broker.bootstrap_servers == address
-        assert _read_committed(address, unique_name, 1) == [b"kept"]
+        assert _read_committed(address, unique_name, 1) == [b"v"]
+        _commit(address, unique_name)
+        assert broker.skipped_markers() == []
+        restarted = len(broker.log_file.read_text())
     with KafkaBroker(tmp_path / "data") as broker:
         assert broker.bootstrap_servers == address
-        assert _read_committed(address, unique_name, 1) == [b"kept"]
-
-
-@pytest.mark.parametrize("ends_by", ["stop", "kill"])
-def test_no_partition_loses_its_leader_while_transactions_are_coordinated(
-    tmp_path: Path, unique_name: str, ends_by: str
-) -> None:
-    with KafkaBroker(tmp_path / "data") as broker:
-        _create_topic(broker.bootstrap_servers, unique_name)
-        _commit(broker.bootstrap_servers, unique_name)
-        said = len(broker.log_file.read_text())
-        if ends_by == "kill":
-            broker.kill()
-        broker.restart()
-        _commit(broker.bootstrap_servers, unique_name)
+        assert _read_committed(address, unique_name, 2) == [b"v", b"v"]
+        _commit(address, unique_name)
         assert broker.skipped_markers() == []
     log = broker.log_file.read_text()
 
     # It begins once, and ceases only by ending: that is what a lost leader would have shown.
-    assert _coordinating(log[:said]) == ["Elected"]
-    assert [*dict.fromkeys(_coordinating(log[said:]))] == ["Resigned", "Elected"]
+    assert _coordinating(log[:begun]) == ["Elected"]
+    for run in (log[begun:restarted], log[restarted:]):
+        assert [*dict.fromkeys(_coordinating(run))] == ["Resigned", "Elected"]
 
 
 def _commit(bootstrap_servers: str, topic: str) -> None:
@@ -191,37 +181,32 @@ def test_a_killed_owner_leaves_neither_process_nor_temporary_directory() -> None
     _close(owner)
 
 
-def test_a_killed_guard_takes_the_broker_along(tmp_path: Path) -> None:
+def test_a_data_directory_has_one_owner_and_is_free_as_soon_as_that_is_gone(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(LocalKafkaError, match=r"log\.retention\.ms"):
+        KafkaBroker(tmp_path, overrides={"log.retention.ms": "for ever"}).start()
+
     owner, pid, _ = _start_owner(str(tmp_path))
-    guard = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-    os.kill(guard, signal.SIGKILL)
-
-    wait_for(lambda: not _is_alive(pid), what="the broker ends with its guard")
-    owner.stdin.close()
-    owner.wait(60)
-    owner.stdout.close()
-
-
-def test_two_owners_never_share_a_data_directory(tmp_path: Path) -> None:
-    owner, _, _ = _start_owner(str(tmp_path))
-
     with pytest.raises(LocalKafkaError, match=f"belongs to process {owner.pid}"):
         KafkaBroker(tmp_path).start()
-
     assert read_state(tmp_path)["owner_pid"] == owner.pid
-    owner.kill()
-    _close(owner)
-
-
-def test_the_data_of_a_killed_owner_can_be_taken_over_at_once(tmp_path: Path) -> None:
-    owner, pid, _ = _start_owner(str(tmp_path))
     owner.kill()
 
     with KafkaBroker(tmp_path) as broker:
         assert broker.pid != pid
         assert not _is_alive(pid)
+        _killed_guard_takes_along(broker)
     _close(owner)
+
+
+def _killed_guard_takes_along(broker: KafkaBroker) -> None:
+    pid = broker.pid
+    guard = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+    os.kill(guard, signal.SIGKILL)
+
+    wait_for(lambda: not _is_alive(pid), what="the broker ends with its guard")
 
 
 def test_the_secure_listener_takes_the_right_password_and_no_other(tmp_path: Path) -> None:
@@ -252,14 +237,6 @@ def test_the_secure_listener_takes_the_right_password_and_no_other(tmp_path: Pat
         assert (broker.data_dir / "server.properties").stat().st_mode & 0o077 == 0
 
 
-def test_a_wrong_setting_ends_with_the_log_and_gives_the_directory_back(tmp_path: Path) -> None:
-    with pytest.raises(LocalKafkaError, match=r"log\.retention\.ms"):
-        KafkaBroker(tmp_path, overrides={"log.retention.ms": "for ever"}).start()
-
-    with KafkaBroker(tmp_path) as broker:
-        assert broker.is_running()
-
-
 def test_a_taken_port_is_named(bootstrap_servers: str) -> None:
     port = int(bootstrap_servers.rpartition(":")[2])
 
@@ -286,32 +263,8 @@ def test_the_command_starts_describes_and_stops_a_detached_broker(tmp_path: Path
     assert _headwater("kafka", "status", *place).returncode == 1
 
 
-def test_the_foreground_command_ends_with_its_standard_input(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "headwater.cli.main",
-        "kafka",
-        "start",
-        "--json",
-        "--until-eof",
-    ]
-    with subprocess.Popen(
-        [*command, "--data", str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as owner:
-        pid = json.loads(owner.stdout.readline())["pid"]
-        assert _is_alive(pid)
-
-        owner.stdin.close()
-
-        assert owner.wait(60) == 0  # a broker that ends in order takes a while
-        assert not _is_alive(pid)
-
-
 def test_who_shares_a_broker_starts_it_anew_when_its_owner_stops(tmp_path: Path) -> None:
+    """And each of the commands ends with its standard input, the broker with the last one."""
     command = [sys.executable, "-m", "headwater.cli.main", "kafka", "start", "--json"]
     command += ["--data", str(tmp_path), "--share", "--until-eof", "--retention-bytes", "1000000"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -329,7 +282,10 @@ def test_who_shares_a_broker_starts_it_anew_when_its_owner_stops(tmp_path: Path)
         assert then["bootstrap_servers"] == first[0]["bootstrap_servers"]
         settings = (tmp_path / "server.properties").read_text()
         assert "log.retention.bytes=1000000\n" in settings
-        sharer.communicate(timeout=60)
+        assert not _is_alive(first[0]["pid"])
+        assert _is_alive(then["pid"])
+        sharer.communicate(timeout=60)  # a broker that ends in order takes a while
+        assert not _is_alive(then["pid"])
         assert (owner.returncode, sharer.returncode) == (0, 0)
         assert read_state(tmp_path) is None
     finally:

@@ -54,7 +54,7 @@ def cluster(tmp_path: Path, topic_prefix: str) -> Iterator[LocalCluster]:
 @pytest.fixture
 def load(bootstrap_servers: str, topic_prefix: str) -> Iterator[Load]:
     create_topics(bootstrap_servers, topic_prefix, partitions=PARTITIONS)
-    feeding = Load(bootstrap_servers, topic_prefix)
+    feeding = Load(bootstrap_servers, topic_prefix, records_per_s=1_000)
     yield feeding
     if feeding.is_alive():
         feeding.stop()
@@ -97,6 +97,7 @@ def test_scaling_to_three_and_back_under_load_loses_and_doubles_nothing(
 
     load.stop()
     wait_counted(bootstrap_servers, topic_prefix, load, cluster)
+    told_to_who_joins(cluster, bootstrap_servers, topic_prefix)
 
 
 def test_killed_workers_and_control_loops_are_replaced_and_every_count_is_right(
@@ -148,9 +149,9 @@ def test_a_changelog_that_is_gone_stops_the_application_and_the_stores_are_kept(
     document = streamapp(bootstrap_servers, topic_prefix, replicas=1)
     changelog = f"{topic_prefix}-counts-changelog"
     cluster.up(document)
-    load.start()
+    load.feed(f"key-{number}" for number in range(500))
+    load.flush()
     cluster.wait_running(replicas=1)
-    load.stop()
     wait_counted(bootstrap_servers, topic_prefix, load, cluster)
     cluster.interrupt()
     assert cluster.wait() == 0, cluster.output
@@ -259,7 +260,9 @@ def test_a_users_mistake_ends_up_with_a_message_and_no_traceback(
     assert "Traceback" not in cluster.output
 
 
-@pytest.mark.parametrize("state", [BackfillState.PREPARED, BackfillState.WRITTEN])
+@pytest.mark.parametrize(
+    "state", [pytest.param(BackfillState.PREPARED, marks=pytest.mark.soak), BackfillState.WRITTEN]
+)
 def test_an_unfinished_backfill_is_not_run_on(
     cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, state: BackfillState
 ) -> None:
@@ -280,11 +283,8 @@ def test_an_unfinished_backfill_is_not_run_on(
     cluster.wait_running(replicas=1)
 
 
-def test_a_mistake_in_an_application_that_joins_a_running_cluster_is_told_to_who_joins(
-    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
-) -> None:
-    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=1))
-    cluster.wait_running(replicas=1)
+def told_to_who_joins(cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str) -> None:
+    """Bring a second application with a mistake; the first one goes on."""
     other = streamapp(
         bootstrap_servers,
         topic_prefix,
@@ -301,35 +301,12 @@ def test_a_mistake_in_an_application_that_joins_a_running_cluster_is_told_to_who
     assert cluster.status.state == "RUNNING"
 
 
-def test_an_application_from_text_counts_from_the_beginning_once_it_is_reset(
-    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
-) -> None:
-    text = "from tests.support.counting import build\n"
-    document = streamapp(bootstrap_servers, topic_prefix, replicas=1, topology={"inline": text})
-    load.feed(f"key-{number}" for number in range(500))
-    load.flush()
-    cluster.up(document)
-    cluster.wait_running(replicas=1)
-    wait_counted(bootstrap_servers, topic_prefix, load, cluster)
-
-    cluster.command("reset", APP, "--yes")
-
-    wait_for(lambda: "the reset is done" in cluster.output, what="the word of the reset")
-    cluster.interrupt()
-    assert cluster.wait() == 0
-    cluster.up(document)
-    cluster.wait_running(replicas=1)
-    wait_for(
-        lambda: sum(1 for _ in held(bootstrap_servers, f"{topic_prefix}-out")) == 1_000,
-        what="every key to be counted once more",
-    )
-    wait_counted(bootstrap_servers, topic_prefix, load, cluster)
-
-
 def test_a_reset_of_a_running_application_leaves_nothing_on_kafka_however_often(
     cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
 ) -> None:
-    document = streamapp(bootstrap_servers, topic_prefix, replicas=1)
+    """It counts from the beginning under the next ``up`` as under one that is detached."""
+    text = "from tests.support.counting import build\n"
+    document = streamapp(bootstrap_servers, topic_prefix, replicas=1, topology={"inline": text})
     cluster.up(document)
     cluster.wait_running(replicas=1)
     load.feed(f"key-{number}" for number in range(500))
@@ -339,11 +316,18 @@ def test_a_reset_of_a_running_application_leaves_nothing_on_kafka_however_often(
     for counted in (1_000, 1_500):
         assert "is reset" in cluster.command("reset", APP, "--yes")
         assert left_of(bootstrap_servers, topic_prefix) == []
-        cluster.detached()
+        if counted == 1_000:
+            wait_for(lambda: "the reset is done" in cluster.output, what="the word of the reset")
+            cluster.interrupt()
+            assert cluster.wait() == 0
+            cluster.up(document)
+        else:
+            cluster.detached()
         wait_for(
             lambda wanted=counted: out_of(bootstrap_servers, topic_prefix) == wanted,
             what="every key to be counted once more",
         )
+        wait_counted(bootstrap_servers, topic_prefix, load, cluster)
 
     assert "is reset" in cluster.command("reset", APP, "--yes")
     assert left_of(bootstrap_servers, topic_prefix) == []

@@ -86,7 +86,13 @@ def good(secured: Secured, kind: str) -> Given:
 
 @pytest.mark.parametrize(
     "kind",
-    ["PLAIN", "SCRAM-SHA-256", pytest.param("SCRAM-SHA-512", marks=pytest.mark.soak), "TLS"],
+    [
+        "PLAIN",
+        # The workers of test_kafka_rights.py count with it.
+        pytest.param("SCRAM-SHA-256", marks=pytest.mark.soak),
+        pytest.param("SCRAM-SHA-512", marks=pytest.mark.soak),
+        "TLS",
+    ],
 )
 def test_a_worker_counts_with_credentials_from_files_which_go_nowhere_else(
     secured: Secured, kind: str, unique_name: str, tmp_path: Path

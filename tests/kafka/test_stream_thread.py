@@ -132,7 +132,7 @@ def restarted_if_ended(rig: ThreadRig, task: TaskId) -> bool:
 # -- the whole way -------------------------------------------------------------------------------
 
 
-@GUARANTEES
+@EXACTLY_ONCE_IN_SHORT
 def test_words_are_counted_through_the_repartition_topic(
     topics: Topics, unique_name: str, tmp_path: Path, guarantee: str
 ) -> None:
@@ -167,7 +167,7 @@ def test_words_are_counted_through_the_repartition_topic(
     assert in_stores == WORDS
 
 
-@GUARANTEES
+@EXACTLY_ONCE_IN_SHORT
 def test_a_restart_goes_on_where_the_stop_left_off(
     topics: Topics, counting: ThreadRig, unique_name: str, guarantee: str
 ) -> None:
@@ -214,16 +214,20 @@ def test_a_kill_in_mid_transaction_neither_loses_nor_doubles(
     assert topics.counts(f"{unique_name}-out") == expected
 
 
+# Each step once and each guarantee twice; a soak has every pair.
 @pytest.mark.parametrize(
-    "place",
+    ("place", "guarantee"),
     [
-        "commit.flushed",
-        "commit.acknowledged",
-        "commit.offsets_committed",
-        "commit.store_written",
+        ("commit.flushed", "at_least_once"),
+        ("commit.acknowledged", "exactly_once_v2"),
+        ("commit.offsets_committed", "exactly_once_v2"),
+        ("commit.store_written", "at_least_once"),
+        pytest.param("commit.flushed", "exactly_once_v2", marks=pytest.mark.soak),
+        pytest.param("commit.acknowledged", "at_least_once", marks=pytest.mark.soak),
+        pytest.param("commit.offsets_committed", "at_least_once", marks=pytest.mark.soak),
+        pytest.param("commit.store_written", "exactly_once_v2", marks=pytest.mark.soak),
     ],
 )
-@GUARANTEES
 def test_a_crash_between_two_steps_of_a_commit_leaves_store_and_changelog_consistent(
     topics: Topics, counting: ThreadRig, unique_name: str, place: str, guarantee: str
 ) -> None:
@@ -507,7 +511,7 @@ def test_under_at_least_once_changes_reach_the_changelog_long_before_the_commit(
     assert topics.committed(unique_name, f"{unique_name}-in")[0] == 0
 
 
-@GUARANTEES
+@EXACTLY_ONCE_IN_SHORT
 def test_more_that_is_uncommitted_than_memory_may_hold_is_committed_early(
     topics: Topics, counting: ThreadRig, unique_name: str, guarantee: str
 ) -> None:
@@ -566,8 +570,15 @@ def test_a_dead_letter_is_committed_with_what_was_read(
     assert topics.committed(unique_name, f"{unique_name}-in")[0] == 3
 
 
-@pytest.mark.parametrize("topic", ["in", "counts-changelog"])
-@pytest.mark.parametrize("again", [False, True], ids=["deleted", "deleted and created again"])
+@pytest.mark.parametrize(
+    ("topic", "again"),
+    [
+        ("in", False),
+        ("counts-changelog", True),
+        pytest.param("in", True, marks=pytest.mark.soak),
+        pytest.param("counts-changelog", False, marks=pytest.mark.soak),
+    ],
+)
 def test_a_topic_deleted_in_mid_run_is_named(
     topics: Topics, counting: ThreadRig, unique_name: str, topic: str, again: bool
 ) -> None:

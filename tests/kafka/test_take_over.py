@@ -316,8 +316,15 @@ def broken_off() -> Iterator[Callable[[str], None]]:
     failpoints.disarm()
 
 
-@pytest.mark.parametrize("point", ["takeover.written", "takeover.fenced"])
-@pytest.mark.parametrize("engine", [Engine.SPARK, Engine.NATIVE])
+@pytest.mark.parametrize(
+    ("engine", "point"),
+    [
+        (Engine.SPARK, "takeover.written"),
+        (Engine.NATIVE, "takeover.fenced"),
+        pytest.param(Engine.SPARK, "takeover.fenced", marks=pytest.mark.soak),
+        pytest.param(Engine.NATIVE, "takeover.written", marks=pytest.mark.soak),
+    ],
+)
 def test_a_take_over_that_was_broken_off_lets_nobody_run_and_is_done_again_from_its_start(
     rig: Rig, tmp_path: Path, broken_off: Callable[[str], None], engine: Engine, point: str
 ) -> None:

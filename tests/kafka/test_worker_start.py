@@ -40,37 +40,46 @@ def has_failed(worker: WorkerProcess, error: type[errors.HeadwaterError], words:
     assert "Traceback" not in output
 
 
+MISTAKES = [
+    pytest.param(
+        {"topology": {"module": "tests.support.nowhere:build"}}, errors.ImportPathError,
+        "tests.support.nowhere", id="no such module",
+    ),
+    pytest.param(
+        {"config": {"commit.intervall.ms": 1}}, errors.ConfigError,
+        "commit.interval.ms", id="a misspelt option",
+    ),
+    pytest.param(
+        {"config": {"state.dir": "/proc/nowhere"}}, errors.StateError,
+        "/proc/nowhere", id="a state directory that cannot be made",
+    ),
+]  # fmt: skip
+# The others of each kind, of which tests/unit/test_bad_input.py has the words.
+REPEATED = [
+    pytest.param(
+        {"topology": {"module": "tests.support.topologies:nothing"}}, errors.ImportPathError,
+        "has no 'nothing'", id="no such function",
+    ),
+    pytest.param(
+        {"topology": {"module": "tests.support.topologies:doubled"}}, errors.TopologyError,
+        "already", id="a topology that breaks a rule",
+    ),
+    pytest.param(
+        {"kafka": {}}, errors.ConfigError,
+        "bootstrap.servers is missing", id="no broker address",
+    ),
+    pytest.param(
+        {"replicaz": 2}, errors.SpecError,
+        "spec.replicaz: unknown field", id="an unknown field",
+    ),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("spec", "error", "words"),
     [
-        (
-            {"topology": {"module": "tests.support.nowhere:build"}},
-            errors.ImportPathError,
-            "tests.support.nowhere",
-        ),
-        (
-            {"topology": {"module": "tests.support.topologies:nothing"}},
-            errors.ImportPathError,
-            "has no 'nothing'",
-        ),
-        (
-            {"topology": {"module": "tests.support.topologies:doubled"}},
-            errors.TopologyError,
-            "already",
-        ),
-        ({"config": {"commit.intervall.ms": 1}}, errors.ConfigError, "commit.interval.ms"),
-        ({"config": {"state.dir": "/proc/nowhere"}}, errors.StateError, "/proc/nowhere"),
-        ({"kafka": {}}, errors.ConfigError, "bootstrap.servers is missing"),
-        ({"replicaz": 2}, errors.SpecError, "spec.replicaz: unknown field"),
-    ],
-    ids=[
-        "no such module",
-        "no such function",
-        "a topology that breaks a rule",
-        "a misspelt option",
-        "a state directory that cannot be made",
-        "no broker address",
-        "an unknown field",
+        *MISTAKES,
+        *(pytest.param(*each.values, id=each.id, marks=pytest.mark.soak) for each in REPEATED),
     ],
 )
 def test_a_users_mistake_is_reported_without_a_traceback(
@@ -143,6 +152,9 @@ def test_everything_may_be_told_by_the_environment(counting: Counting, tmp_path:
         assert worker.stop() == 0
 
 
+@pytest.mark.soak(
+    stays="tests/kafka/test_bad_broker.py::test_topics_that_do_not_fit_end_headwater_up_before_anything_is_written"
+)
 def test_an_unknown_source_topic_ends_the_worker(counting: Counting, tmp_path: Path) -> None:
     with WorkerProcess(counting, tmp_path, HEADWATER_TEST_TOPIC="never-created") as worker:
         worker.start()
@@ -171,6 +183,9 @@ def test_an_unreachable_broker_fails_the_duty_and_names_the_address(
         assert worker.process.poll() is None
 
 
+@pytest.mark.soak(
+    stays="tests/kafka/test_bad_broker.py::test_a_worker_that_the_broker_refuses_ends_at_once"
+)
 def test_a_refused_login_ends_the_worker_with_an_error_of_its_own(
     unique_name: str, tmp_path: Path
 ) -> None:
