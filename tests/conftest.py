@@ -96,7 +96,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "seeded(n, least=1): runs n times, or a share of it, with a parameter `seed`"
+        "markers",
+        "seeded(n, least=1, most=n): runs n times, or a share of it, with a parameter `seed`",
     )
     examples.take_share(config.getoption("--share"))
     record.begin(config)
@@ -158,25 +159,39 @@ def _commit() -> str:
     return shown.stdout.strip()
 
 
-def seeds(config: pytest.Config, *, default: int, least: int = 1) -> list[str]:
+def seeds(
+    config: pytest.Config, *, default: int, least: int = 1, most: int | None = None
+) -> list[str]:
     """Seeds for one seeded test; each is good for ``random.Random(seed)``."""
     asked: int | None = config.getoption("--seeds")
     share: float = config.getoption("--share")
     base = seed_base(config)
-    return [f"{base}:{number}" for number in range(how_many(default, asked, share, least))]
+    return [f"{base}:{number}" for number in range(how_many(default, asked, share, least, most))]
 
 
-def how_many(own: int, asked: int | None, share: float, least: int = 1) -> int:
-    """Return how many seeds a test with ``own`` seeds runs; never none, whatever the share."""
-    return asked or max(least, round(own * share))
+def how_many(
+    own: int, asked: int | None, share: float, least: int = 1, most: int | None = None
+) -> int:
+    """Return how many seeds a test with ``own`` seeds runs; never none, whatever the share.
+
+    Args:
+        own: of the whole.
+        asked: by ``--seeds``.
+        share: of ``own``.
+        least: of a share.
+        most: of a share; as many as ``own`` by default.
+    """
+    if asked:
+        return asked
+    found = max(least, round(own * share))
+    return found if most is None or share >= 1 else min(found, most)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test marked ``@pytest.mark.seeded(N)`` with a parameter ``seed`` runs N times."""
     marker = metafunc.definition.get_closest_marker("seeded")
     if marker is not None:
-        least = marker.kwargs.get("least", 1)
-        found = seeds(metafunc.config, default=marker.args[0], least=least)
+        found = seeds(metafunc.config, default=marker.args[0], **marker.kwargs)
         metafunc.parametrize("seed", found, ids=[f"seed{n}" for n in range(len(found))])
 
 

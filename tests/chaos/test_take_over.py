@@ -143,11 +143,12 @@ class Turns:
 @pytest.mark.parametrize(
     "turns",
     [
-        # The longest has each of their take-overs.
+        # From Java to workers, back to Java, on to Spark, to workers again. From workers to Spark
+        # goes tests/kafka/test_engine_switch.py.
+        pytest.param("java-ours-java-spark-ours", marks=pytest.mark.spark),
         pytest.param("ours-java-ours", marks=pytest.mark.soak),
         pytest.param("java-ours-java", marks=pytest.mark.soak),
-        pytest.param("java-ours-spark-ours-java", marks=pytest.mark.spark),
-        pytest.param("java-spark-ours", marks=pytest.mark.spark),
+        pytest.param("java-ours-spark-ours-java", marks=[pytest.mark.spark, pytest.mark.soak]),
     ],
 )
 def test_python_and_java_take_over_from_each_other_without_losing_or_doubling_a_word(

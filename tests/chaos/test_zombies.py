@@ -55,7 +55,7 @@ def cluster(tmp_path: Path, topic_prefix: str) -> Iterator[LocalCluster]:
 @pytest.fixture
 def load(bootstrap_servers: str, topic_prefix: str) -> Iterator[Load]:
     create_topics(bootstrap_servers, topic_prefix, partitions=PARTITIONS)
-    feeding = Load(bootstrap_servers, topic_prefix, records_per_s=1_500)
+    feeding = Load(bootstrap_servers, topic_prefix, records_per_s=500)
     yield feeding
     if feeding.is_alive():
         feeding.stop()
@@ -152,7 +152,7 @@ def test_a_worker_frozen_before_it_took_its_transactional_id_does_not_begin_when
     "point",
     [
         pytest.param("thread.initialized", marks=pytest.mark.soak),
-        "worker.before_read",
+        pytest.param("worker.before_read", marks=pytest.mark.soak),
         "worker.before_go",
     ],
 )
@@ -213,6 +213,9 @@ def test_a_worker_frozen_in_mid_transaction_cannot_commit_it_when_it_wakes(
     counted_once_each(bootstrap_servers, f"{topic_prefix}-out", load.sent)
 
 
+@pytest.mark.soak(
+    stays="tests/kafka/test_worker_lease.py::test_under_at_least_once_threads_stop_by_themselves_when_their_worker_is_frozen"
+)
 def test_under_at_least_once_a_zombies_thread_ends_by_its_own_clock_and_nothing_is_lost(
     cluster: LocalCluster, load: Load, bootstrap_servers: str, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -242,6 +245,9 @@ def test_under_at_least_once_a_zombies_thread_ends_by_its_own_clock_and_nothing_
     counted_at_least(bootstrap_servers, f"{topic_prefix}-out", load.sent)
 
 
+@pytest.mark.soak(
+    stays="tests/kafka/test_worker.py::test_no_descendant_outlives_a_killed_main_process_by_a_second"
+)
 def test_a_frozen_workers_processes_end_with_its_main_process(
     cluster: LocalCluster, load: Load, bootstrap_servers: str, topic_prefix: str
 ) -> None:

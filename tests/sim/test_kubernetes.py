@@ -8,13 +8,13 @@ from tests.sim.kubernetes.run import simulate
 
 
 @pytest.mark.slow
-@pytest.mark.seeded(900)
+@pytest.mark.seeded(900, most=20)
 def test_a_cluster_counts_every_record_once_and_comes_to_rest(seed: str):
     simulate(seed)
 
 
 @pytest.mark.slow
-@pytest.mark.seeded(100)
+@pytest.mark.seeded(100, most=3)
 def test_a_cluster_loses_no_record_at_least_once(seed: str):
     simulate(seed, exactly_once=False)
 

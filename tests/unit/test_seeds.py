@@ -43,6 +43,15 @@ def test_a_seeded_test_may_want_a_least_number(
     assert how_many(10, asked, share, least=5) == number
 
 
+@pytest.mark.parametrize(
+    ("asked", "share", "number"), [(None, 0.9, 3), (None, 0.1, 1), (None, 1, 10), (7, 0.9, 7)]
+)
+def test_a_share_of_a_seeded_test_may_have_a_greatest_number(
+    asked: int | None, share: float, number: int
+) -> None:
+    assert how_many(10, asked, share, most=3) == number
+
+
 @pytest.mark.parametrize("number", [1, FEWEST, 10 * FEWEST, 100 * FEWEST])
 def test_a_property_is_tried_with_a_share_of_its_examples_but_not_too_few(
     number: int, pytestconfig: pytest.Config
