@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.slow, pytest.mark
 
 PARTITIONS = 4
 JAVA_APPS = Path(__file__).parents[1] / "java" / "apps"
-LINES_PER_TURN = 2_000
+LINES_PER_TURN = 500
 VOCABULARY = [f"word{number}" for number in range(300)]
 
 

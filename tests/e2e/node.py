@@ -27,6 +27,7 @@ from headwater.local.broker import KafkaBroker
 from tests.e2e.settings import READ_WRITE_ONCE_POD
 from tests.kube import programs
 from tests.kube.programs import OF_A_NODE, PRODUCTS
+from tests.support import spark_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,6 +214,7 @@ def _journey(node: Node) -> int:
     except NodeError:
         prepared(node.tool).unlink(missing_ok=True)  # a layer is gone, if that was the reason
         raise
+    os.environ.setdefault("HEADWATER_KAFKA_OPTS", spark_classes.QUICK)
     with KafkaBroker(advertise=node.address()) as broker:
         settings = {
             "kubeconfig": node.kubeconfig,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from headwater.model.streamapp import AccessMode
+from tests.support.spark_classes import QUICK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -134,7 +135,8 @@ def backfill_job(found: str, image: str, bootstrap: str) -> str:
         found = found.replace(told, ours)
     last = "--spark-config=spark.executor.instances=2"
     small = "--spark-config=spark.kubernetes.executor.request.cores=100m"
-    return re.sub(rf"(?m)^( *- ){last}$", rf"\1{last}\n\1{small}", found)
+    quick = f"--spark-config=spark.executor.extraJavaOptions={QUICK}"
+    return re.sub(rf"(?m)^( *- ){last}$", rf"\1{last}\n\1{small}\n\1{quick}", found)
 
 
 def chart_values(settings: Settings) -> dict[str, Any]:

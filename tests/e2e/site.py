@@ -245,8 +245,8 @@ class Site:
         self.until(lambda: self.is_settled(replicas), f"{replicas} workers to run all tasks")
 
     def until(self, condition: Callable[[], object], what: str) -> None:
-        """Wait until something is so."""
-        wait_for(condition, what=what, timeout_s=PATIENCE_S, every_s=1)
+        """Wait until something is so. Each look starts kubectl, up to four times."""
+        wait_for(condition, what=what, timeout_s=PATIENCE_S, every_s=2)
 
     def nodes_away(self) -> list[str]:
         """The nodes that are not Ready."""

@@ -27,6 +27,7 @@ from tests.e2e.settings import (
     example,
 )
 from tests.e2e.site import APP, CRDS, DRIVER, EXAMPLE, PATIENCE_S, RELEASE, say, shell
+from tests.support import spark_classes
 from tests.support.pages import blocks
 from tests.support.waiting import wait_for
 
@@ -58,6 +59,8 @@ def test_it_is_installed_and_an_application_becomes_ready(
                 "applicationId": counted.prefix,
                 "topology": {"configMapRef": {"name": SOURCE}},
                 "processingGuarantee": "exactly_once_v2",
+                # Every commit costs Kafka a transaction for each thread.
+                "config": {"commit.interval.ms": 500},
                 "state": {"size": "1Gi", **access},
             },
         },
@@ -313,11 +316,14 @@ def test_it_goes_to_spark_and_back(site: Site, counted: Counted, settings: Setti
         "spark.executor.memoryOverhead": "768m",
         "spark.kubernetes.driver.request.cores": "100m",
         "spark.kubernetes.executor.request.cores": "100m",
+        "spark.driver.extraJavaOptions": spark_classes.QUICK,
+        "spark.executor.extraJavaOptions": spark_classes.QUICK,
     }
     site.scale(2)
     site.until_settled(2)
     with counted.under_load():
-        site.patch(engine="Spark", image=settings.spark_image, spark={"config": small})
+        spark = {"config": small, "triggerInterval": "1s"}
+        site.patch(engine="Spark", image=settings.spark_image, spark=spark)
         site.until_on_spark(2)
         say(site.kubectl("get", "sapp,sw,pods,svc,pdb"))
         counted.until_more()
@@ -333,13 +339,8 @@ def test_it_goes_to_spark_and_back(site: Site, counted: Counted, settings: Setti
         site.until_on_spark(2, but=driver)
         counted.until_more()
 
-        driver = site.driver()
-        site.scale(1)
-        site.until_on_spark(1, but=driver)
-        counted.until_more()
-
         site.patch(engine="Native", image=native)
-        site.until_settled(1)
+        site.until_settled(2)
         site.until(lambda: not site.of_kind("driver") | site.of_kind("executor"), "Spark to go")
         counted.until_more()
     assert site.images() == before

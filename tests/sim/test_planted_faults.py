@@ -29,9 +29,12 @@ pytestmark = pytest.mark.slow
 SEEDS = 60
 
 
-def first_violation(loop_type: type[Loop]) -> str:
-    """The first sentence that a law says about a fault, over many seeds."""
-    for number in range(SEEDS):
+def first_violation(loop_type: type[Loop], first: int) -> str:
+    """The first sentence that a law says about a fault, over many seeds.
+
+    The search begins where it has ended before: as long as nothing has changed, it ends at once.
+    """
+    for number in range(first, first + SEEDS):
         try:
             simulate(
                 f"planted-{number}",
@@ -46,18 +49,18 @@ def first_violation(loop_type: type[Loop]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("fault", "found"),
+    ("fault", "first", "found"),
     [
-        (GrantBeforeFence, "can both commit"),
-        (InitWithoutReading, "can both commit|is committed"),
-        (SkippedCommit, "is committed|more than once|but the changelog says"),
-        (DuplicateAfterInit, "can both commit|is committed"),
-        (RestoreStopsEarly, "but the changelog says"),
-        (PositionAhead, "but the changelog says"),
-        (PromotedWithoutTail, "but the changelog says"),
-        (WarmCopyGivenUp, "only warm copy of .* is given up"),
+        (GrantBeforeFence, 4, "can both commit"),
+        (InitWithoutReading, 2, "can both commit|is committed"),
+        (SkippedCommit, 2, "is committed|more than once|but the changelog says"),
+        (DuplicateAfterInit, 9, "can both commit|is committed"),
+        (RestoreStopsEarly, 4, "but the changelog says"),
+        (PositionAhead, 0, "but the changelog says"),
+        (PromotedWithoutTail, 0, "but the changelog says"),
+        (WarmCopyGivenUp, 0, "only warm copy of .* is given up"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_a_planted_fault_is_found(fault: type[Loop], found: str):
-    assert re.search(found, first_violation(fault))
+def test_a_planted_fault_is_found(fault: type[Loop], first: int, found: str):
+    assert re.search(found, first_violation(fault, first))
