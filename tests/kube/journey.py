@@ -59,6 +59,8 @@ CLUSTER_ROLE_BINDINGS: Final = Resource(
 TASKS: Final = ["0_0", "0_1", "1_0", "1_1"]
 IMAGE: Final = "headwater-test/worker:1"
 
+_LOOK_S: Final = 0.3
+"""A look asks the API server several things, and costs it more than it costs us."""
 _LONG_S: Final = 300.0
 """A machine that is busy with other things makes everything slow."""
 _LEASE_S: Final = 60
@@ -373,7 +375,7 @@ class Journey:
             return None
 
         try:
-            wait_for(is_so, what=what, timeout_s=self.patience_s, every_s=0.1)
+            wait_for(is_so, what=what, timeout_s=self.patience_s, every_s=_LOOK_S)
         except AssertionError as error:
             seen = {
                 "status": self.status(),

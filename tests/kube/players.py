@@ -45,8 +45,8 @@ RACK: Final = "headwater.test/rack"
 NO_SUCH_IMAGE: Final = "headwater-test/missing:1"
 """Every other image can be pulled."""
 
-_TURN_S: Final = 0.2
-_HEARTBEAT_S: Final = 1.0
+_TURN_S: Final = 0.3
+_HEARTBEAT_S: Final = 2.0
 _RENEWAL_S: Final = 1.0
 _RENEWALS: Final = 10
 """How often a worker renews its Lease within its duration."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MACHINES: Final = (("kubelet-a1", "a"), ("kubelet-a2", "a"), ("kubelet-b1", "b"))
 PYTHON: Final = "headwater-test/python:1"
 """The image that fixtures offer."""
-_PROVISION_S: Final = 0.3
+_PROVISION_S: Final = 0.5
 _ROOT: Final = Path(__file__).resolve().parents[3]
 
 

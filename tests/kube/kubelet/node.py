@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 Manifest = dict[str, Any]
 
-_RENEW_S: Final = 1.0
+_RENEW_S: Final = 2.0
 _LEASE_S: Final = 40
-_STATUS_EVERY: Final = 3
+_STATUS_EVERY: Final = 2
 _AGAIN_S: Final = 0.3
 _PROBES: Final = 16
 _ADDRESSES: Final = 250
