@@ -328,8 +328,8 @@ class Journey:
         status = found.get("status") or {}
         return (
             status.get("observedGeneration") == found["metadata"]["generation"]
-            and self.condition("Ready", app)[:2] == ("True", "Running")
-            and self.condition("AssignmentConverged", app)[0] == "True"
+            and condition_in(status, "Ready")[:2] == ("True", "Running")
+            and condition_in(status, "AssignmentConverged")[0] == "True"
             and status["readyReplicas"] == found["spec"]["replicas"]
             and status["replicas"] == found["spec"]["replicas"]
         )
