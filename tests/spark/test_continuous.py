@@ -38,6 +38,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1_800)]
 
 LINES = ["to be or not to be", "that is the question"] * 50
 MORE = ["the fox again", "no dog"] * 20
+WITHOUT_SPARK = "tests.support.driver"
+"""The driver where what Spark does has been shown, and what the driver does is the question."""
 LIMIT = 20
 """Offsets that a micro-batch takes of the topology without state."""
 
@@ -256,9 +258,7 @@ def test_who_comes_to_the_group_while_spark_runs_ends_the_driver_between_turns(
 
     # Nothing was half done, so whoever goes on finds all of it.
     word_count.send(MORE)
-    with WordCountOnSpark(word_count, unique_name, tmp_path, program=watchful) as driver:
-        driver.wait_counted()
-        driver.stop()
+    word_count.go_on(unique_name, tmp_path / "native", takeover=True)
     assert is_exact(word_count)
 
 
@@ -280,7 +280,7 @@ def test_a_topic_that_gets_partitions_ends_the_driver_with_a_sentence(
     word_count: WordCount, topics: Topics, unique_name: str, tmp_path: Path
 ) -> None:
     word_count.send(LINES)
-    with WordCountOnSpark(word_count, unique_name, tmp_path) as driver:
+    with WordCountOnSpark(word_count, unique_name, tmp_path, program=WITHOUT_SPARK) as driver:
         driver.wait_counted()
         source = f"{unique_name}-in"
         topics.admin.create_partitions([NewPartitions(source, 3)])[source].result(60)

@@ -100,6 +100,7 @@ def test_adversaries_come_to_the_same_state(session: Any) -> None:
     assert computed.dropped == 1 + 4
 
 
+@pytest.mark.soak(stays="tests/spark/test_rules.py::test_a_fault_planted_in_a_rule_is_seen")
 @pytest.mark.parametrize(
     "name",
     [

@@ -131,6 +131,7 @@ def test_an_executor_frozen_in_its_transaction_over_the_switch_makes_nothing_vis
     assert word_count.offsets(unique_name, source) == word_count.offsets(native, source)
 
 
+@pytest.mark.soak(stays="tests/spark/test_task_host.py::test_without_the_fence_a_host_commits_late")
 def test_without_the_fence_the_frozen_executor_counts_again(
     story: Story, monkeypatch: pytest.MonkeyPatch, unique_name: str
 ) -> None:

@@ -19,7 +19,7 @@ from tests.support.thread_rig import LONG
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from headwater import StreamsBuilder
@@ -43,19 +43,22 @@ class Rig:
         self.number = 0
         word_count.go_on(app, directory / "native")  # creates the internal topics
 
-    def take_over(self, engine: Engine) -> EngineRecord:
+    def take_over(self, engine: Engine, *, fences: bool = True) -> EngineRecord:
         writer = engine_writer(self.word_count, self.app)
         taken = writer.take_over(engine, TASKS)
         ids = [spark_transactional_id(self.app, task) for task in taken.tasks]
-        fence(self.word_count, self.app, ids)
+        if fences:
+            fence(self.word_count, self.app, ids)
         record = writer.confirm()
         writer.close()
         return record
 
-    def host(self, record: EngineRecord, **options: str) -> TaskHost:
+    def host(
+        self, record: EngineRecord, config: Mapping[str, int] | None = None, **options: str
+    ) -> TaskHost:
         self.record = record
         told = HostSettings(
-            config=self.word_count.config(self.app),
+            config=self.word_count.config(self.app, **(config or {})),
             topology=TOPOLOGY,
             record=record,
             state_dir=str(self.directory / "tasks"),
@@ -195,6 +198,29 @@ def test_a_host_frozen_over_a_take_over_makes_nothing_visible(
     assert word_count.offsets(unique_name, source) == offsets
     word_count.go_on(unique_name, rig.directory / "native")
     assert is_exact(word_count)
+
+
+def test_without_the_fence_a_host_commits_late(
+    rig: Rig, word_count: WordCount, unique_name: str
+) -> None:
+    """Planted: the workers are granted everything, and no id of Spark's was initialised."""
+    frozen = rig.directory / "frozen"
+    source = f"{word_count.prefix}-in"
+    before = word_count.offsets(unique_name, source)[0][0]
+    word_count.send(LINES)
+    record = rig.take_over(Engine.SPARK)
+    # The take-over would have to end its transaction, not the broker.
+    patient = {"producer_transaction_timeout_ms": 900_000}
+    failpoints = f"commit.acknowledged=stop@2!{frozen}"
+    with rig.host(record, patient, failpoints=failpoints) as late:
+        late.send(rig.turn(TASKS[0]))
+        wait_for(frozen.exists, what="the host to freeze", timeout_s=START_S)
+        rig.take_over(Engine.NATIVE, fences=False)
+
+        late.resume()
+
+        assert isinstance(late.answer(), TurnDone)
+    assert word_count.offsets(unique_name, source)[0][0] > before
 
 
 def test_punctuation_by_the_wall_clock_needs_no_records(

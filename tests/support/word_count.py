@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 
 def build(builder: StreamsBuilder) -> None:
+    """Count the words of the topics that the environment names."""
+    build_on(builder, os.environ[PREFIX_VARIABLE])
+
+
+def build_on(builder: StreamsBuilder, prefix: str) -> None:
     """Count the words of ``<prefix>-in`` into ``<prefix>-out``."""
-    prefix = os.environ[PREFIX_VARIABLE]
     (
         builder.stream(f"{prefix}-in", key_serde=Serdes.string, value_serde=Serdes.string)
         .flat_map_values(words)
