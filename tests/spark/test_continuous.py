@@ -342,7 +342,7 @@ def test_a_stateless_topology_reads_the_partitions_that_have_come_in_turns_of_th
     # All of them were there from the beginning, and each micro-batch has taken its share.
     assert max(transactions(topics, sink)) <= LIMIT
 
-    with SparkDriver(document, tmp_path) as driver:
+    with SparkDriver(document, tmp_path, program=WITHOUT_SPARK) as driver:
         wait_for(lambda: copied() == first + second, what="both", timeout_s=300, every_s=0.5)
         tasks = json.loads(driver.get("/status")[1])["tasks"]
         driver.stop()
