@@ -56,9 +56,9 @@ def first_violation(loop_type: type[Loop], first: int) -> str:
         (SkippedCommit, 2, "is committed|more than once|but the changelog says"),
         (DuplicateAfterInit, 9, "can both commit|is committed"),
         (RestoreStopsEarly, 4, "but the changelog says"),
-        (PositionAhead, 0, "but the changelog says"),
-        (PromotedWithoutTail, 0, "but the changelog says"),
-        (WarmCopyGivenUp, 0, "only warm copy of .* is given up"),
+        (PositionAhead, 1, "but the changelog says"),
+        (PromotedWithoutTail, 18, "but the changelog says"),
+        (WarmCopyGivenUp, 26, "only warm copy of .* is given up"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

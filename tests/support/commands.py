@@ -6,6 +6,7 @@ their specs say, a reset takes some rounds. Whoever breaks a law raises ``LawBro
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -102,6 +103,16 @@ class Person:
         self._waiting: list[int] = []
         """Requests of ``reset`` commands that still run, perhaps in another terminal."""
         self._was_reset = False
+
+    def fork(self) -> Person:
+        """Return another one to whom the same has happened; what is in their dicts is immutable."""
+        other = copy(self)
+        other._waiting = self._waiting.copy()
+        other.kafka = copy(self.kafka)
+        for name, value in vars(self.kafka).items():
+            if isinstance(value, dict | set | list):
+                setattr(other.kafka, name, value.copy())
+        return other
 
     def types(self, command: str, *, rounds: int | None = None) -> None:
         """Type a command and wait for its end, or for so many rounds at most."""
