@@ -201,7 +201,7 @@ class Hunter:
             return True
 
         try:
-            wait_for(hit, what="a restore under way", timeout_s=8, every_s=0.002)
+            wait_for(hit, what="a restore under way", timeout_s=8, every_s=0.005)
         except AssertionError:
             # The restore was over too soon; the thread's death stands, another one is tried.
             self._cluster.wait_running(replicas=self._cluster.status.replicas)
@@ -229,7 +229,7 @@ class Hunter:
         replicas = 3 if replicas == 2 else 2
         self._cluster.command("scale", APP, "--replicas", str(replicas))
         try:
-            wait_for(hit, what="a hand-over under way", timeout_s=20, every_s=0.002)
+            wait_for(hit, what="a hand-over under way", timeout_s=20, every_s=0.005)
         except AssertionError:
             # The hand-over was over too soon to be seen: scale back, and look again.
             self._cluster.wait_running(replicas=replicas)

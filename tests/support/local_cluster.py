@@ -190,7 +190,7 @@ class LocalCluster:
             )
 
         try:
-            wait_for(runs, what=f"{replicas} running workers", timeout_s=timeout_s)
+            wait_for(runs, what=f"{replicas} running workers", timeout_s=timeout_s, every_s=0.2)
         except AssertionError as error:
             raise AssertionError(
                 f"{error}\n{self.status}\n{self.tasks()}\n{self.output}"
