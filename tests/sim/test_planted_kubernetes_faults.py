@@ -43,10 +43,10 @@ def first_violation(mistake: type[Mistake], first: int) -> str:
 @pytest.mark.parametrize(
     ("mistake", "first", "found"),
     [
-        (GrantBeforeFence, 20, "can both commit|but the changelog says"),
+        (GrantBeforeFence, 29, "can both commit|but the changelog says"),
         (VolumeOfALivingPod, 1, "attached to two living pods"),
         (EpochNotChecked, 71, "epoch of .* goes down|is granted to|can both commit"),
-        (WarmCopyGivenUp, 17, "only warm copy of .* is given up"),
+        (WarmCopyGivenUp, 19, "only warm copy of .* is given up"),
         (ActionBeforeIntent, 0, "acts before its intent"),
         (ReadyTooEarly, 0, "tools that wait go on"),
         (ClaimLeft, 23, "claims without a worker"),
