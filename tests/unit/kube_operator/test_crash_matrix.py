@@ -29,8 +29,8 @@ def _disarm() -> Iterator[None]:
     failpoints.disarm()
 
 
-LATER = pytest.mark.slow
-"""A later hit of each step: all of them together take many seconds."""
+LATER = (pytest.mark.slow, pytest.mark.soak)
+"""A later hit of each step: together they take half a minute; the next test kills at any hit."""
 
 
 _ROUNDS_TO_CONVERGE = 2
