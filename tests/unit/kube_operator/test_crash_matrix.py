@@ -29,10 +29,6 @@ def _disarm() -> Iterator[None]:
     failpoints.disarm()
 
 
-LATER = (pytest.mark.slow, pytest.mark.soak)
-"""A later hit of each step: together they take half a minute; the next test kills at any hit."""
-
-
 _ROUNDS_TO_CONVERGE = 2
 """After a kill, besides the round that was killed."""
 _ANOTHER_RESET = 6
@@ -47,7 +43,15 @@ def undisturbed() -> int:
     return rig.turns
 
 
-@pytest.mark.parametrize("hit", [1, pytest.param(2, marks=LATER), pytest.param(4, marks=LATER)])
+@pytest.mark.parametrize(
+    "hit",
+    [
+        1,
+        # All together take half a minute; the next test kills at any hit.
+        pytest.param(2, marks=[pytest.mark.slow, pytest.mark.soak]),
+        pytest.param(4, marks=[pytest.mark.slow, pytest.mark.soak]),
+    ],
+)
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_right_before_a_write_the_next_operator_goes_on(step: str, hit: int) -> None:
     most = undisturbed() + 1 + _ROUNDS_TO_CONVERGE
