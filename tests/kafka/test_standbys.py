@@ -76,7 +76,7 @@ def moves(*tasks: TaskId, source: WorkerProcess, target: WorkerProcess, **change
     source.grant(revoking=(), standby=tasks)
 
 
-def test_a_standby_is_followed_and_said_to_be_caught_up(
+def test_a_standby_is_followed_said_to_be_caught_up_and_stays_on_disk_when_it_is_given_up(
     first: WorkerProcess, second: WorkerProcess, counting: Counting
 ) -> None:
     counting.send(2_000, keys=1_000)
@@ -97,6 +97,13 @@ def test_a_standby_is_followed_and_said_to_be_caught_up(
     assert view(second)["followedTotal"] >= 1_000
     assert view(second)["restoredTotal"] == 0
     assert "stream_state_updater_standby_caught_up_tasks{" in second.get("/metrics")[1]
+
+    second.grant(standby=(), warmup=(T1,))
+
+    wait_for(lambda: second.status.held == {T1}, what="the copy to be given up")
+    assert [item.task for item in second.status.stored] == [T0]
+    assert second.stop() == 0
+    assert {item.task for item in second.status.stored} == {T0, T1}
 
 
 def test_a_promotion_reads_only_the_tail_and_the_demoted_keeps_its_store(
@@ -131,25 +138,6 @@ def test_a_promotion_reads_only_the_tail_and_the_demoted_keeps_its_store(
     assert view(first)["restoredTotal"] <= 2
     counting.send(100)
     wait_for(counting.all_counted, what="all counts")
-
-
-def test_a_copy_that_is_no_longer_wanted_is_closed_and_stays_on_disk(
-    first: WorkerProcess, second: WorkerProcess, counting: Counting
-) -> None:
-    counting.send(100)
-    first.started_with(T0, T1)
-    wait_for(counting.all_counted, what="all counts")
-    second.start()
-    second.incarnation()
-    second.grant(standby=(T0, T1))
-    follows(second, T0, T1)
-
-    second.grant(standby=(T1,))
-
-    wait_for(lambda: second.status.held == {T1}, what="the copy to be given up")
-    assert [item.task for item in second.status.stored] == [T0]
-    assert second.stop() == 0
-    assert {item.task for item in second.status.stored} == {T0, T1}
 
 
 def test_a_state_updater_killed_while_it_follows_is_replaced_and_goes_on(

@@ -38,7 +38,7 @@ def worker(counting: Counting, tmp_path: Path) -> Iterator[WorkerProcess]:
         yield process
 
 
-def test_granted_tasks_are_restored_and_processed(
+def test_granted_tasks_are_restored_and_processed_and_sigterm_commits_and_ends_with_0(
     worker: WorkerProcess, counting: Counting
 ) -> None:
     counting.send(1_000)
@@ -50,6 +50,11 @@ def test_granted_tasks_are_restored_and_processed(
     assert counting.committed() == {0: 500, 1: 500}
     assert worker.status.topology is not None
     assert [topic.name for topic in worker.changelogs()] == [counting.changelog]
+
+    assert worker.stop() == 0
+
+    assert worker.status.tasks == ()
+    assert {stored.task for stored in worker.status.stored} == {T0, T1}
 
 
 def test_a_revoked_task_is_released_with_its_final_offsets_and_may_come_back(
@@ -73,17 +78,6 @@ def test_a_revoked_task_is_released_with_its_final_offsets_and_may_come_back(
     worker.runs(T0, T1)
     wait_for(counting.all_counted, what="all counts")
     assert worker.status.released == ()
-
-
-def test_sigterm_drains_commits_and_ends_with_0(worker: WorkerProcess, counting: Counting) -> None:
-    counting.send(500)
-    worker.started_with(T0, T1)
-    wait_for(counting.all_counted, what="all counts")
-
-    assert worker.stop() == 0
-
-    assert worker.status.tasks == ()
-    assert {stored.task for stored in worker.status.stored} == {T0, T1}
 
 
 def test_a_restarted_worker_resumes_from_its_stores_and_reads_only_the_tail(
@@ -146,7 +140,9 @@ def processed(worker: WorkerProcess) -> dict[int, int]:
     return {thread["slot"]: thread.get("processed", 0) for thread in json.loads(text)["threads"]}
 
 
-@pytest.mark.parametrize("victim", ["StreamThread-0", "StreamThread-1"])
+@pytest.mark.parametrize(
+    "victim", ["StreamThread-0", pytest.param("StreamThread-1", marks=pytest.mark.soak)]
+)
 def test_a_killed_stream_thread_is_replaced_and_nothing_is_lost_or_doubled(
     worker: WorkerProcess, counting: Counting, victim: str
 ) -> None:
