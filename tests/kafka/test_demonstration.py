@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_demonstration_kills_a_worker_and_finds_every_count_equal(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "examples.word_count.demo", "--plain", "--megabytes", "3"],
+        [sys.executable, "-m", "examples.word_count.demo", "--plain", "--megabytes", "1"],
         cwd=ROOT,
         env={**os.environ, "HEADWATER_HOME": str(tmp_path)},
         capture_output=True,
