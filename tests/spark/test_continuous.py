@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import shutil
 import signal
 import time
 from types import MappingProxyType
@@ -88,8 +87,7 @@ def test_spark_leaves_what_workers_leave_and_each_goes_on_after_the_other(
         word_count.go_on(mixed, tmp_path / "mixed")
     word_count.go_on(mixed, tmp_path / "mixed", takeover=True)
     word_count.send(MORE)
-    shutil.rmtree(tmp_path / "spark" / "state" / "checkpoint")
-    with WordCountOnSpark(word_count, mixed, tmp_path / "spark") as driver:
+    with WordCountOnSpark(word_count, mixed, tmp_path / "spark", program=WITHOUT_SPARK) as driver:
         driver.wait_counted()
         driver.stop()
     word_count.go_on(native, tmp_path / "native")
