@@ -353,7 +353,7 @@ spec:
 
 
 def test_a_loading_task_and_then_the_driver_are_killed(
-    totals: Totals, unique_name: str, tmp_path: Path
+    totals: Totals, spark: SparkCluster, unique_name: str, tmp_path: Path
 ) -> None:
     killed = tmp_path / "killed"
     backfill = command(totals, unique_name, tmp_path)
@@ -366,10 +366,10 @@ def test_a_loading_task_and_then_the_driver_are_killed(
 
     assert ended.returncode == -9, ended.stderr
     assert killed.exists(), "no Python worker was killed"
-    refused = run_module(*backfill, "--target", "t1", timeout_s=600)
-    assert "0, 1, 2 were begun as DataFrames" in refused.stderr
-    again = run_module(*backfill, timeout_s=600)
-    assert again.returncode == 0, again.stderr
+    with pytest.raises(BackfillError, match="0, 1, 2 were begun as DataFrames"):
+        totals.backfill(unique_name, spark, target="t1").run()
+    again = totals.backfill(unique_name, spark).run()
+    assert again.manifest.attempt == 2
     assert totals.state(unique_name) == totals.expected()
 
 
