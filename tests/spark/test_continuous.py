@@ -265,7 +265,13 @@ def test_what_fails_in_a_task_is_told_in_its_own_words(
 ) -> None:
     word_count.send(LINES)
     failpoints = "spark.task_initialized=error@1+"
-    with WordCountOnSpark(word_count, unique_name, tmp_path, failpoints=failpoints) as driver:
+    with WordCountOnSpark(
+        word_count,
+        unique_name,
+        tmp_path,
+        master="local[2,1]",  # one attempt: each costs a Python worker
+        failpoints=failpoints,
+    ) as driver:
         code, line = driver.ended()
 
     assert code != 0
