@@ -273,14 +273,18 @@ _WAIT = """
 def test_a_program_that_is_told_to_end_commits_first_however_often_it_is_told(
     counting: Counting, tmp_path: Path, rest: str
 ) -> None:
-    text = """
+    told = tmp_path / "told"
+    os.mkfifo(told)
+    text = f"""
+        import pathlib
         import threading
 
         def tell(new, old):
             if new == "PENDING_SHUTDOWN":
                 print("closing", flush=True)
+                pathlib.Path({str(told)!r}).read_text()
 
-        config |= {"processing.guarantee": "at_least_once", "commit.interval.ms": 600_000}
+        config |= {{"processing.guarantee": "at_least_once", "commit.interval.ms": 600_000}}
         streams = KafkaStreams(build, config, http_port=0)
         streams.set_state_listener(tell)
     """
@@ -296,6 +300,7 @@ def test_a_program_that_is_told_to_end_commits_first_however_often_it_is_told(
         assert process.stdout.readline() == "closing\n"
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             os.killpg(process.pid, number)
+        told.write_text("all")
         output, _ = process.communicate(timeout=240)
 
     assert process.returncode == 128 + signal.SIGTERM

@@ -188,14 +188,14 @@ class KafkaStreams:
         Args:
             timeout_s: how long to wait; the end goes on in the background afterwards.
         """
-        with self._guard:
-            if self._state is ClientState.CREATED:
-                self._move(ClientState.PENDING_SHUTDOWN)
-                self._move(ClientState.NOT_RUNNING)
-                return True
-            if self._state in (ClientState.REBALANCING, ClientState.RUNNING):
-                self._move(ClientState.PENDING_SHUTDOWN)
         with signals.held_back():
+            with self._guard:
+                if self._state is ClientState.CREATED:
+                    self._move(ClientState.PENDING_SHUTDOWN)
+                    self._move(ClientState.NOT_RUNNING)
+                    return True
+                if self._state in (ClientState.REBALANCING, ClientState.RUNNING):
+                    self._move(ClientState.PENDING_SHUTDOWN)  # which calls the user's listener
             self._closing.set()
             if self._worker is not None:
                 self._worker.stop()
