@@ -43,7 +43,7 @@ _OWNER = """
 def _is_alive(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it goes while it is read
         return False
     return state != "Z"
 
