@@ -37,13 +37,7 @@ def add_topology(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-f", "--file", type=Path, help="YAML file with StreamApps")
     parser.add_argument("--app", metavar="NAME", help="which StreamApp, if the file has several")
-    parser.add_argument(
-        "--import-path",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="where the topology's module lies; may be repeated",
-    )
+    _add_import_path(parser)
 
 
 def add_stream_app(parser: argparse.ArgumentParser) -> None:
@@ -75,8 +69,7 @@ def add_stream_app(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_import_path_and_config(parser: argparse.ArgumentParser) -> None:
-    """Add the options that win over the StreamApp and may be repeated."""
+def _add_import_path(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--import-path",
         metavar="DIR",
@@ -84,6 +77,11 @@ def add_import_path_and_config(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="where the topology's module lies; may be repeated",
     )
+
+
+def add_import_path_and_config(parser: argparse.ArgumentParser) -> None:
+    """Add the options that win over the StreamApp and may be repeated."""
+    _add_import_path(parser)
     parser.add_argument(
         "--config",
         metavar="NAME=VALUE",
