@@ -25,7 +25,21 @@ from headwater import (
 )
 from headwater.dsl.grouped import count_adder, count_initializer, count_subtractor
 from headwater.errors import ConfigError, TopologyError
-from headwater.model import plan
+from headwater.model.operators.aggregate import StreamAggregate
+from headwater.model.operators.stateless import (
+    Branch,
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Map,
+    MapValues,
+    PassThrough,
+    Peek,
+    Print,
+    SelectKey,
+)
+from headwater.model.operators.table import TableSource
+from headwater.model.operators.user import UserProcessor
 from headwater.model.topology import ProcessorNode, SinkNode, SourceNode
 
 
@@ -75,19 +89,19 @@ def test_each_operation_writes_its_operator() -> None:
     topology = builder.build()
 
     assert [_operator(topology, name) for name in "abcdefghijklm"] == [
-        plan.Filter(predicate=function),
-        plan.Filter(predicate=function, negate=True),
-        plan.Map(mapper=function),
-        plan.MapValues(mapper=function),
-        plan.MapValues(mapper=function, with_key=True),
-        plan.FlatMap(mapper=function),
-        plan.FlatMapValues(mapper=function, with_key=True),
-        plan.SelectKey(mapper=function),
-        plan.Peek(action=function),
-        plan.Peek(action=function, terminal=True),
-        plan.Print(label="KSTREAM-SOURCE-0000000000", mapper=function, path="here"),
-        plan.Print(label="shown"),
-        plan.PassThrough(),
+        Filter(predicate=function),
+        Filter(predicate=function, negate=True),
+        Map(mapper=function),
+        MapValues(mapper=function),
+        MapValues(mapper=function, with_key=True),
+        FlatMap(mapper=function),
+        FlatMapValues(mapper=function, with_key=True),
+        SelectKey(mapper=function),
+        Peek(action=function),
+        Peek(action=function, terminal=True),
+        Print(label="KSTREAM-SOURCE-0000000000", mapper=function, path="here"),
+        Print(label="shown"),
+        PassThrough(),
     ]
 
 
@@ -107,7 +121,7 @@ def test_a_split_asks_its_predicates_in_order_and_ends_in_its_default() -> None:
     topology = builder.build()
 
     assert list(branches) == ["fork1", "fork-tine", "fork-rest"]
-    assert _operator(topology, "fork") == plan.Branch(
+    assert _operator(topology, "fork") == Branch(
         predicates=((first, "fork1"), (first, "fork-tine")), default="fork-rest"
     )
 
@@ -144,7 +158,7 @@ def test_a_count_is_a_long_whatever_the_stream_holds() -> None:
     assert (store.key_serde, store.value_serde) == (Serdes.string, Serdes.long)
     assert (store.caching, store.logging, store.persistent) == (False, True, True)
     assert store.topic_config == {"a": "b"}
-    assert _operator(topology, "KSTREAM-AGGREGATE-0000000001") == plan.StreamAggregate(
+    assert _operator(topology, "KSTREAM-AGGREGATE-0000000001") == StreamAggregate(
         store="counts", aggregator=count_adder, initializer=count_initializer
     )
 
@@ -304,11 +318,11 @@ def test_old_values_are_sent_only_by_tables_that_must() -> None:
     asked.group_by(lambda k, v: (v, k)).count()
     topology = builder.build()
 
-    assert _operator(topology, "KTABLE-SOURCE-0000000002") == plan.TableSource(store=None)
+    assert _operator(topology, "KTABLE-SOURCE-0000000002") == TableSource(store=None)
     assert not _operator(topology, "quiet-filter").send_old
     assert _operator(topology, "asked-map").send_old
     source = _operator(topology, "asked")
-    assert source == plan.TableSource(store=source.store, send_old=True)
+    assert source == TableSource(store=source.store, send_old=True)
     assert source.store in topology.stores
     assert topology.nodes["asked"].stores == (source.store,)  # type: ignore[union-attr]
 
@@ -349,7 +363,7 @@ def test_a_processor_is_connected_to_the_stores_it_names_or_brings() -> None:
     node = topology.nodes["mine"]
     assert isinstance(node, ProcessorNode)
     assert set(node.stores) == {"named", "brought"}
-    assert node.operator == plan.UserProcessor(supplier=Forwarding)
+    assert node.operator == UserProcessor(supplier=Forwarding)
     assert "counts-repartition" in topology.repartition_topics
 
 

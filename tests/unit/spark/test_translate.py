@@ -15,7 +15,8 @@ from headwater.dsl.grouped import count_adder, count_initializer
 from headwater.dsl.loading import build_topology
 from headwater.errors import TopologyError
 from headwater.model.nodes import StoreKind
-from headwater.model.plan import DropNullKey, StreamAggregate
+from headwater.model.operators.aggregate import StreamAggregate
+from headwater.model.operators.stateless import DropNullKey
 from headwater.model.topology import Topology
 from headwater.serde.primitives import StringSerde
 from headwater.spark.translate.choose import check_all_known, choose

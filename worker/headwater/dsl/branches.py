@@ -11,10 +11,12 @@ from headwater.dsl.options import Branched
 from headwater.errors import TopologyError
 from headwater.model.callables import check_function
 from headwater.model.naming import check_name
-from headwater.model.plan import Branch, PassThrough, Predicate
+from headwater.model.operators.stateless import Branch, PassThrough
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from headwater.model.operators.base import Predicate
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -14,7 +14,7 @@ from headwater.dsl.stream import KStream
 from headwater.dsl.table import KTable
 from headwater.errors import TopologyError
 from headwater.model.naming import check_name
-from headwater.model.plan import TableSource
+from headwater.model.operators.table import TableSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import TopologyError
 from headwater.model.naming import check_name
-from headwater.model.plan import DropNullKey, Operator
+from headwater.model.operators.stateless import DropNullKey
 from headwater.model.topology import SinkNode, SourceNode, StoreSpec, Topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from headwater.dsl.options import Consumed
+    from headwater.model.operators.base import Operator
     from headwater.serde.base import Serde
 
 REPARTITION_SUFFIX: Final = "-repartition"

@@ -15,7 +15,7 @@ from headwater.dsl.options import Materialized, MaterializedOptions, Named, chan
 from headwater.dsl.origin import Origin, store_spec
 from headwater.model.callables import check_function, check_functions
 from headwater.model.naming import check_name
-from headwater.model.plan import StreamAggregate, TableAggregate
+from headwater.model.operators.aggregate import StreamAggregate, TableAggregate
 from headwater.serde.primitives import Serdes
 
 if TYPE_CHECKING:

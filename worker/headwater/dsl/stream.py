@@ -30,25 +30,25 @@ from headwater.dsl.origin import Origin, store_spec
 from headwater.errors import TopologyError
 from headwater.model.callables import check_function, check_functions, check_supplier
 from headwater.model.naming import check_name
-from headwater.model.plan import (
+from headwater.model.operators.stateless import (
     Filter,
     FlatMap,
     FlatMapValues,
     Map,
     MapValues,
-    Operator,
     PassThrough,
     Peek,
     Print,
     SelectKey,
-    TableSource,
-    UserProcessor,
 )
+from headwater.model.operators.table import TableSource
+from headwater.model.operators.user import UserProcessor
 from headwater.model.topology import SinkNode, StoreSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from headwater.model.operators.base import Operator
     from headwater.model.processor_api import ProcessorSupplier, RecordContext
 
 K = TypeVar("K")

@@ -22,17 +22,13 @@ from headwater.dsl.options import (
 )
 from headwater.dsl.origin import Origin, store_spec
 from headwater.model.callables import check_function, check_functions
-from headwater.model.plan import (
-    Operator,
-    TableFilter,
-    TableMapValues,
-    TableRepartitionMap,
-    TableToStream,
-)
+from headwater.model.operators.aggregate import TableRepartitionMap
+from headwater.model.operators.table import TableFilter, TableMapValues, TableToStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from headwater.model.operators.base import Operator
     from headwater.serde.base import Serde
 
 K = TypeVar("K")

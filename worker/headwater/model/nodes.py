@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from headwater.model.plan import Operator
+    from headwater.model.operators.base import Operator
 
 SerdeLike: TypeAlias = Any
 """A ``headwater.serde.Serde``; named loosely because ``serde`` lies above ``model``."""

@@ -35,12 +35,13 @@ from headwater.model.nodes import (
     TimestampExtractorLike,
     TimestampExtractors,
 )
-from headwater.model.plan import Operator, UserProcessor
+from headwater.model.operators.user import UserProcessor
 from headwater.model.reporting import report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from headwater.model.operators.base import Operator
     from headwater.model.processor_api import ProcessorSupplier
     from headwater.model.topics import TopologyReport
 

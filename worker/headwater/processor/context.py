@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.ids import TaskId
-    from headwater.model.plan import UserProcessor
+    from headwater.model.operators.user import UserProcessor
     from headwater.ports import Headers
     from headwater.processor.environment import Current, Environment
     from headwater.processor.failures import Fail

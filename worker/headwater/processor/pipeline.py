@@ -10,7 +10,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import TopologyError
-from headwater.model import plan
+from headwater.model.operators.aggregate import StreamAggregate, TableAggregate, TableRepartitionMap
+from headwater.model.operators.stateless import (
+    Branch,
+    DropNullKey,
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Map,
+    MapValues,
+    PassThrough,
+    Peek,
+    Print,
+    SelectKey,
+)
+from headwater.model.operators.table import TableFilter, TableMapValues, TableSource, TableToStream
+from headwater.model.operators.user import UserProcessor
 from headwater.model.topology import ProcessorNode, SinkNode, SourceNode
 from headwater.processor.code import NESTED_MAX, Code, call
 from headwater.processor.context import TaskContext, UserNode
@@ -28,16 +43,16 @@ if TYPE_CHECKING:
     from headwater.processor.failures import Fail
 
 _STATELESS: Final[Mapping[type, Callable[[Any, Fail], Emit]]] = {
-    plan.Filter: streams.emit_filter,
-    plan.Map: streams.emit_map,
-    plan.MapValues: streams.emit_map_values,
-    plan.FlatMap: streams.emit_flat_map,
-    plan.FlatMapValues: streams.emit_flat_map_values,
-    plan.SelectKey: streams.emit_select_key,
-    plan.Peek: streams.emit_peek,
-    plan.PassThrough: streams.emit_pass_through,
-    plan.DropNullKey: streams.emit_drop_null_key,
-    plan.TableToStream: streams.emit_table_to_stream,
+    Filter: streams.emit_filter,
+    Map: streams.emit_map,
+    MapValues: streams.emit_map_values,
+    FlatMap: streams.emit_flat_map,
+    FlatMapValues: streams.emit_flat_map_values,
+    SelectKey: streams.emit_select_key,
+    Peek: streams.emit_peek,
+    PassThrough: streams.emit_pass_through,
+    DropNullKey: streams.emit_drop_null_key,
+    TableToStream: streams.emit_table_to_stream,
 }
 
 
@@ -130,15 +145,15 @@ class Pipeline:
             return stateless(operator, fail)
         children = self._children_of(node)
         match operator:
-            case plan.Branch():
+            case Branch():
                 return call(streams.compile_branch(operator, children, fail), "branch")
-            case plan.Print():
+            case Print():
                 printer = streams.Printer(operator, fail)
                 self._printers.append(printer)
                 return call(printer.print, "print")
-            case plan.UserProcessor():
+            case UserProcessor():
                 return call(self._compile_user(node, operator, children), "process")
-            case plan.StreamAggregate() | plan.TableAggregate():
+            case StreamAggregate() | TableAggregate():
                 return self._emit_aggregate(operator, children, fail)
             case _:
                 return self._emit_table(node, children, fail)
@@ -146,28 +161,28 @@ class Pipeline:
     def _emit_table(self, node: ProcessorNode, children: Children, fail: Fail) -> Emit:
         operator = node.operator
         match operator:
-            case plan.TableSource():
+            case TableSource():
                 drop = self._environment.dropping()
                 store = self._store(operator.store)
                 return tables.emit_table_source(operator, store, children, drop, fail)
-            case plan.TableFilter():
+            case TableFilter():
                 store = self._store(operator.store)
                 return call(tables.compile_table_filter(operator, store, children, fail), "filter")
-            case plan.TableMapValues():
+            case TableMapValues():
                 store = self._store(operator.store)
                 mapped = tables.compile_table_map_values(operator, store, children, fail)
                 return call(mapped, "map_values")
-            case plan.TableRepartitionMap():
+            case TableRepartitionMap():
                 return call(tables.compile_table_repartition_map(operator, children, fail), "map")
             case _:
                 raise TopologyError(f"node {node.name}: no engine knows {operator!r}")
 
     def _emit_aggregate(
-        self, operator: plan.StreamAggregate | plan.TableAggregate, children: Children, fail: Fail
+        self, operator: StreamAggregate | TableAggregate, children: Children, fail: Fail
     ) -> Emit:
         environment = self._environment
         store = environment.store(operator.store)
-        if isinstance(operator, plan.TableAggregate):
+        if isinstance(operator, TableAggregate):
             aggregate = aggregates.compile_table_aggregate(operator, store, children, fail)
             return call(aggregate, "aggregate")
         drop = environment.dropping()
@@ -177,7 +192,7 @@ class Pipeline:
         return None if name is None else self._environment.store(name)
 
     def _compile_user(
-        self, node: ProcessorNode, operator: plan.UserProcessor, children: Children
+        self, node: ProcessorNode, operator: UserProcessor, children: Children
     ) -> Forward:
         environment = self._environment
         context = TaskContext(node.name, node.stores, children, environment)

@@ -13,7 +13,7 @@ from headwater.ports import Timestamps
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.model import plan
+    from headwater.model.operators.aggregate import StreamAggregate, TableAggregate
     from headwater.ports import Forward, Headers, KeyValueStore, Update
     from headwater.processor.code import Code, Emit, Names
     from headwater.processor.failures import Fail
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def emit_stream_aggregate(
-    operator: plan.StreamAggregate,
+    operator: StreamAggregate,
     store: KeyValueStore,
     children: Children,
     fail: Fail,
@@ -51,7 +51,7 @@ def emit_stream_aggregate(
 
 
 def compile_table_aggregate(
-    operator: plan.TableAggregate, store: KeyValueStore, children: Children, fail: Fail
+    operator: TableAggregate, store: KeyValueStore, children: Children, fail: Fail
 ) -> Forward:
     """Take a change's old value out of the aggregate of its key, then add the new one.
 
@@ -93,7 +93,7 @@ def _first_or(reducer: Update) -> Update:
     return reduce
 
 
-def _subtract_then_add(operator: plan.TableAggregate) -> Update:
+def _subtract_then_add(operator: TableAggregate) -> Update:
     adder = operator.adder
     subtractor = operator.subtractor
     initializer = operator.initializer

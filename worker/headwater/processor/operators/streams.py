@@ -11,14 +11,27 @@ from typing import TYPE_CHECKING, Any, TextIO
 from headwater.processor.operators.pairs import as_pair, as_pairs
 
 if TYPE_CHECKING:
-    from headwater.model import plan
+    from headwater.model.operators.stateless import (
+        Branch,
+        DropNullKey,
+        Filter,
+        FlatMap,
+        FlatMapValues,
+        Map,
+        MapValues,
+        PassThrough,
+        Peek,
+        Print,
+        SelectKey,
+    )
+    from headwater.model.operators.table import TableToStream
     from headwater.ports import Forward, Headers
     from headwater.processor.code import Code, Emit, Names
     from headwater.processor.failures import Fail
     from headwater.processor.routing import Children
 
 
-def emit_filter(operator: plan.Filter, fail: Fail) -> Emit:
+def emit_filter(operator: Filter, fail: Fail) -> Emit:
     """Keep what the predicate keeps."""
 
     def emit(code: Code, names: Names) -> Names:
@@ -31,7 +44,7 @@ def emit_filter(operator: plan.Filter, fail: Fail) -> Emit:
     return emit
 
 
-def emit_map(operator: plan.Map, fail: Fail) -> Emit:
+def emit_map(operator: Map, fail: Fail) -> Emit:
     """Replace key and value."""
 
     def emit(code: Code, names: Names) -> Names:
@@ -46,7 +59,7 @@ def emit_map(operator: plan.Map, fail: Fail) -> Emit:
     return emit
 
 
-def emit_map_values(operator: plan.MapValues, fail: Fail) -> Emit:
+def emit_map_values(operator: MapValues, fail: Fail) -> Emit:
     """Replace the value."""
 
     def emit(code: Code, names: Names) -> Names:
@@ -58,7 +71,7 @@ def emit_map_values(operator: plan.MapValues, fail: Fail) -> Emit:
     return emit
 
 
-def emit_flat_map(operator: plan.FlatMap, fail: Fail) -> Emit:
+def emit_flat_map(operator: FlatMap, fail: Fail) -> Emit:
     """Give each pair; the rest of the chain stands in a loop."""
 
     def emit(code: Code, names: Names) -> Names:
@@ -76,7 +89,7 @@ def emit_flat_map(operator: plan.FlatMap, fail: Fail) -> Emit:
     return emit
 
 
-def emit_flat_map_values(operator: plan.FlatMapValues, fail: Fail) -> Emit:
+def emit_flat_map_values(operator: FlatMapValues, fail: Fail) -> Emit:
     """Give each value under the record's key; the rest of the chain stands in a loop."""
 
     def emit(code: Code, names: Names) -> Names:
@@ -92,11 +105,11 @@ def emit_flat_map_values(operator: plan.FlatMapValues, fail: Fail) -> Emit:
     return emit
 
 
-def _arguments(operator: plan.MapValues | plan.FlatMapValues, names: Names) -> str:
+def _arguments(operator: MapValues | FlatMapValues, names: Names) -> str:
     return f"{names[0]}, {names[1]}" if operator.with_key else names[1]
 
 
-def emit_select_key(operator: plan.SelectKey, fail: Fail) -> Emit:
+def emit_select_key(operator: SelectKey, fail: Fail) -> Emit:
     """Replace the key."""
 
     def emit(code: Code, names: Names) -> Names:
@@ -107,7 +120,7 @@ def emit_select_key(operator: plan.SelectKey, fail: Fail) -> Emit:
     return emit
 
 
-def emit_peek(operator: plan.Peek, fail: Fail) -> Emit:
+def emit_peek(operator: Peek, fail: Fail) -> Emit:
     """Call the action; ``for_each`` ends the chain."""
 
     def emit(code: Code, names: Names) -> Names | None:
@@ -118,13 +131,13 @@ def emit_peek(operator: plan.Peek, fail: Fail) -> Emit:
     return emit
 
 
-def emit_pass_through(operator: plan.PassThrough, fail: Fail) -> Emit:
+def emit_pass_through(operator: PassThrough, fail: Fail) -> Emit:
     """Write nothing."""
     del operator, fail
     return lambda code, names: names  # noqa: ARG005 - an Emit
 
 
-def emit_drop_null_key(operator: plan.DropNullKey, fail: Fail) -> Emit:
+def emit_drop_null_key(operator: DropNullKey, fail: Fail) -> Emit:
     """Skip null keys; Kafka Streams does not count these as dropped."""
     del operator, fail
 
@@ -135,7 +148,7 @@ def emit_drop_null_key(operator: plan.DropNullKey, fail: Fail) -> Emit:
     return emit
 
 
-def emit_table_to_stream(operator: plan.TableToStream, fail: Fail) -> Emit:
+def emit_table_to_stream(operator: TableToStream, fail: Fail) -> Emit:
     """Replace a change by its new value; ``None`` for a deletion."""
     del operator, fail
 
@@ -147,7 +160,7 @@ def emit_table_to_stream(operator: plan.TableToStream, fail: Fail) -> Emit:
     return emit
 
 
-def compile_branch(operator: plan.Branch, children: Children, fail: Fail) -> Forward:
+def compile_branch(operator: Branch, children: Children, fail: Fail) -> Forward:
     """Forward to the child of the first predicate that holds, else to the default."""
     branches = [(predicate, children.named(name)) for predicate, name in operator.predicates]
     default = None if operator.default is None else children.named(operator.default)
@@ -172,7 +185,7 @@ def compile_branch(operator: plan.Branch, children: Children, fail: Fail) -> For
 class Printer:
     """KStream.print: lines on standard output, or at the end of a file that the task closes."""
 
-    def __init__(self, operator: plan.Print, fail: Fail) -> None:
+    def __init__(self, operator: Print, fail: Fail) -> None:
         self._operator = operator
         self._fail = fail
         self._file: TextIO | None = None

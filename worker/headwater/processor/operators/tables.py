@@ -10,7 +10,8 @@ from headwater.processor.operators.pairs import as_pair
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.model import plan
+    from headwater.model.operators.aggregate import TableRepartitionMap
+    from headwater.model.operators.table import TableFilter, TableMapValues, TableSource
     from headwater.ports import Forward, Headers, KeyValueStore
     from headwater.processor.code import Code, Emit, Names
     from headwater.processor.failures import Fail
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def emit_table_source(
-    operator: plan.TableSource,
+    operator: TableSource,
     store: KeyValueStore | None,
     children: Children,
     drop: Callable[[], None],
@@ -48,7 +49,7 @@ def emit_table_source(
 
 
 def compile_table_filter(
-    operator: plan.TableFilter, store: KeyValueStore | None, children: Children, fail: Fail
+    operator: TableFilter, store: KeyValueStore | None, children: Children, fail: Fail
 ) -> Forward:
     """Keep new and old values that pass; what does not pass becomes ``None`` (``KTableFilter``)."""
     predicate = operator.predicate
@@ -63,7 +64,7 @@ def compile_table_filter(
 
 
 def compile_table_map_values(
-    operator: plan.TableMapValues, store: KeyValueStore | None, children: Children, fail: Fail
+    operator: TableMapValues, store: KeyValueStore | None, children: Children, fail: Fail
 ) -> Forward:
     """Map new and old values; ``None`` stays ``None`` (``KTableMapValues``)."""
     mapper = operator.mapper
@@ -137,7 +138,7 @@ _NO_KEY: Final = "a table that is grouped has a record without a key"
 
 
 def compile_table_repartition_map(
-    operator: plan.TableRepartitionMap, children: Children, fail: Fail
+    operator: TableRepartitionMap, children: Children, fail: Fail
 ) -> Forward:
     """Give both halves of a change their new keys (``KTableRepartitionMap``).
 

@@ -12,8 +12,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.dsl.grouped import count_adder, count_initializer
 from headwater.functions import Expression, Reducer
-from headwater.model import plan as ops
 from headwater.model.nodes import ProcessorNode, SinkNode, SourceNode, StoreKind
+from headwater.model.operators.aggregate import StreamAggregate, TableAggregate, TableRepartitionMap
+from headwater.model.operators.stateless import (
+    Branch,
+    DropNullKey,
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Map,
+    MapValues,
+    PassThrough,
+    Peek,
+    Print,
+    SelectKey,
+)
+from headwater.model.operators.table import TableFilter, TableMapValues, TableSource, TableToStream
+from headwater.model.operators.user import UserProcessor
 from headwater.processor.resolving import resolve_serde
 from headwater.processor.timestamps import (
     fail_on_invalid,
@@ -46,6 +61,7 @@ if TYPE_CHECKING:
 
     from headwater.config import StreamsConfig
     from headwater.model.nodes import Node, StoreSpec, Subtopology
+    from headwater.model.operators.base import Operator
     from headwater.serde import Serde
 
 _OWN_TIMESTAMP: Final = (
@@ -209,9 +225,9 @@ def _processor(
     node: ProcessorNode, flow: Flow, group: Subtopology, around: Surroundings
 ) -> tuple[Flow, str]:
     match node.operator:
-        case ops.StreamAggregate():
+        case StreamAggregate():
             return _aggregate(node, node.operator, flow, group, around)
-        case ops.TableSource():
+        case TableSource():
             return _table(node, node.operator, flow, group, around)
         case _:
             pass
@@ -220,31 +236,31 @@ def _processor(
     return _stateless(node.operator, flow)
 
 
-def _stateless(operator: ops.Operator, flow: Flow) -> tuple[Flow, str]:
+def _stateless(operator: Operator, flow: Flow) -> tuple[Flow, str]:
     match operator:
-        case ops.Filter(predicate=Expression() as predicate, negate=negate):
+        case Filter(predicate=Expression() as predicate, negate=negate):
             if _result(predicate, flow) is not Kind.BOOLEAN:
                 raise Refused(f"{predicate!r} is neither true nor false")
             overflow = flow.overflow or may_overflow(predicate)
             kept = flow.then(Where(predicate, negate), overflow=overflow)
             return kept, f"the column {predicate!r}"
-        case ops.MapValues(mapper=Expression() as mapper, with_key=with_key):
+        case MapValues(mapper=Expression() as mapper, with_key=with_key):
             if mapper.reads("key") and not with_key:
                 raise Refused(f"{mapper!r} needs the key: give map_values with_key=True")
             overflow = flow.overflow or may_overflow(mapper)
             value = _stored(mapper, flow)
             changed = flow.then(WithValue(mapper), value=value, overflow=overflow)
             return changed, f"the column {mapper!r}"
-        case ops.SelectKey(mapper=Expression() as mapper):
+        case SelectKey(mapper=Expression() as mapper):
             overflow = flow.overflow or may_overflow(mapper)
             key = _stored(mapper, flow)
             changed = flow.then(WithKey(mapper), key=key, overflow=overflow)
             return changed, f"the column {mapper!r}"
-        case ops.PassThrough():
+        case PassThrough():
             return flow, "passes records on"
-        case ops.DropNullKey():
+        case DropNullKey():
             return flow.then(HasKey()), "keys that are not null"
-        case ops.TableToStream() if flow.table:
+        case TableToStream() if flow.table:
             return flow, "passes the updates of a table on"
         case _:
             pass
@@ -263,27 +279,27 @@ def _stored(expression: Expression, flow: Flow) -> Kind:
 
 
 _CALLS_PYTHON: Final[dict[type, str]] = {
-    ops.Filter: "filter",
-    ops.Map: "map",
-    ops.MapValues: "map_values",
-    ops.FlatMap: "flat_map",
-    ops.FlatMapValues: "flat_map_values",
-    ops.SelectKey: "the selection of a key",
-    ops.Branch: "split",
+    Filter: "filter",
+    Map: "map",
+    MapValues: "map_values",
+    FlatMap: "flat_map",
+    FlatMapValues: "flat_map_values",
+    SelectKey: "the selection of a key",
+    Branch: "split",
 }
 _OTHERS: Final[dict[type, str]] = {
-    ops.Peek: "peek and for_each have effects that nobody sees",
-    ops.Print: "print has an effect",
-    ops.TableFilter: "a filter on a table looks at old and new values",
-    ops.TableMapValues: "map_values on a table looks at old and new values",
-    ops.TableRepartitionMap: "a table grouped anew takes back what it has added",
-    ops.TableAggregate: "a table grouped anew takes back what it has added",
-    ops.TableToStream: "a table that is not stored passes every change on",
-    ops.UserProcessor: "a processor is Python code, with state and time of its own",
+    Peek: "peek and for_each have effects that nobody sees",
+    Print: "print has an effect",
+    TableFilter: "a filter on a table looks at old and new values",
+    TableMapValues: "map_values on a table looks at old and new values",
+    TableRepartitionMap: "a table grouped anew takes back what it has added",
+    TableAggregate: "a table grouped anew takes back what it has added",
+    TableToStream: "a table that is not stored passes every change on",
+    UserProcessor: "a processor is Python code, with state and time of its own",
 }
 
 
-def _why_not(operator: ops.Operator) -> str:
+def _why_not(operator: Operator) -> str:
     found = _CALLS_PYTHON.get(type(operator))
     if found:
         return f"{found} calls a Python function; an expression of headwater.functions is known"
@@ -295,7 +311,7 @@ def _why_not(operator: ops.Operator) -> str:
 
 def _aggregate(
     node: ProcessorNode,
-    operator: ops.StreamAggregate,
+    operator: StreamAggregate,
     flow: Flow,
     group: Subtopology,
     around: Surroundings,
@@ -325,7 +341,7 @@ def _aggregate(
     return updates, f"{fold.value} does not depend on the order; its time is the latest"
 
 
-def _fold(operator: ops.StreamAggregate, flow: Flow) -> Fold:
+def _fold(operator: StreamAggregate, flow: Flow) -> Fold:
     if operator.initializer is count_initializer and operator.aggregator is count_adder:
         return Fold.COUNT
     if operator.reducer is None:
@@ -352,7 +368,7 @@ def _known(reducer: Callable[[Any, Any], Any]) -> Fold | None:
 
 def _table(
     node: ProcessorNode,
-    operator: ops.TableSource,
+    operator: TableSource,
     flow: Flow,
     group: Subtopology,
     around: Surroundings,

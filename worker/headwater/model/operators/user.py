@@ -1,0 +1,18 @@
+"""Processors that users write (Kafka's Processor API)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headwater.model.operators.base import Operator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserProcessor(Operator):
+    """A user's processor; ``supplier()`` makes one per task. Its node names its stores."""
+
+    supplier: Callable[[], Any]
