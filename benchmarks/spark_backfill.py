@@ -27,7 +27,7 @@ from benchmarks.spark_page import LATENCIES, WARM_UP_S, Found, Latency, now_load
 from benchmarks.spark_systems import MASTER, ROOT, SYSTEMS, Bench, Source, backfill, sql
 from headwater.local.broker import KafkaBroker
 from headwater.spark.cluster import start
-from headwater.spark.look.connector import connector_jars
+from headwater.spark.tables.connector import connector_jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.spark_systems import MASTER, ROOT
-from headwater.spark.continuous import Continuous, ContinuousSettings
-from headwater.spark.status import DriverStatus
+from headwater.spark.turns.driver import Continuous, ContinuousSettings
+from headwater.spark.turns.status import DriverStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from headwater.spark.turns import TurnDone
+    from headwater.spark.turns.messages import TurnDone
 
 LIMIT: Final = 500_000
 """``maxOffsetsPerTrigger``: as `docs/spark.md` says, raised for throughput."""

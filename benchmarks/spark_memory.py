@@ -109,7 +109,7 @@ def _resident(driver: int) -> Iterator[tuple[str, float]]:
             continue
         if "org.apache.spark" in command:
             yield "java", resident
-        elif "pyspark.daemon" in command or "headwater.spark.hosting" in command:
+        elif "pyspark.daemon" in command or "headwater.spark.turns.hosting" in command:
             yield "worker", resident
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from headwater import StreamsBuilder
-    from headwater.spark.frames import UnitDone, UnitWork
+    from headwater.spark.frames.computing import UnitDone, UnitWork
     from headwater.spark.progress import Shown
     from headwater.spark.work import TaskDone, TaskWork
 

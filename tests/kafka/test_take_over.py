@@ -32,8 +32,8 @@ from headwater.model.engine import spark_transactional_id
 from headwater.model.lifecycle import ClientState, Engine
 from headwater.native.messages import AddTasks, Failed, Go, Initialized
 from headwater.service.duties import Duties
-from headwater.spark.live_task import LiveTask
-from headwater.spark.turns import HostSettings, Turn, TurnNumber
+from headwater.spark.turns.live_task import LiveTask
+from headwater.spark.turns.messages import HostSettings, Turn, TurnNumber
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -35,7 +35,7 @@ from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
 from headwater.spark.cluster import SparkCluster, outcome
 from headwater.spark.outputs import Outputs
-from headwater.spark.turns import TakenOverError
+from headwater.spark.turns.messages import TakenOverError
 from headwater.spark.work import run_task
 from tests.support.backfills import PARTITIONS, STORE, TOPOLOGY, Here, Listener
 from tests.support.clients import Clients

@@ -9,7 +9,7 @@ import pytest
 
 from headwater import Serdes, StreamsBuilder
 from headwater import functions as f
-from headwater.spark.rows import Trouble
+from headwater.spark.frames.rows import Trouble
 from tests.support.dataframes import Record, by_dataframes, crossed, latest, natively, translated
 from tests.support.planted import planted
 from tests.support.random_topologies import random_case

@@ -23,14 +23,14 @@ from headwater.service.duties import Duties
 from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
 from headwater.spark.cluster import SparkCluster
-from headwater.spark.frames import frames_of
-from headwater.spark.load import load_rows
+from headwater.spark.frames.computing import frames_of
+from headwater.spark.frames.kinds import Kind
+from headwater.spark.frames.load import load_rows
+from headwater.spark.frames.plan import Read
+from headwater.spark.frames.rows import PartitionWork, read_rows
 from headwater.spark.outputs import Outputs
 from headwater.spark.progress import Computing
-from headwater.spark.rows import PartitionWork, read_rows
-from headwater.spark.translate.kinds import Kind
-from headwater.spark.translate.plan import Read
-from headwater.spark.turns import TakenOverError
+from headwater.spark.turns.messages import TakenOverError
 from headwater.wire.offset_metadata import decode
 from tests.chaos.kills import Trap
 from tests.support.backfills import PATIENCE_S, Here, Listener, records, run_module
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from headwater.spark.frames import UnitDone, UnitWork
+    from headwater.spark.frames.computing import UnitDone, UnitWork
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1_800)]
 

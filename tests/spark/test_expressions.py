@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from headwater import functions as f
-from headwater.spark import columns
-from headwater.spark.translate.kinds import Kind
+from headwater.spark.frames import columns
+from headwater.spark.frames.kinds import Kind
 from tests.support.planted import planted_operation
 
 if TYPE_CHECKING:

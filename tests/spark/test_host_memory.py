@@ -9,8 +9,8 @@ import pytest
 
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.engine import EngineRecord
-from headwater.spark.hosting import Host
-from headwater.spark.turns import HostSettings, Turn, TurnNumber
+from headwater.spark.turns.hosting import Host
+from headwater.spark.turns.messages import HostSettings, Turn, TurnNumber
 from tests.support.topologies import counts_of
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from headwater.errors import (
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.engine import EngineRecord
 from headwater.model.lifecycle import Engine
-from headwater.spark.hosting import Host
-from headwater.spark.live_task import LiveTask
-from headwater.spark.turns import HostSettings, LateTurnError, Turn, TurnDone, TurnNumber
+from headwater.spark.turns.hosting import Host
+from headwater.spark.turns.live_task import LiveTask
+from headwater.spark.turns.messages import HostSettings, LateTurnError, Turn, TurnDone, TurnNumber
 from tests.support.topologies import counts_of
 from tests.support.waiting import wait_for
 

@@ -1,6 +1,6 @@
 """Topics and stores as DataFrames: one contract, which both readers keep.
 
-What holds of any reader of a topic holds of that of a backfill, too (``spark/rows.py``).
+What holds of any reader of a topic holds of that of a backfill, too (``spark/frames/rows.py``).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from headwater import Serdes
 from headwater.errors import ConfigError, MissingTopicError, TopologyError
 from headwater.ids import TopicPartition
 from headwater.spark import read_store, read_topic
-from headwater.spark.rows import PartitionWork, Trouble, Union, read_rows, schema_of
-from headwater.spark.translate.kinds import Kind
-from headwater.spark.translate.plan import Read
+from headwater.spark.frames.kinds import Kind
+from headwater.spark.frames.plan import Read
+from headwater.spark.frames.rows import PartitionWork, Trouble, Union, read_rows, schema_of
 from tests.support.thread_rig import LONG, Topics
 from tests.support.topologies import counts_of
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from headwater.spark.rows import Gathered
+    from headwater.spark.frames.rows import Gathered
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 both_readers = pytest.mark.parametrize("reader", ["python", "connector"])

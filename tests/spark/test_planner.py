@@ -11,8 +11,8 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from headwater.errors import TopicError
 from headwater.ids import TaskId, TopicPartition
-from headwater.spark.planner import Planner, PlannerSettings
-from headwater.spark.turns import Turn, TurnNumber
+from headwater.spark.turns.messages import Turn, TurnNumber
+from headwater.spark.turns.planner import Planner, PlannerSettings
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:

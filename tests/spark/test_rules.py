@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater.spark.rows import Trouble
+from headwater.spark.frames.rows import Trouble
 from tests.support.agreement import left_by_java
 from tests.support.dataframes import by_dataframes, crossed, latest, natively, translated
 from tests.support.planted import planted
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from headwater.model.topology import Topology
-    from headwater.spark.translate.plan import Translation
+    from headwater.spark.frames.plan import Translation
     from tests.java.tool import Oracle
     from tests.support.dataframes import Log, State
     from tests.support.rule_cases import RuleCase

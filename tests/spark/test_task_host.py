@@ -12,7 +12,14 @@ from headwater import Processor, ProcessorContext, PunctuationType, Record, Serd
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.engine import EngineRecord, spark_transactional_id
 from headwater.model.streamapp import Engine
-from headwater.spark.turns import Again, HostSettings, TakenOverError, Turn, TurnDone, TurnNumber
+from headwater.spark.turns.messages import (
+    Again,
+    HostSettings,
+    TakenOverError,
+    Turn,
+    TurnDone,
+    TurnNumber,
+)
 from tests.support.backfills import STORE, TOPOLOGY
 from tests.support.continuous import START_S, TaskHost, engine_writer, fence
 from tests.support.thread_rig import LONG

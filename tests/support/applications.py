@@ -25,7 +25,7 @@ import cloudpickle
 
 from headwater.config import StreamsConfig
 from headwater.dsl.loading import build_topology
-from headwater.spark.translate.choose import choose
+from headwater.spark.frames.choose import choose
 from headwater.wire.partitioner import partition_for_key
 from tests.oracle.expressions import Types, known_names, result_type
 from tests.oracle.generate import Generator

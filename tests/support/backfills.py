@@ -33,7 +33,7 @@ from tests.support.waiting import wait_for
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from headwater.spark.frames import UnitDone, UnitWork
+    from headwater.spark.frames.computing import UnitDone, UnitWork
     from headwater.spark.progress import Shown
     from headwater.spark.report import BackfillReport
     from tests.support.thread_rig import Topics

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection as Pipe
     from pathlib import Path
 
-    from headwater.spark.turns import HostSettings, Turn
+    from headwater.spark.turns.messages import HostSettings, Turn
     from tests.support.backfills import WordCount
 
 START_S = 600
@@ -167,7 +167,8 @@ class TaskHost:
     ) -> None:
         address = directory / f"host-{uuid.uuid4().hex[:6]}"
         program = (
-            f"import sys; {before}\nfrom headwater.spark.hosting import main\nmain(*sys.argv[1:])"
+            f"import sys; {before}\n"
+            "from headwater.spark.turns.hosting import main\nmain(*sys.argv[1:])"
         )
         self.process = subprocess.Popen(
             [sys.executable, "-c", program, str(address), str(Address.of(os.getpid()))],

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from headwater.config import StreamsConfig
 from headwater.dsl.loading import build_topology
 from headwater.ids import TopicPartition
-from headwater.spark import rows
-from headwater.spark.frames import Frames
-from headwater.spark.rows import PartitionWork, Trouble
-from headwater.spark.translate.choose import choose
+from headwater.spark.frames import rows
+from headwater.spark.frames.choose import choose
+from headwater.spark.frames.computing import Frames
+from headwater.spark.frames.rows import PartitionWork, Trouble
 from headwater.testing import ProducedRecord, TopologyTestDriver
 from headwater.wire.partitioner import partition_for_key
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from headwater.model.topology import Topology
-    from headwater.spark.translate.plan import Read, Translation, Unit
+    from headwater.spark.frames.plan import Read, Translation, Unit
 
 CONFIG: dict[str, str | int | float | bool] = {
     "application.id": "app",

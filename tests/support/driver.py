@@ -12,11 +12,11 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.cli.main import main
-from headwater.spark import continuous
-from headwater.spark.hosting import Host
-from headwater.spark.planner import Planner, PlannerSettings
-from headwater.spark.status import State
-from headwater.spark.turns import HostSettings, TurnNumber
+from headwater.spark.turns import driver
+from headwater.spark.turns.hosting import Host
+from headwater.spark.turns.messages import HostSettings, TurnNumber
+from headwater.spark.turns.planner import Planner, PlannerSettings
+from headwater.spark.turns.status import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _PAUSE_S = 0.1
 
 
-class WithoutSpark(continuous.Continuous):
+class WithoutSpark(driver.Continuous):
     """A driver whose tasks are at hand."""
 
     def _run(
@@ -68,5 +68,5 @@ class WithoutSpark(continuous.Continuous):
 
 
 if __name__ == "__main__":
-    continuous.Continuous = WithoutSpark  # type: ignore[misc]  # the command looks it up when it runs
+    driver.Continuous = WithoutSpark  # type: ignore[misc]  # the command looks it up when it runs
     sys.exit(main())

@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from headwater.spark import columns, frames, rows
-from headwater.spark.counted import Counted
-from headwater.spark.translate.kinds import Kind, result_of
-from headwater.spark.translate.plan import Fold, HasKey, Path, Where
+from headwater.spark.frames import columns, computing, rows
+from headwater.spark.frames.counted import Counted
+from headwater.spark.frames.kinds import Kind, result_of
+from headwater.spark.frames.plan import Fold, HasKey, Path, Where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from types import ModuleType
 
-    from headwater.spark.translate.plan import Step
+    from headwater.spark.frames.plan import Step
 
 Plant: TypeAlias = "tuple[ModuleType | type, str, Callable[[Any], Any]]"
 """Where a function stands, its name, and what makes a wrong one of the right one."""
@@ -141,7 +141,7 @@ def _walked(change: Callable[[list[Step]], list[Step]]) -> tuple[Plant, ...]:
     def fault(right: Any) -> Any:
         return lambda path, raw: right(Path(path.read, tuple(change(list(path.steps)))), raw)
 
-    return ((frames, "walked", fault),)
+    return ((computing, "walked", fault),)
 
 
 def _no_key_is_an_empty_one(right: Any) -> Any:
@@ -281,7 +281,7 @@ def _paths(change: Callable[[Any], Any]) -> tuple[Plant, ...]:
             number, replace(output, paths=change(output.paths)), raw, sizes
         )
 
-    return ((frames, "_result", fault),)
+    return ((computing, "_result", fault),)
 
 
 FAULTS: dict[str, tuple[Plant, ...]] = {
@@ -299,9 +299,9 @@ FAULTS: dict[str, tuple[Plant, ...]] = {
         lambda steps: [step for step in steps if not isinstance(step, Where)]
     ),
     "the last step comes first": _walked(lambda steps: [*steps[-1:], *steps[:-1]]),
-    "no key is an empty one": ((frames, "walked", _no_key_is_an_empty_one),),
-    "what is filtered out is deleted": ((frames, "walked", _filtered_out_is_deleted),),
-    "what is filtered out has not come": ((frames, "folded", _only_what_is_alive),),
+    "no key is an empty one": ((computing, "walked", _no_key_is_an_empty_one),),
+    "what is filtered out is deleted": ((computing, "walked", _filtered_out_is_deleted),),
+    "what is filtered out has not come": ((computing, "folded", _only_what_is_alive),),
     "a table by time": (_folds(Fold.LAST, _by_time),),
     "the first of two": (_folds(Fold.LAST, _first_of_ties),),
     "a deleted key comes back": (_folds(Fold.LAST, _without_tombstones),),
@@ -340,11 +340,11 @@ FAULTS: dict[str, tuple[Plant, ...]] = {
     "the largest for the smallest": (
         _folds(Fold.SMALLEST, lambda s, kept: s.max(s.when(kept, s.col("value")))),
     ),
-    "a null value is one": ((frames, "folded", _null_is_a_value),),
+    "a null value is one": ((computing, "folded", _null_is_a_value),),
     "merged rows have the last time": ((Counted, "_merged", _last_of_merged),),
     "a row is a record": ((columns, "_records", _a_row_is_a_record),),
     "another partition": (
-        (frames, "place", lambda right: lambda count, found: right(count + 1, found)),
+        (computing, "place", lambda right: lambda count, found: right(count + 1, found)),
     ),
     "the second topic is left out": _paths(lambda paths: paths[:1]),
     "a topic comes twice": _paths(lambda paths: (*paths, *paths[:1])),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from headwater.cli.main import main
-from headwater.spark import others
+from headwater.spark.turns import others
 
 if __name__ == "__main__":
     others.LOOK_S = 1.0

@@ -10,13 +10,20 @@ import pytest
 from headwater.errors import ConfigError, EnvironmentProblemError, StateError
 from headwater.ids import TaskId
 from headwater.model.engine import EngineRecord
-from headwater.spark import hosting, hosts
 from headwater.spark.causes import cause_of, last_words, without_secrets
-from headwater.spark.continuous import Continuous, ContinuousSettings
-from headwater.spark.hosting import Host
-from headwater.spark.query import TurnsFailedError
-from headwater.spark.status import DriverStatus
-from headwater.spark.turns import Again, HostSettings, LateTurnError, Turn, TurnDone, TurnNumber
+from headwater.spark.turns import hosting, hosts
+from headwater.spark.turns.driver import Continuous, ContinuousSettings
+from headwater.spark.turns.hosting import Host
+from headwater.spark.turns.messages import (
+    Again,
+    HostSettings,
+    LateTurnError,
+    Turn,
+    TurnDone,
+    TurnNumber,
+)
+from headwater.spark.turns.query import TurnsFailedError
+from headwater.spark.turns.status import DriverStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable

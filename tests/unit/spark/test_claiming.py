@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.errors import ConfigError
-from headwater.spark.claiming import TASKS, claim
+from headwater.spark.turns.claiming import TASKS, claim
 
 if TYPE_CHECKING:
     from pathlib import Path

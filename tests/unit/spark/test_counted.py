@@ -14,11 +14,11 @@ from headwater import functions as f
 from headwater.config import StreamsConfig
 from headwater.dsl.loading import build_topology
 from headwater.ids import TopicPartition
-from headwater.spark.counted import Counted
-from headwater.spark.rows import PartitionWork, Trouble, as_batches, schema_of
-from headwater.spark.translate.choose import choose
-from headwater.spark.translate.kinds import Kind
-from headwater.spark.translate.plan import Read
+from headwater.spark.frames.choose import choose
+from headwater.spark.frames.counted import Counted
+from headwater.spark.frames.kinds import Kind
+from headwater.spark.frames.plan import Read
+from headwater.spark.frames.rows import PartitionWork, Trouble, as_batches, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

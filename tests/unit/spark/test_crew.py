@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from headwater.spark.crew import Crew, crew_of
-from headwater.spark.query import TurnsFailedError
+from headwater.spark.turns.crew import Crew, crew_of
+from headwater.spark.turns.query import TurnsFailedError
 
 
 class Seen:

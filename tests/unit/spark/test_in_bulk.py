@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from headwater.serde import Serdes
-from headwater.spark.murmur import partitions_of
-from headwater.spark.rows import bulk_decode
-from headwater.spark.translate.kinds import Kind
+from headwater.spark.frames.kinds import Kind
+from headwater.spark.frames.murmur import partitions_of
+from headwater.spark.frames.rows import bulk_decode
 from headwater.wire.partitioner import partition_for_key
 
 SERDES = {

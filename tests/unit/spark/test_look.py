@@ -14,8 +14,8 @@ from headwater import Serdes
 from headwater.errors import DeserializationError
 from headwater.ids import TopicPartition
 from headwater.serde.primitives import StringSerde
-from headwater.spark.look.columns import KeyLayout, Shape, batch_of, shaped, simple_name
-from headwater.spark.look.spans import Span, pieces
+from headwater.spark.tables.columns import KeyLayout, Shape, batch_of, shaped, simple_name
+from headwater.spark.tables.spans import Span, pieces
 
 P = TopicPartition("t", 3)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.errors import GroupInUseError, KafkaUnavailableError
-from headwater.spark.others import LOOK_S, Others
+from headwater.spark.turns.others import LOOK_S, Others
 
 
 class Group:

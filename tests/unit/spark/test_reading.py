@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from headwater.ids import TopicPartition
-from headwater.spark.reading import Teller
+from headwater.spark.frames.reading import Teller
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from headwater.local.filelock import FileLock
-from headwater.spark.hosts import remove_abandoned
+from headwater.spark.turns.hosts import remove_abandoned
 
 if TYPE_CHECKING:
     from pathlib import Path

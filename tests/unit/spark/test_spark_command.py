@@ -14,7 +14,7 @@ from headwater.model.drivercontract import ENV_POD
 from headwater.model.streamapp import parse
 
 if TYPE_CHECKING:
-    from headwater.spark.continuous import ContinuousSettings
+    from headwater.spark.turns.driver import ContinuousSettings
 
 
 def told(**given: Any) -> ContinuousSettings:

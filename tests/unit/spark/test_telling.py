@@ -15,8 +15,8 @@ from headwater.cli import backfill
 from headwater.errors import ConfigError, EnvironmentProblemError, KafkaUnavailableError
 from headwater.spark import masters
 from headwater.spark.cluster import check_master
-from headwater.spark.status import DriverStatus, State
-from headwater.spark.telling import LiveLine, line_of
+from headwater.spark.turns.status import DriverStatus, State
+from headwater.spark.turns.telling import LiveLine, line_of
 
 if TYPE_CHECKING:
     from typing import NoReturn

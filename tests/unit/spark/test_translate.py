@@ -19,14 +19,14 @@ from headwater.model.operators.aggregate import StreamAggregate
 from headwater.model.operators.stateless import DropNullKey
 from headwater.model.topology import Topology
 from headwater.serde.primitives import StringSerde
-from headwater.spark.translate.choose import check_all_known, choose
-from headwater.spark.translate.plan import Fold, Target
+from headwater.spark.frames.choose import check_all_known, choose
+from headwater.spark.frames.plan import Fold, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater import KStream, StreamsBuilder
-    from headwater.spark.translate.plan import Translation
+    from headwater.spark.frames.plan import Translation
 
 TEXTS: dict[str, Any] = {"key_serde": Serdes.string, "value_serde": Serdes.string}
 LONGS: dict[str, Any] = {"key_serde": Serdes.string, "value_serde": Serdes.long}

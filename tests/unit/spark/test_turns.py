@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from headwater.errors import ConfigError, KafkaUnavailableError
 from headwater.ids import TaskId, TopicPartition
-from headwater.spark.planner import PlannerSettings, TurnReader
-from headwater.spark.slots import slots_of
-from headwater.spark.status import DriverStatus, State, StatusServer
-from headwater.spark.turns import TurnDone, TurnNumber, shares
+from headwater.spark.turns.messages import TurnDone, TurnNumber, shares
+from headwater.spark.turns.planner import PlannerSettings, TurnReader
+from headwater.spark.turns.slots import slots_of
+from headwater.spark.turns.status import DriverStatus, State, StatusServer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from headwater.errors import EnvironmentProblemError
 from headwater.local import jars
 from headwater.local.java import find_java
 from headwater.spark.cluster import SparkCluster
-from headwater.spark.look.connector import connector_jars
+from headwater.spark.tables.connector import connector_jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

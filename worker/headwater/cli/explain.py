@@ -10,7 +10,7 @@ from headwater.cli.options import add_topology, pairs
 from headwater.config import StreamsConfig
 from headwater.model.description import parents_of
 from headwater.model.nodes import SinkNode, SourceNode
-from headwater.spark.translate.plan import Target
+from headwater.spark.frames.plan import Target
 
 if TYPE_CHECKING:
     import argparse
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from headwater.model.nodes import Node, Subtopology
     from headwater.model.topology import Topology
-    from headwater.spark.translate.plan import Translation
+    from headwater.spark.frames.plan import Translation
 
 _MEANINGS: Final = {
     Target.T1: "T1, the StreamTask itself",
@@ -63,7 +63,7 @@ def register(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what is chosen and return the exit code."""
     from headwater.service.settings import config_of  # noqa: PLC0415
-    from headwater.spark.translate.choose import choose  # noqa: PLC0415 - keeps `--help` fast
+    from headwater.spark.frames.choose import choose  # noqa: PLC0415 - keeps `--help` fast
 
     topology, app = streamapps.topology_asked_for(arguments)
     given: dict[str, str | int] = dict(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import argparse
 
     from headwater.model.streamapp import StreamApp
-    from headwater.spark.continuous import ContinuousSettings
+    from headwater.spark.turns.driver import ContinuousSettings
 
 _AGAIN: Final = "start it on Spark again"
 ENDED_FILE: Final = "ended.json"
@@ -76,9 +76,9 @@ def register(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run until a signal comes, and return the exit code."""
-    from headwater.spark.continuous import Continuous  # noqa: PLC0415 - keeps `--help` fast
-    from headwater.spark.status import DriverStatus, State, StatusServer  # noqa: PLC0415
-    from headwater.spark.telling import LiveLine  # noqa: PLC0415
+    from headwater.spark.turns.driver import Continuous  # noqa: PLC0415 - keeps `--help` fast
+    from headwater.spark.turns.status import DriverStatus, State, StatusServer  # noqa: PLC0415
+    from headwater.spark.turns.telling import LiveLine  # noqa: PLC0415
 
     if threading.current_thread() is threading.main_thread():
         # A driver of a control loop has nothing to close yet; by hand, there may be a Kafka.
@@ -146,8 +146,8 @@ def _settings(
     """Return what the driver is told; a private Kafka that it needs runs until ``stack`` ends."""
     from headwater.service.settings import config_of, topology_source  # noqa: PLC0415
     from headwater.spark import masters  # noqa: PLC0415
-    from headwater.spark.continuous import ContinuousSettings  # noqa: PLC0415
     from headwater.spark.on_kubernetes import check_master, executors  # noqa: PLC0415
+    from headwater.spark.turns.driver import ContinuousSettings  # noqa: PLC0415
 
     spark = app.spec.spark
     master, chosen = told_of_spark(arguments, app)

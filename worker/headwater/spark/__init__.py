@@ -11,7 +11,7 @@ To look into topics and stores (``docs/dataframes.md``): ``session``, ``read_top
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headwater.spark.look.frames import read_store, read_topic, session
+    from headwater.spark.tables.look import read_store, read_topic, session
 
 __all__ = ["read_store", "read_topic", "session"]
 
@@ -19,7 +19,7 @@ __all__ = ["read_store", "read_topic", "session"]
 def __getattr__(name: str) -> Any:
     # Whoever runs tasks does not need them.
     if name in __all__:
-        from headwater.spark.look import frames  # noqa: PLC0415
+        from headwater.spark.tables import look  # noqa: PLC0415
 
-        return getattr(frames, name)
+        return getattr(look, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

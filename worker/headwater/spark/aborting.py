@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from headwater.model.backfill import BackfillState
 from headwater.spark import gate
+from headwater.spark.frames.reading import reading_group
 from headwater.spark.manifests import ManifestWriter
-from headwater.spark.reading import reading_group
 from headwater.spark.work import progress_group, transactional_id
 
 if TYPE_CHECKING:

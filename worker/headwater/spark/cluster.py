@@ -26,11 +26,11 @@ from headwater.model.secretnames import is_secret
 from headwater.native.garbage import tune_garbage_collection
 from headwater.spark import masters
 from headwater.spark.causes import last_words
-from headwater.spark.frames import SHUFFLES, UnitDone, compute
+from headwater.spark.frames.computing import SHUFFLES, UnitDone, compute
 from headwater.spark.java import java_home
 from headwater.spark.tracking import tracked
 from headwater.spark.troubles import end, hush, is_gone, troubles
-from headwater.spark.turns import TakenOverError
+from headwater.spark.turns.messages import TakenOverError
 from headwater.spark.work import TaskDone, TaskWork, run_task
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from headwater.spark.progress import Shown
 
-from headwater.spark.frames import UnitWork
+from headwater.spark.frames.computing import UnitWork
 
 _FINAL: Final = (RecordError, UserError, TopicError, errors.BackfillError, TakenOverError)
 """Errors that another attempt would meet as well."""

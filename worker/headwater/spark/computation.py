@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from headwater import failpoints
 from headwater.errors import BackfillError
 from headwater.kafka.driver_topic import GroupOffsets
-from headwater.spark import units
+from headwater.spark.frames import units
+from headwater.spark.frames.reading import reading_group, with_reading
 from headwater.spark.outputs import Outputs
 from headwater.spark.passes import next_pass
 from headwater.spark.progress import Committed, Watch
-from headwater.spark.reading import reading_group, with_reading
 from headwater.spark.stages import check_passes, circles, stages
 from headwater.spark.work import TaskWork, progress_group
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from headwater.model.backfill import Manifest
     from headwater.spark.application import Application, BackfillSettings
     from headwater.spark.driving import Cluster, Listener
+    from headwater.spark.frames.plan import Unit
     from headwater.spark.manifests import ManifestWriter
-    from headwater.spark.translate.plan import Unit
     from headwater.spark.work import TaskDone
 
 log = logging.getLogger(__name__)

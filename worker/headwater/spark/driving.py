@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from headwater.spark.frames import UnitDone, UnitWork
+    from headwater.spark.frames.computing import UnitDone, UnitWork
     from headwater.spark.progress import Shown
     from headwater.spark.work import TaskDone, TaskWork
 

@@ -1,7 +1,7 @@
 """One StreamTask in a process of Spark's: what a StreamThread is to its tasks, without commands.
 
 A backfill drives it up to the cut (``work.py``), a continuous query turn by turn
-(``live_task.py``).
+(``turns/live_task.py``).
 """
 
 from __future__ import annotations

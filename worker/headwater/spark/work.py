@@ -28,8 +28,8 @@ from headwater.spark.outputs import ChosenOutputs, Outputs
 from headwater.spark.reader import PassReader, ReaderToCut
 from headwater.spark.scratch import scratch_directory
 from headwater.spark.single import WORKER, Code, SingleTask, for_a_task
-from headwater.spark.turn_loop import TurnLoop
-from headwater.spark.turns import TakenOverError
+from headwater.spark.turns.loop import TurnLoop
+from headwater.spark.turns.messages import TakenOverError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.errors import TopologyError
 from headwater.model.description import parents_of
+from headwater.spark.frames.kinds import Refused
+from headwater.spark.frames.plan import Target, Translation, Unit, Verdict
+from headwater.spark.frames.rules import Flow, Surroundings, behind
 from headwater.spark.stages import reasons
-from headwater.spark.translate.kinds import Refused
-from headwater.spark.translate.plan import Target, Translation, Unit, Verdict
-from headwater.spark.translate.rules import Flow, Surroundings, behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from headwater.config import StreamsConfig
     from headwater.model.topology import Subtopology, Topology
-    from headwater.spark.translate.plan import Output, Read
+    from headwater.spark.frames.plan import Output, Read
 
 _BEHIND: Final = "comes behind what has to run as it is"
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.functions import Expression
-    from headwater.spark.translate.kinds import Kind
+    from headwater.spark.frames.kinds import Kind
 
 
 class Target(StrEnum):

@@ -17,9 +17,9 @@ from headwater import failpoints
 from headwater.errors import EnvironmentProblemError, HeadwaterError
 from headwater.spark.causes import last_words
 from headwater.spark.cluster import start
-from headwater.spark.hosts import take_turns
-from headwater.spark.planner import FORMAT, source
 from headwater.spark.troubles import troubles
+from headwater.spark.turns.hosts import take_turns
+from headwater.spark.turns.planner import FORMAT, source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from headwater.spark.planner import PlannerSettings
-    from headwater.spark.turns import HostSettings, TurnDone
+    from headwater.spark.turns.messages import HostSettings, TurnDone
+    from headwater.spark.turns.planner import PlannerSettings
 
 _ROUTES_TRIED: Final = 40
 SETTINGS: Final[Mapping[str, str]] = {

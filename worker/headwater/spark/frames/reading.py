@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from headwater.ids import TopicPartition
     from headwater.kafka.admin import Admin
+    from headwater.spark.frames.rows import PartitionWork
     from headwater.spark.progress import Shown
     from headwater.spark.reader import ReaderToCut
-    from headwater.spark.rows import PartitionWork
 
 _INTERVAL_S: Final = 1.0
 _LAST_S: Final = 5.0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from headwater.ids import TopicPartition
-    from headwater.spark.look.spans import Span
+    from headwater.spark.tables.spans import Span
 
 _PROVIDER: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _SECURITY: Final = ("security.", "sasl.", "ssl.")

@@ -21,13 +21,13 @@ from headwater.errors import EnvironmentProblemError
 from headwater.local.filelock import FileLock, FileLockHeldError
 from headwater.service.owner import Address
 from headwater.spark.causes import cause_of
-from headwater.spark.turns import Again
+from headwater.spark.turns.messages import Again
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from multiprocessing.connection import Connection
 
-    from headwater.spark.turns import HostSettings, Turn
+    from headwater.spark.turns.messages import HostSettings, Turn
 
 _START_S: Final = 60.0
 _POLL_S: Final = 0.02
@@ -146,7 +146,7 @@ def _own_directory() -> Path:
 def _started(told: HostSettings, address: Path, owner: str) -> Connection[Any, Any]:
     paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     process = subprocess.Popen(
-        [sys.executable, "-m", "headwater.spark.hosting", str(address), owner],
+        [sys.executable, "-m", "headwater.spark.turns.hosting", str(address), owner],
         stdin=subprocess.PIPE,
         # A Python worker's standard output belongs to Spark.
         stdout=sys.stderr.fileno(),

@@ -20,8 +20,8 @@ from headwater.errors import FencedError, HeadwaterError
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.native.clients import TaskClients
 from headwater.native.garbage import tune_garbage_collection
-from headwater.spark.rows import for_dataframes
-from headwater.spark.turns import TakenOverError
+from headwater.spark.frames.rows import for_dataframes
+from headwater.spark.turns.messages import TakenOverError
 from headwater.spark.work import check_not_taken_over, progress_group, transactional_id
 
 if TYPE_CHECKING:

@@ -19,17 +19,17 @@ from headwater.errors import BackfillError
 from headwater.kafka.errors import Connection
 from headwater.kafka.settings import batch_records, consumer_settings
 from headwater.native.garbage import tune_garbage_collection
-from headwater.spark.counted import COUNTED, Counted
+from headwater.spark.frames.counted import COUNTED, Counted
+from headwater.spark.frames.kinds import Kind
+from headwater.spark.frames.reading import Teller
 from headwater.spark.reader import ReaderToCut
-from headwater.spark.reading import Teller
-from headwater.spark.translate.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from headwater.ids import TopicPartition
     from headwater.kafka.newest import Columns
-    from headwater.spark.translate.plan import Read
+    from headwater.spark.frames.plan import Read
 
 _POLL_S: Final = 0.1
 _BATCH: Final = 50_000

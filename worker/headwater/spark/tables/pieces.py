@@ -10,14 +10,14 @@ from headwater.errors import EnvironmentProblemError
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.errors import Connection
 from headwater.kafka.settings import consumer_settings
-from headwater.spark.look.columns import batch_of
 from headwater.spark.reader import ReaderToCut
+from headwater.spark.tables.columns import batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from headwater.ids import TopicPartition
-    from headwater.spark.look.spans import Span
+    from headwater.spark.tables.spans import Span
 
 _BATCH_RECORDS: Final = 10_000
 _POLL_S: Final = 0.5

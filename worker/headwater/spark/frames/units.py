@@ -8,12 +8,12 @@ from headwater.errors import ConfigError
 from headwater.ids import TopicPartition
 from headwater.model.reporting import changelog_topic, decorate
 from headwater.ports import PartitionOffsets
-from headwater.spark.frames import UnitWork
-from headwater.spark.load import LoadWork
+from headwater.spark.frames.choose import check_all_known, choose, tasks_only
+from headwater.spark.frames.computing import UnitWork
+from headwater.spark.frames.load import LoadWork
+from headwater.spark.frames.reading import reading_group
+from headwater.spark.frames.rows import PartitionWork
 from headwater.spark.outputs import Outputs
-from headwater.spark.reading import reading_group
-from headwater.spark.rows import PartitionWork
-from headwater.spark.translate.choose import check_all_known, choose, tasks_only
 from headwater.wire.offset_metadata import OffsetMetadata, encode
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from headwater.model.backfill import Manifest
     from headwater.spark.application import Application, BackfillSettings
-    from headwater.spark.frames import UnitDone
-    from headwater.spark.translate.plan import Translation, Unit
+    from headwater.spark.frames.computing import UnitDone
+    from headwater.spark.frames.plan import Translation, Unit
 
 
 def translation_of(application: Application, settings: BackfillSettings) -> Translation:

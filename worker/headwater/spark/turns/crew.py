@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.spark.query import explained
+from headwater.spark.turns.query import explained
 
 if TYPE_CHECKING:
     from collections.abc import Callable

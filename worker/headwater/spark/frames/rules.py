@@ -35,7 +35,7 @@ from headwater.processor.timestamps import (
     log_and_skip_on_invalid,
     use_partition_time_on_invalid,
 )
-from headwater.spark.translate.kinds import (
+from headwater.spark.frames.kinds import (
     Kind,
     Refused,
     kind_of,
@@ -43,7 +43,7 @@ from headwater.spark.translate.kinds import (
     result_of,
     written_as,
 )
-from headwater.spark.translate.plan import (
+from headwater.spark.frames.plan import (
     Fold,
     HasKey,
     Output,

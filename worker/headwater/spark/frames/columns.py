@@ -13,13 +13,13 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.spark.rows import Trouble
-from headwater.spark.translate.kinds import Kind, result_of
-from headwater.spark.translate.plan import Fold, HasKey, Shuffle, Where, WithKey
+from headwater.spark.frames.kinds import Kind, result_of
+from headwater.spark.frames.plan import Fold, HasKey, Shuffle, Where, WithKey
+from headwater.spark.frames.rows import Trouble
 
 if TYPE_CHECKING:
     from headwater.functions import Expression
-    from headwater.spark.translate.plan import Output, Path
+    from headwater.spark.frames.plan import Output, Path
 
 _LIMITS: Final = {Kind.INTEGER: 2**31, Kind.LONG: 2**63}
 _INT_MAX: Final = 2**31 - 1

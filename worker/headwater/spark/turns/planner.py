@@ -23,13 +23,13 @@ from headwater.errors import (
     TopicError,
 )
 from headwater.service.duties import Duties
-from headwater.spark.turns import Turn, shares
+from headwater.spark.turns.messages import Turn, shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from headwater.ids import TaskId, TopicPartition
-    from headwater.spark.turns import TurnNumber
+    from headwater.spark.turns.messages import TurnNumber
 
 FORMAT: Final = "headwater-turns"
 SCHEMA: Final = "route bigint, number bigint, turn binary"

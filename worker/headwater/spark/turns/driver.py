@@ -30,16 +30,16 @@ from headwater.service.takeover import TakeOver
 from headwater.spark import gate
 from headwater.spark.application import Application, BackfillSettings
 from headwater.spark.causes import without_secrets
-from headwater.spark.claiming import TASKS, claim
 from headwater.spark.cluster import check_master
-from headwater.spark.crew import crew_of
-from headwater.spark.others import ANSWER_S, Others
-from headwater.spark.planner import PlannerSettings
-from headwater.spark.query import Query, TurnsFailedError, routes, session_of
-from headwater.spark.slots import slots_of
-from headwater.spark.status import DriverStatus, State
 from headwater.spark.troubles import end
-from headwater.spark.turns import HostSettings, TurnNumber
+from headwater.spark.turns.claiming import TASKS, claim
+from headwater.spark.turns.crew import crew_of
+from headwater.spark.turns.messages import HostSettings, TurnNumber
+from headwater.spark.turns.others import ANSWER_S, Others
+from headwater.spark.turns.planner import PlannerSettings
+from headwater.spark.turns.query import Query, TurnsFailedError, routes, session_of
+from headwater.spark.turns.slots import slots_of
+from headwater.spark.turns.status import DriverStatus, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from headwater.kafka.admin import Admin
     from headwater.model.engine import EngineRecord
     from headwater.model.partitions import PartitionPlan
-    from headwater.spark.crew import Crew
+    from headwater.spark.turns.crew import Crew
 
 log = logging.getLogger(__name__)
 

@@ -23,10 +23,10 @@ from headwater.model.topics import ChangelogKind
 from headwater.model.topology import Topology
 from headwater.native.loading import topology_of
 from headwater.spark.cluster import start
-from headwater.spark.look import connector
-from headwater.spark.look.columns import KeyLayout, Shape, arrow, shaped, simple_name
-from headwater.spark.look.pieces import read_piece
-from headwater.spark.look.spans import pieces
+from headwater.spark.tables import connector
+from headwater.spark.tables.columns import KeyLayout, Shape, arrow, shaped, simple_name
+from headwater.spark.tables.pieces import read_piece
+from headwater.spark.tables.spans import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from headwater.dsl.builder import StreamsBuilder
     from headwater.serde import Serde
-    from headwater.spark.look.spans import Span
+    from headwater.spark.tables.spans import Span
 
 Place: TypeAlias = "datetime | Mapping[int, int] | None"
 """A time with a time zone, an offset for each partition, or ``None`` for the very first or last."""

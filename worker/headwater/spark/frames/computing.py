@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import HeadwaterError
 from headwater.ids import TaskId
-from headwater.spark.columns import RESULT, folded, functions, walked
-from headwater.spark.load import LoadWork, load_rows
+from headwater.spark.frames.columns import RESULT, folded, functions, walked
+from headwater.spark.frames.load import LoadWork, load_rows
+from headwater.spark.frames.rows import PartitionWork, Trouble, Union, read_rows, schema_of
 from headwater.spark.reader import deleted
-from headwater.spark.rows import PartitionWork, Trouble, Union, read_rows, schema_of
 from headwater.spark.troubles import troubles
 from headwater.spark.work import TaskDone
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from headwater.ids import TopicPartition
-    from headwater.spark.rows import Gathered
-    from headwater.spark.translate.plan import Output, Read, Unit
+    from headwater.spark.frames.plan import Output, Read, Unit
+    from headwater.spark.frames.rows import Gathered
 
 SHUFFLES: Final = "spark.sql.shuffle.partitions"
 
@@ -213,7 +213,7 @@ def place(count: int, batches: Iterable[Any]) -> Iterator[Any]:
     pa: Any = importlib.import_module("pyarrow")  # heavy, and untyped
     np: Any = importlib.import_module("numpy")
     # It needs numpy, too, and what gives a backfill up needs neither.
-    from headwater.spark.murmur import partitions_of  # noqa: PLC0415
+    from headwater.spark.frames.murmur import partitions_of  # noqa: PLC0415
 
     for batch in batches:
         source = batch.column("src").to_numpy()

@@ -28,15 +28,15 @@ from headwater.native.thread import SystemClock
 from headwater.native.watching import TopicWatch
 from headwater.spark.reader import TurnReader
 from headwater.spark.single import Code, SingleTask, for_a_task
-from headwater.spark.turn_loop import TurnLoop
-from headwater.spark.turns import LateTurnError, TurnDone
+from headwater.spark.turns.loop import TurnLoop
+from headwater.spark.turns.messages import LateTurnError, TurnDone
 
 if TYPE_CHECKING:
     from headwater.ids import TaskId
     from headwater.model.engine import EngineRecord
     from headwater.native.clients import TaskClients
     from headwater.native.opening import RunningTask
-    from headwater.spark.turns import HostSettings, Turn
+    from headwater.spark.turns.messages import HostSettings, Turn
     from headwater.state import BlockCache
 
 _POLL_MS: Final = 10

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from headwater.spark.turns import TurnDone
+    from headwater.spark.turns.messages import TurnDone
 
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _SMOOTHING: Final = 0.3

@@ -39,13 +39,13 @@ from headwater.native import logs
 from headwater.privatefiles import keep_private
 from headwater.service.owner import Address
 from headwater.spark.causes import cause_of
-from headwater.spark.live_task import LiveTask
-from headwater.spark.turns import Again, LateTurnError, TakenOverError
+from headwater.spark.turns.live_task import LiveTask
+from headwater.spark.turns.messages import Again, LateTurnError, TakenOverError
 from headwater.state import BlockCache
 
 if TYPE_CHECKING:
     from headwater.ids import TaskId
-    from headwater.spark.turns import HostSettings, Turn, TurnDone, TurnNumber
+    from headwater.spark.turns.messages import HostSettings, Turn, TurnDone, TurnNumber
 
 log = logging.getLogger(__name__)
 

@@ -1,5 +1,0 @@
-"""Which sub-topologies can be computed as DataFrames with provably the same result. Pure.
-
-``choose`` gives a verdict with a reason for every sub-topology and node, and a plan for what need
-not run record by record (``docs/adr/0042-what-is-computed-as-dataframes.md``).
-"""
