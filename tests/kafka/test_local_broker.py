@@ -6,10 +6,15 @@ import json
 import os
 import re
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import textwrap
+import threading
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -22,11 +27,15 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.kube.pki import Authority
 from tests.support.waiting import wait_for
 
 from headwater.errors import LocalKafkaError
 from headwater.local.broker import KafkaBroker, read_state
 from headwater.local.jars import NO_FETCH_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.kafka
 
@@ -321,6 +330,53 @@ def test_offline_with_an_empty_cache_the_error_says_what_where_and_how(tmp_path:
     assert "headwater kafka fetch" in message
     assert str(tmp_path) in message
     assert "Traceback" not in ended.stderr
+
+
+def test_behind_a_proxy_whose_certificate_is_not_trusted_the_error_says_what_to_set(
+    tmp_path: Path,
+) -> None:
+    with _inspecting_proxy(tmp_path / "proxy") as port:
+        ended = _headwater(
+            *("kafka", "start", "--ephemeral"),
+            HEADWATER_CACHE=str(tmp_path / "cache"),
+            HTTPS_PROXY=f"http://127.0.0.1:{port}",
+            NO_PROXY="",
+            **{NO_FETCH_VARIABLE: ""},
+        )
+
+    assert ended.returncode == LocalKafkaError.exit_code
+    message = ended.stderr.splitlines()[-1]
+    assert message.startswith("error: cannot fetch org.apache.kafka:kafka_2.13:4.3.1")
+    assert "REQUESTS_CA_BUNDLE" in message
+
+
+@contextmanager
+def _inspecting_proxy(directory: Path) -> Iterator[int]:
+    """An HTTP proxy that answers every CONNECT with a certificate of its own authority."""
+    pair = Authority(directory).server("proxy", ["repo.maven.apache.org"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            with connection, suppress(OSError):
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                context.wrap_socket(connection, server_side=True).close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield server.getsockname()[1]
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+        thread.join()
 
 
 def test_a_damaged_jar_in_the_cache_is_refused_not_run(tmp_path: Path) -> None:

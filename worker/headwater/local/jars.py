@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import ssl
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -159,11 +160,27 @@ def _downloader(staging: Path, progress: Progress) -> Callable[[Jar], Path]:
 
 
 def _cannot_fetch(place: Path, missing: list[Jar], error: Exception) -> LocalKafkaError:
+    found = f"cannot fetch {_shown(missing)} ({type(error).__name__}). "
+    if _is_untrusted(error):
+        return LocalKafkaError(
+            f"{found}The certificate of the repository is not trusted here: behind a proxy that "
+            "signs with its own, set REQUESTS_CA_BUNDLE to a file with the proxy's certificate, "
+            f"then run `{FETCH_COMMAND}` again"
+        )
     return LocalKafkaError(
-        f"cannot fetch {_shown(missing)} ({type(error).__name__}). With a network, run "
+        f"{found}With a network, run "
         f"`{FETCH_COMMAND}` once; without one, copy a filled cache from another machine to "
         f"{place.parent} (HEADWATER_CACHE chooses another place)"
     )
+
+
+def _is_untrusted(error: BaseException | None) -> bool:
+    """Whether a certificate that did not verify is behind an error."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _shown(missing: list[Jar]) -> str:

@@ -121,7 +121,7 @@ class Backfill:
         gate.check_outputs(application, self._settings.outputs)
         left = self._gate.read()
         if left is None or left.state is not BackfillState.WRITTEN:
-            self._listener.step("making sure that tasks can run")
+            self._listener.step("starting Spark and making sure that tasks can run")
             self._cluster.prepare()
         new = None if left is not None and left.is_unfinished else self._new_manifest()
         writer = ManifestWriter(
@@ -162,7 +162,7 @@ class Backfill:
         Raises:
             GroupInUseError: the application runs.
         """
-        return give_up(self._application, self._gate)
+        return give_up(self._application, self._gate, self._listener.step)
 
     # -- prepare ---------------------------------------------------------------------------------
 
