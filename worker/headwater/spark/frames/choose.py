@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.errors import TopologyError
 from headwater.model.description import parents_of
+from headwater.model.nodes import ProcessorNode, SinkNode, SourceNode
+from headwater.spark.frames import rules as _rules  # noqa: F401 - they register themselves
+from headwater.spark.frames.ends import of_sink, of_source
+from headwater.spark.frames.flow import Flow, Place, Surroundings, computed, merged
 from headwater.spark.frames.kinds import Refused
 from headwater.spark.frames.plan import Target, Translation, Unit, Verdict
-from headwater.spark.frames.rules import Flow, Surroundings, behind
 from headwater.spark.stages import reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from headwater.config import StreamsConfig
+    from headwater.model.nodes import Node
     from headwater.model.topology import Subtopology, Topology
     from headwater.spark.frames.plan import Output, Read
 
@@ -154,7 +158,7 @@ def _subtopology(group: Subtopology, around: Surroundings, refused: str) -> _Fou
             why.append(f"{node.name} {_BEHIND}")
             continue
         try:
-            flow, reason = behind(node, [flows[parent] for parent in parents], group, around)
+            flow, reason = _behind(node, [flows[parent] for parent in parents], group, around)
         except Refused as refusal:
             nodes[node.name] = Verdict(target=Target.T1, reason=str(refusal))
             why.append(f"{node.name}: {refusal}")
@@ -183,6 +187,20 @@ def _subtopology(group: Subtopology, around: Surroundings, refused: str) -> _Fou
         reads=reads,
         refused=why[0] if why else "",
     )
+
+
+def _behind(
+    node: Node, parents: Sequence[Flow], group: Subtopology, around: Surroundings
+) -> tuple[Flow | None, str]:
+    """What a node forwards, if anything, and a sentence about how it is computed."""
+    match node:
+        case SourceNode():
+            return of_source(node, group, around)
+        case SinkNode():
+            return None, of_sink(node, merged(parents), around)
+        case ProcessorNode():
+            place = Place(node=node, flow=merged(parents), group=group, around=around)
+            return computed(node.operator, place)
 
 
 def _refusals(found: Mapping[int, _Found], readers: Mapping[str, int]) -> dict[int, str]:
