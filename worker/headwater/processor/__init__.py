@@ -3,7 +3,8 @@
     task.py         one StreamTask: buffer -> pipeline -> stores and collector -> offsets to commit
     buffer.py       which record is next; the loops that decode and run
     pipeline.py     a sub-topology becomes one function per source
-    operators/      what each node does
+    compiling.py    an operator becomes lines of a function, by its type
+    operators/      the compilers of each family, sources and sinks
     punctuation.py  callbacks by stream time and wall-clock time
     handlers.py     who decides about records that cannot be handled
 

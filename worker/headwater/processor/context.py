@@ -1,4 +1,4 @@
-"""The Processor API at run time: a user's processor as a node, and its context."""
+"""The Processor API at run time: what a user's processor is given."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from headwater.errors import TopologyError
 from headwater.model.callables import check_function
 from headwater.model.processor_api import (
     Cancellable,
-    Processor,
     PunctuationType,
     Record,
     RecordMetadata,
@@ -19,10 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.ids import TaskId
-    from headwater.model.operators.user import UserProcessor
-    from headwater.ports import Headers
-    from headwater.processor.environment import Current, Environment
-    from headwater.processor.failures import Fail
+    from headwater.processor.environment import Environment
     from headwater.processor.routing import Children
 
 
@@ -142,36 +138,3 @@ class TaskContext:
 def _view(name: str, environment: Environment) -> KeyValueStore | TimestampedKeyValueStore:
     kind = TimestampedKeyValueStore if environment.timestamped[name] else KeyValueStore
     return kind(environment.store(name), environment.current)
-
-
-class UserNode:
-    """A user's processor compiled into the pipeline."""
-
-    def __init__(
-        self, operator: UserProcessor, context: TaskContext, current: Current, fail: Fail
-    ) -> None:
-        self._operator = operator
-        self._context = context
-        self._current = current
-        self._fail = fail
-        self._processor: Processor[Any, Any, Any, Any] = operator.supplier()
-
-    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        """Hand one record to the processor (the node's closure)."""
-        self._current.timestamp = timestamp
-        try:
-            self._processor.process(Record(key, value, timestamp, headers))
-        except Exception as error:
-            self._fail(error, key, value, timestamp, headers)
-
-    def init(self) -> None:
-        """Call the processor's ``init``; its parents have been initialised before."""
-        self._processor.init(self._context)
-
-    def close(self) -> None:
-        """Call the processor's ``close``."""
-        self._processor.close()
-
-    def renew(self) -> None:
-        """Start over with a new processor, as after an aborted transaction."""
-        self._processor = self._operator.supplier()

@@ -1,1 +1,4 @@
-"""What each node does: per operator of ``model.plan`` a function that compiles it to a closure."""
+"""What each node does: the families of ``model.operators`` as compilers of closures.
+
+``endpoints`` has the sources and sinks, ``pairs`` what users may return for a key and a value.
+"""

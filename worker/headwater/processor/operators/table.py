@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from headwater.model.operators.table import (
+    TableFilter,
+    TableMapValues,
+    TableSource,
+    TableToStream,
+)
 from headwater.ports import Timestamps
-from headwater.processor.operators.pairs import as_pair
+from headwater.processor.code import call
+from headwater.processor.compiling import compile_operator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.model.operators.aggregate import TableRepartitionMap
-    from headwater.model.operators.table import TableFilter, TableMapValues, TableSource
     from headwater.ports import Forward, Headers, KeyValueStore
     from headwater.processor.code import Code, Emit, Names
-    from headwater.processor.failures import Fail
-    from headwater.processor.routing import Children
+    from headwater.processor.compiling import Site
 
 
-def emit_table_source(
-    operator: TableSource,
-    store: KeyValueStore | None,
-    children: Children,
-    drop: Callable[[], None],
-    fail: Fail,
-) -> Emit:
+@compile_operator.register(TableSource)
+def compile_table_source(operator: TableSource, site: Site) -> Emit:
     """Turn records into changes, remembering the last value per key if there is a store.
 
     A null key is dropped. An update out of order is applied like any other (``KTableSource``).
     """
-    update = None
-    if store is not None:
-        update = _replacing(store, children.forward, send_old=operator.send_old)
+    drop, fail, update = site.environment.dropping(), site.fail, None
+    if operator.store is not None:
+        store = site.store(operator.store)
+        update = _replacing(store, site.children.forward, send_old=operator.send_old)
 
     def emit(code: Code, names: Names) -> Names | None:
         key, value = names
@@ -48,9 +48,8 @@ def emit_table_source(
     return emit
 
 
-def compile_table_filter(
-    operator: TableFilter, store: KeyValueStore | None, children: Children, fail: Fail
-) -> Forward:
+@compile_operator.register(TableFilter)
+def compile_table_filter(operator: TableFilter, site: Site) -> Emit:
     """Keep new and old values that pass; what does not pass becomes ``None`` (``KTableFilter``)."""
     predicate = operator.predicate
     negate = operator.negate
@@ -58,14 +57,11 @@ def compile_table_filter(
     def kept(key: Any, value: Any) -> Any:
         return None if value is None or bool(predicate(key, value)) is negate else value
 
-    return _compile_stepwise(
-        kept, store, children, fail, send_old=operator.send_old, skip_nothing=True
-    )
+    return call(_compile_stepwise(kept, operator, site, skip_nothing=True), "filter")
 
 
-def compile_table_map_values(
-    operator: TableMapValues, store: KeyValueStore | None, children: Children, fail: Fail
-) -> Forward:
+@compile_operator.register(TableMapValues)
+def compile_table_map_values(operator: TableMapValues, site: Site) -> Emit:
     """Map new and old values; ``None`` stays ``None`` (``KTableMapValues``)."""
     mapper = operator.mapper
 
@@ -79,26 +75,35 @@ def compile_table_map_values(
         def mapped(key: Any, value: Any) -> Any:  # noqa: ARG001 - the shape of both
             return None if value is None else mapper(value)
 
-    return _compile_stepwise(
-        mapped, store, children, fail, send_old=operator.send_old, skip_nothing=False
-    )
+    return call(_compile_stepwise(mapped, operator, site, skip_nothing=False), "map_values")
+
+
+@compile_operator.register(TableToStream)
+def compile_table_to_stream(operator: TableToStream, site: Site) -> Emit:
+    """Replace a change by its new value; ``None`` for a deletion."""
+    del operator, site
+
+    def emit(code: Code, names: Names) -> Names:
+        value = code.fresh("value")
+        code.line(f"{value} = {names[1]}[0]")
+        return names[0], value
+
+    return emit
 
 
 def _compile_stepwise(
     function: Callable[[Any, Any], Any],
-    store: KeyValueStore | None,
-    children: Children,
-    fail: Fail,
+    operator: TableFilter | TableMapValues,
+    site: Site,
     *,
-    send_old: bool,
     skip_nothing: bool,
 ) -> Forward:
     """Apply ``function(key, value)`` to both halves of a change; a store knows the old one.
 
     ``skip_nothing``: a change from ``None`` to ``None`` is not forwarded if old values are wanted.
     """
-    if store is None:
-        forward = children.forward
+    forward, fail, send_old = site.children.forward, site.fail, operator.send_old
+    if operator.store is None:
 
         def stepwise(key: Any, change: Any, timestamp: int, headers: Headers) -> None:
             new, old = change
@@ -114,7 +119,8 @@ def _compile_stepwise(
 
         return stepwise
 
-    update = _replacing(store, children.forward, send_old=send_old)
+    store = site.store(operator.store)
+    update = _replacing(store, forward, send_old=send_old)
 
     def stepwise_stored(key: Any, change: Any, timestamp: int, headers: Headers) -> None:
         try:
@@ -132,40 +138,3 @@ def _replacing(store: KeyValueStore, forward: Forward, *, send_old: bool) -> For
     """Return the update that replaces a key's value and forwards the change."""
     store.on_change(forward, send_old=send_old)
     return store.updater(None, Timestamps.RECORD)
-
-
-_NO_KEY: Final = "a table that is grouped has a record without a key"
-
-
-def compile_table_repartition_map(
-    operator: TableRepartitionMap, children: Children, fail: Fail
-) -> Forward:
-    """Give both halves of a change their new keys (``KTableRepartitionMap``).
-
-    One change when both have the same key, else the old one first. A side whose new key or value
-    is null is left out.
-    """
-    mapper = operator.mapper
-    forward = children.forward
-
-    def repartition_map(key: Any, change: Any, timestamp: int, headers: Headers) -> None:
-        new, old = change
-        try:
-            if key is None:
-                raise ValueError(_NO_KEY)  # noqa: TRY301 - as if the mapper had refused it
-            new_key, new_value = (None, None) if new is None else as_pair(mapper(key, new))
-            old_key, old_value = (None, None) if old is None else as_pair(mapper(key, old))
-        except Exception as error:
-            fail(error, key, change, timestamp, headers)
-            return
-        has_new = new_key is not None and new_value is not None
-        has_old = old_key is not None and old_value is not None
-        if has_new and has_old and new_key == old_key:
-            forward(old_key, (new_value, old_value), timestamp, headers)
-            return
-        if has_old:
-            forward(old_key, (None, old_value), timestamp, headers)
-        if has_new:
-            forward(new_key, (new_value, None), timestamp, headers)
-
-    return repartition_map

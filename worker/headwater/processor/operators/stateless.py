@@ -8,43 +8,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
+from headwater.model.operators.stateless import (
+    Branch,
+    DropNullKey,
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Map,
+    MapValues,
+    PassThrough,
+    Peek,
+    Print,
+    SelectKey,
+)
+from headwater.processor.code import call
+from headwater.processor.compiling import compile_operator
 from headwater.processor.operators.pairs import as_pair, as_pairs
 
 if TYPE_CHECKING:
-    from headwater.model.operators.stateless import (
-        Branch,
-        DropNullKey,
-        Filter,
-        FlatMap,
-        FlatMapValues,
-        Map,
-        MapValues,
-        PassThrough,
-        Peek,
-        Print,
-        SelectKey,
-    )
-    from headwater.model.operators.table import TableToStream
     from headwater.ports import Forward, Headers
     from headwater.processor.code import Code, Emit, Names
+    from headwater.processor.compiling import Site
     from headwater.processor.failures import Fail
-    from headwater.processor.routing import Children
 
 
-def emit_filter(operator: Filter, fail: Fail) -> Emit:
+@compile_operator.register(Filter)
+def compile_filter(operator: Filter, site: Site) -> Emit:
     """Keep what the predicate keeps."""
 
     def emit(code: Code, names: Names) -> Names:
         predicate = code.bind(operator.predicate, "predicate")
         negation = "" if operator.negate else "not "
         test = f"if {negation}{predicate}({names[0]}, {names[1]}):\n    {code.skip}"
-        code.guarded(test, fail, names)
+        code.guarded(test, site.fail, names)
         return names
 
     return emit
 
 
-def emit_map(operator: Map, fail: Fail) -> Emit:
+@compile_operator.register(Map)
+def compile_map(operator: Map, site: Site) -> Emit:
     """Replace key and value."""
 
     def emit(code: Code, names: Names) -> Names:
@@ -53,25 +56,27 @@ def emit_map(operator: Map, fail: Fail) -> Emit:
         key, value = code.fresh("key"), code.fresh("value")
         mapped = f"{pair} = {mapper}({names[0]}, {names[1]})"
         check = f"if type({pair}) is not tuple:\n    {pair} = {checked}({pair})"
-        code.guarded(f"{mapped}\n{check}\n{key}, {value} = {pair}", fail, names)
+        code.guarded(f"{mapped}\n{check}\n{key}, {value} = {pair}", site.fail, names)
         return key, value
 
     return emit
 
 
-def emit_map_values(operator: MapValues, fail: Fail) -> Emit:
+@compile_operator.register(MapValues)
+def compile_map_values(operator: MapValues, site: Site) -> Emit:
     """Replace the value."""
 
     def emit(code: Code, names: Names) -> Names:
         mapper = code.bind(operator.mapper, "mapper")
         value = code.fresh("value")
-        code.guarded(f"{value} = {mapper}({_arguments(operator, names)})", fail, names)
+        code.guarded(f"{value} = {mapper}({_arguments(operator, names)})", site.fail, names)
         return names[0], value
 
     return emit
 
 
-def emit_flat_map(operator: FlatMap, fail: Fail) -> Emit:
+@compile_operator.register(FlatMap)
+def compile_flat_map(operator: FlatMap, site: Site) -> Emit:
     """Give each pair; the rest of the chain stands in a loop."""
 
     def emit(code: Code, names: Names) -> Names:
@@ -82,23 +87,24 @@ def emit_flat_map(operator: FlatMap, fail: Fail) -> Emit:
         mapped = f"{pairs} = {mapper}({names[0]}, {names[1]})"
         check = f"if type({pairs}) is not list:\n    {pairs} = {listed}({pairs})"
         each = f"for p in {pairs} for k, v in [p if type(p) is tuple else {checked}(p)]"
-        code.guarded(f"{mapped}\n{check}\n{pairs} = [(k, v) {each}]", fail, names)
+        code.guarded(f"{mapped}\n{check}\n{pairs} = [(k, v) {each}]", site.fail, names)
         code.loop(f"for {key}, {value} in {pairs}:")
         return key, value
 
     return emit
 
 
-def emit_flat_map_values(operator: FlatMapValues, fail: Fail) -> Emit:
+@compile_operator.register(FlatMapValues)
+def compile_flat_map_values(operator: FlatMapValues, site: Site) -> Emit:
     """Give each value under the record's key; the rest of the chain stands in a loop."""
 
     def emit(code: Code, names: Names) -> Names:
         mapper, values = code.bind(operator.mapper, "mapper"), code.fresh("values")
         value = code.fresh("value")
         mapped = f"{values} = {mapper}({_arguments(operator, names)})"
-        # As in emit_flat_map; a list cannot run anything.
+        # As in compile_flat_map; a list cannot run anything.
         listed = f"if type({values}) is not list:\n    {values} = list({values})"
-        code.guarded(f"{mapped}\n{listed}", fail, names)
+        code.guarded(f"{mapped}\n{listed}", site.fail, names)
         code.loop(f"for {value} in {values}:")
         return names[0], value
 
@@ -109,37 +115,41 @@ def _arguments(operator: MapValues | FlatMapValues, names: Names) -> str:
     return f"{names[0]}, {names[1]}" if operator.with_key else names[1]
 
 
-def emit_select_key(operator: SelectKey, fail: Fail) -> Emit:
+@compile_operator.register(SelectKey)
+def compile_select_key(operator: SelectKey, site: Site) -> Emit:
     """Replace the key."""
 
     def emit(code: Code, names: Names) -> Names:
         mapper, key = code.bind(operator.mapper, "mapper"), code.fresh("key")
-        code.guarded(f"{key} = {mapper}({names[0]}, {names[1]})", fail, names)
+        code.guarded(f"{key} = {mapper}({names[0]}, {names[1]})", site.fail, names)
         return key, names[1]
 
     return emit
 
 
-def emit_peek(operator: Peek, fail: Fail) -> Emit:
+@compile_operator.register(Peek)
+def compile_peek(operator: Peek, site: Site) -> Emit:
     """Call the action; ``for_each`` ends the chain."""
 
     def emit(code: Code, names: Names) -> Names | None:
         action = code.bind(operator.action, "action")
-        code.guarded(f"{action}({names[0]}, {names[1]})", fail, names)
+        code.guarded(f"{action}({names[0]}, {names[1]})", site.fail, names)
         return None if operator.terminal else names
 
     return emit
 
 
-def emit_pass_through(operator: PassThrough, fail: Fail) -> Emit:
+@compile_operator.register(PassThrough)
+def compile_pass_through(operator: PassThrough, site: Site) -> Emit:
     """Write nothing."""
-    del operator, fail
+    del operator, site
     return lambda code, names: names  # noqa: ARG005 - an Emit
 
 
-def emit_drop_null_key(operator: DropNullKey, fail: Fail) -> Emit:
+@compile_operator.register(DropNullKey)
+def compile_drop_null_key(operator: DropNullKey, site: Site) -> Emit:
     """Skip null keys; Kafka Streams does not count these as dropped."""
-    del operator, fail
+    del operator, site
 
     def emit(code: Code, names: Names) -> Names:
         code.line(f"if {names[0]} is None:\n    {code.skip}")
@@ -148,20 +158,10 @@ def emit_drop_null_key(operator: DropNullKey, fail: Fail) -> Emit:
     return emit
 
 
-def emit_table_to_stream(operator: TableToStream, fail: Fail) -> Emit:
-    """Replace a change by its new value; ``None`` for a deletion."""
-    del operator, fail
-
-    def emit(code: Code, names: Names) -> Names:
-        value = code.fresh("value")
-        code.line(f"{value} = {names[1]}[0]")
-        return names[0], value
-
-    return emit
-
-
-def compile_branch(operator: Branch, children: Children, fail: Fail) -> Forward:
+@compile_operator.register(Branch)
+def compile_branch(operator: Branch, site: Site) -> Emit:
     """Forward to the child of the first predicate that holds, else to the default."""
+    children, fail = site.children, site.fail
     branches = [(predicate, children.named(name)) for predicate, name in operator.predicates]
     default = None if operator.default is None else children.named(operator.default)
 
@@ -179,10 +179,18 @@ def compile_branch(operator: Branch, children: Children, fail: Fail) -> Forward:
         if chosen is not None:
             chosen(key, value, timestamp, headers)
 
-    return branch
+    return call(branch, "branch")
 
 
-class Printer:
+@compile_operator.register(Print)
+def compile_print(operator: Print, site: Site) -> Emit:
+    """Print each record; nothing is below."""
+    printer = _Printer(operator, site.fail)
+    site.keep(printer)
+    return call(printer.print, "print")
+
+
+class _Printer:
     """KStream.print: lines on standard output, or at the end of a file that the task closes."""
 
     def __init__(self, operator: Print, fail: Fail) -> None:
@@ -203,6 +211,12 @@ class Printer:
             # file that this layer touches, so pathlib stays out.
             self._file = open(path, "a", buffering=1, encoding="utf-8")  # noqa: SIM115, PTH123
         print(f"[{label}]: {text}", file=self._file)
+
+    def init(self) -> None:
+        """Nothing: the first record opens the file."""
+
+    def renew(self) -> None:
+        """Nothing: what is printed stays."""
 
     def close(self) -> None:
         """Close the file; another record would open it again."""

@@ -1,0 +1,61 @@
+"""Processors that users write, as nodes; what they are given is in ``context``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.model.operators.user import UserProcessor
+from headwater.model.processor_api import Processor, Record
+from headwater.processor.code import call
+from headwater.processor.compiling import compile_operator
+from headwater.processor.context import TaskContext
+
+if TYPE_CHECKING:
+    from headwater.ports import Headers
+    from headwater.processor.code import Emit
+    from headwater.processor.compiling import Site
+    from headwater.processor.environment import Current
+    from headwater.processor.failures import Fail
+
+
+@compile_operator.register(UserProcessor)
+def compile_user_processor(operator: UserProcessor, site: Site) -> Emit:
+    """Hand each record to the task's own processor, which forwards what it likes."""
+    node, environment = site.node, site.environment
+    context = TaskContext(node.name, node.stores, site.children, environment)
+    user = _UserNode(operator, context, environment.current, site.fail)
+    site.keep(user)
+    return call(user.process, "process")
+
+
+class _UserNode:
+    """A user's processor in one task."""
+
+    def __init__(
+        self, operator: UserProcessor, context: TaskContext, current: Current, fail: Fail
+    ) -> None:
+        self._operator = operator
+        self._context = context
+        self._current = current
+        self._fail = fail
+        self._processor: Processor[Any, Any, Any, Any] = operator.supplier()
+
+    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        """Hand one record to the processor (the node's closure)."""
+        self._current.timestamp = timestamp
+        try:
+            self._processor.process(Record(key, value, timestamp, headers))
+        except Exception as error:
+            self._fail(error, key, value, timestamp, headers)
+
+    def init(self) -> None:
+        """Call the processor's ``init``; its parents have been initialised before."""
+        self._processor.init(self._context)
+
+    def close(self) -> None:
+        """Call the processor's ``close``."""
+        self._processor.close()
+
+    def renew(self) -> None:
+        """Start over with a new processor, as after an aborted transaction."""
+        self._processor = self._operator.supplier()
