@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.spark_systems import MASTER, ROOT
+from headwater.native.application import ApplicationSettings
 from headwater.spark.turns.driver import Continuous, ContinuousSettings
 from headwater.spark.turns.status import DriverStatus
 
@@ -79,9 +80,9 @@ def main() -> int:
     }
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as directory:
         settings = ContinuousSettings(
-            config=given,
-            topology=f"benchmarks.works:{options.work}",
-            import_path=(str(ROOT),),
+            application=ApplicationSettings(
+                config=given, topology=f"benchmarks.works:{options.work}", import_path=(str(ROOT),)
+            ),
             master=MASTER,
             spark={"spark.driver.memory": "1g"},
             limit=LIMIT,

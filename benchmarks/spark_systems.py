@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import cloudpickle
 
 from headwater import Serdes
+from headwater.native.application import ApplicationSettings
 from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
 from headwater.spark.cluster import SparkCluster, start
@@ -143,12 +144,14 @@ def backfill(bench: Bench, source: Source, target: str) -> float:
     """Backfill a count of a topic by ``target``."""
     cluster = _Timed(MASTER, bench.settings)
     given = BackfillSettings(
-        config={
-            "application.id": f"bench-{uuid.uuid4().hex[:8]}",
-            "bootstrap.servers": bench.servers,
-        },
-        topology=cloudpickle.dumps(_count_of(source.topic)),
-        import_path=(str(ROOT),),
+        application=ApplicationSettings(
+            config={
+                "application.id": f"bench-{uuid.uuid4().hex[:8]}",
+                "bootstrap.servers": bench.servers,
+            },
+            topology=cloudpickle.dumps(_count_of(source.topic)),
+            import_path=(str(ROOT),),
+        ),
         target=target,
     )
     report = Backfill(given, cluster, _Quiet()).run()

@@ -30,6 +30,7 @@ from headwater.model.duties import (
 )
 from headwater.model.engine import spark_transactional_id
 from headwater.model.lifecycle import ClientState, Engine
+from headwater.native.application import ApplicationSettings
 from headwater.native.messages import AddTasks, Failed, Go, Initialized
 from headwater.service.duties import Duties
 from headwater.spark.turns.live_task import LiveTask
@@ -96,8 +97,10 @@ class Rig:
 
     def spark_task(self, record: EngineRecord) -> LiveTask:
         told = HostSettings(
-            config=self.config,
-            topology=cloudpickle.dumps(counts_of(self.app)),  # type: ignore[no-untyped-call]
+            application=ApplicationSettings(
+                config=self.config,
+                topology=cloudpickle.dumps(counts_of(self.app)),  # type: ignore[no-untyped-call]
+            ),
             record=record,
             state_dir=str(self._directory / "spark"),
         )

@@ -16,6 +16,7 @@ from headwater import KafkaStreams
 from headwater.dsl.loading import build_topology
 from headwater.ids import TopicPartition
 from headwater.model.lifecycle import ClientState
+from headwater.native.application import ApplicationSettings
 from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
 from headwater.spark.outputs import Outputs
@@ -185,8 +186,9 @@ class Case:
         """Also return the sub-topologies that were computed as DataFrames."""
         app, prefix = self._named(engine)
         settings = BackfillSettings(
-            config=self.config(app),
-            topology=self._application.pickled(self._inputs, prefix),
+            application=ApplicationSettings(
+                config=self.config(app), topology=self._application.pickled(self._inputs, prefix)
+            ),
             target=target,
             outputs=outputs,
         )

@@ -28,6 +28,7 @@ from headwater.kafka.engine import EngineWriter
 from headwater.kafka.manifest import ManifestGate
 from headwater.model.backfill import BackfillState
 from headwater.model.lifecycle import Engine
+from headwater.native.application import ApplicationSettings
 from headwater.service.decide.ownership import OWNER_TIMEOUT_MS
 from headwater.service.duties import Duties
 from headwater.service.owner import owner_topic
@@ -158,7 +159,9 @@ def test_what_workers_write_before_the_driver_has_tidied_up_stays(
                 topics.send(between, [("fox", "fox")], partition)
             super()._tidy(*committed)
 
-    told = BackfillSettings(topology=TOPOLOGY, config=word_count.config(unique_name))
+    told = BackfillSettings(
+        application=ApplicationSettings(topology=TOPOLOGY, config=word_count.config(unique_name)),
+    )
     Slow(told, Here(), Listener()).run()
 
     assert topics.read(between) == [("fox", b"fox")] * PARTITIONS
@@ -279,7 +282,10 @@ def test_what_an_aborted_transaction_has_done_is_counted_once(
         "production.exception.handler": "tests.support.handlers:drop_undeliverable",
         "errors.dead.letter.queue.topic.name": letters,
     }
-    told = BackfillSettings(config=config, topology=cloudpickle.dumps(build), outputs=Outputs.ALL)
+    told = BackfillSettings(
+        application=ApplicationSettings(config=config, topology=cloudpickle.dumps(build)),
+        outputs=Outputs.ALL,
+    )
 
     report = Backfill(told, Here(), Listener()).run()
 
@@ -318,8 +324,10 @@ def test_a_task_that_is_fenced_is_final_only_if_another_driver_has_come(
             return [outcome(work) for work in works]
 
     told = BackfillSettings(
-        config={"application.id": unique_name, "bootstrap.servers": topics.bootstrap_servers},
-        topology=cloudpickle.dumps(build),
+        application=ApplicationSettings(
+            config={"application.id": unique_name, "bootstrap.servers": topics.bootstrap_servers},
+            topology=cloudpickle.dumps(build),
+        ),
     )
     cluster = Twice()
     assert Backfill(told, cluster, Listener()).run().keys == 1
@@ -401,7 +409,9 @@ def test_what_spark_takes_over_while_a_backfill_begins_is_left_to_it(
             writer.close()
             return super()._new_manifest()
 
-    told = BackfillSettings(topology=TOPOLOGY, config=word_count.config(unique_name))
+    told = BackfillSettings(
+        application=ApplicationSettings(topology=TOPOLOGY, config=word_count.config(unique_name)),
+    )
     with pytest.raises(EngineError, match="runs on Spark"):
         Overtaken(told, Here(), Listener()).run()
 
@@ -420,7 +430,9 @@ def test_a_spark_that_does_not_start_has_cost_nothing(
     word_count.go_on(unique_name, tmp_path)
     changelog = word_count.changelog(unique_name)
     offsets = word_count.offsets(unique_name, f"{unique_name}-in")
-    told = BackfillSettings(topology=TOPOLOGY, config=word_count.config(unique_name))
+    told = BackfillSettings(
+        application=ApplicationSettings(topology=TOPOLOGY, config=word_count.config(unique_name)),
+    )
 
     with pytest.raises(ConfigError, match=r"spark\.kubernetes\.container\.image is missing"):
         Backfill(told, SparkCluster("k8s://https://127.0.0.1:9", {}), Listener()).run()
@@ -648,7 +660,9 @@ class Late(Backfill):
     """Something happens as it is about to say Committed."""
 
     def __init__(self, word_count: WordCount, app: str, happens: Callable[[], Any]) -> None:
-        told = BackfillSettings(topology=TOPOLOGY, config=word_count.config(app))
+        told = BackfillSettings(
+            application=ApplicationSettings(topology=TOPOLOGY, config=word_count.config(app)),
+        )
         super().__init__(told, Here(), Listener())
         self._happens = happens
 
@@ -787,8 +801,10 @@ def test_a_dry_run_refuses_what_a_backfill_refuses(topics: Topics, unique_name: 
         builder.stream(source, **serdes).to(source, **serdes)
 
     told = BackfillSettings(
-        config={"application.id": unique_name, "bootstrap.servers": topics.bootstrap_servers},
-        topology=cloudpickle.dumps(build),
+        application=ApplicationSettings(
+            config={"application.id": unique_name, "bootstrap.servers": topics.bootstrap_servers},
+            topology=cloudpickle.dumps(build),
+        ),
         outputs=Outputs.ALL,
     )
     backfill = Backfill(told, Here(), Listener())

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from examples.word_count.app import words
 
 from headwater import KafkaStreams, Serdes
+from headwater.native.application import ApplicationSettings
 from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
 from headwater.spark.outputs import Outputs
@@ -153,8 +154,10 @@ def test_a_circle_goes_round_in_slices_whatever_comes_before_it(
         both.process(Looking)
 
     settings = BackfillSettings(
-        topology=cloudpickle.dumps(build),
-        config={"application.id": unique_name, "bootstrap.servers": topics.bootstrap_servers},
+        application=ApplicationSettings(
+            topology=cloudpickle.dumps(build),
+            config={"application.id": unique_name, "bootstrap.servers": topics.bootstrap_servers},
+        ),
         slice_records=10,
     )
     LATE.clear()
@@ -187,8 +190,10 @@ def test_the_end_of_a_pass_does_not_change_the_order_of_records(
         texts.reduce(lambda before, text: before + text, store="texts", **TEXTS)
 
     settings = BackfillSettings(
-        topology=cloudpickle.dumps(build),
-        config={"application.id": unique_name, "bootstrap.servers": topics.bootstrap_servers},
+        application=ApplicationSettings(
+            topology=cloudpickle.dumps(build),
+            config={"application.id": unique_name, "bootstrap.servers": topics.bootstrap_servers},
+        ),
         slice_records=6,
     )
     listener = Listener()

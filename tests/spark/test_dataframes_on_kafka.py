@@ -20,7 +20,6 @@ from headwater import KafkaStreams
 from headwater.errors import BackfillError, EnvironmentProblemError, FencedError, TopologyError
 from headwater.ids import TopicPartition as Partition
 from headwater.service.duties import Duties
-from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
 from headwater.spark.cluster import SparkCluster
 from headwater.spark.frames.computing import frames_of
@@ -33,7 +32,7 @@ from headwater.spark.progress import Computing
 from headwater.spark.turns.messages import TakenOverError
 from headwater.wire.offset_metadata import decode
 from tests.chaos.kills import Trap
-from tests.support.backfills import PATIENCE_S, Here, Listener, records, run_module
+from tests.support.backfills import PATIENCE_S, Here, Listener, records, run_module, settings_of
 from tests.support.clients import Clients
 from tests.support.counting import PREFIX_VARIABLE
 from tests.support.dataframes import Record, natively, translated
@@ -100,7 +99,7 @@ class Totals:
     def backfill(self, app: str, cluster: Any, listener: Any = None, **options: Any) -> Backfill:
         topology = build_on(self.prefix)
         given = {"topology": topology, "config": self.config(app), "target": "auto", **options}
-        return Backfill(BackfillSettings(**given), cluster, listener or Listener())
+        return Backfill(settings_of(**given), cluster, listener or Listener())
 
     def state(self, app: str) -> dict[Any, Any]:
         """The newest changelog record of each key."""

@@ -9,6 +9,7 @@ import pytest
 
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.engine import EngineRecord
+from headwater.native.application import ApplicationSettings
 from headwater.spark.turns.hosting import Host
 from headwater.spark.turns.messages import HostSettings, Turn, TurnNumber
 from tests.support.topologies import counts_of
@@ -46,13 +47,15 @@ def test_the_tasks_of_a_host_share_its_memory(
         topics.send(f"{app}-in", records, partition)
     host = Host(
         HostSettings(
-            config={
-                "application.id": app,
-                "bootstrap.servers": topics.bootstrap_servers,
-                "statestore.cache.max.bytes": CACHE_BYTES,
-                "auto.offset.reset": "earliest",
-            },
-            topology=cloudpickle.dumps(counts_of(f"{app}-in")),
+            application=ApplicationSettings(
+                config={
+                    "application.id": app,
+                    "bootstrap.servers": topics.bootstrap_servers,
+                    "statestore.cache.max.bytes": CACHE_BYTES,
+                    "auto.offset.reset": "earliest",
+                },
+                topology=cloudpickle.dumps(counts_of(f"{app}-in")),
+            ),
             record=EngineRecord(),
             state_dir=str(tmp_path / "tasks"),
         )

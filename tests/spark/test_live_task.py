@@ -23,6 +23,7 @@ from headwater.errors import (
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.engine import EngineRecord
 from headwater.model.lifecycle import Engine
+from headwater.native.application import ApplicationSettings
 from headwater.spark.turns.hosting import Host
 from headwater.spark.turns.live_task import LiveTask
 from headwater.spark.turns.messages import HostSettings, LateTurnError, Turn, TurnDone, TurnNumber
@@ -78,14 +79,16 @@ class Rig:
     ) -> None:
         self.topics, self.app = topics, app
         self.told = HostSettings(
-            config={
-                "application.id": app,
-                "bootstrap.servers": topics.bootstrap_servers,
-                "statestore.cache.max.bytes": 0,
-                "auto.offset.reset": "earliest",
-                **{name.replace("_", "."): value for name, value in config.items()},
-            },
-            topology=cloudpickle.dumps(build),
+            application=ApplicationSettings(
+                config={
+                    "application.id": app,
+                    "bootstrap.servers": topics.bootstrap_servers,
+                    "statestore.cache.max.bytes": 0,
+                    "auto.offset.reset": "earliest",
+                    **{name.replace("_", "."): value for name, value in config.items()},
+                },
+                topology=cloudpickle.dumps(build),
+            ),
             record=EngineRecord(),
             state_dir=str(directory / "tasks"),
         )
@@ -428,7 +431,8 @@ def test_whatever_fails_nothing_stays_open(
     rig = Rig(topics, unique_name, tmp_path, build, **options)
     told = rig.told
     if where == "topology":
-        told = replace(told, topology="no.such:module")
+        application = replace(told.application, topology="no.such:module")
+        told = replace(told, application=application)
     if where == "record":
         told = replace(told, record=EngineRecord(engine=Engine.SPARK, generation=7))
     task = TaskId(1, 0) if where == "task" else TASK

@@ -15,6 +15,7 @@ import cloudpickle
 import pytest
 
 from headwater.errors import DeserializationError, FencedError
+from headwater.native.application import ApplicationSettings
 from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
 from headwater.spark.outputs import Outputs
@@ -74,7 +75,10 @@ def gone_on(
     """Finish what the command has begun, on the Spark that is there."""
     prefix = word_count.prefix
     build = cloudpickle.dumps(lambda builder: build_on(builder, prefix))
-    told = BackfillSettings(config=word_count.config(app), topology=build, outputs=outputs)
+    told = BackfillSettings(
+        application=ApplicationSettings(config=word_count.config(app), topology=build),
+        outputs=outputs,
+    )
     return Backfill(told, spark, Listener()).run()
 
 
@@ -248,8 +252,14 @@ def test_tasks_of_a_driver_that_was_replaced_are_given_up_at_once(
 
 def settings(topics: Topics, app: str, **options: str) -> BackfillSettings:
     return BackfillSettings(
-        config={"application.id": app, "bootstrap.servers": topics.bootstrap_servers, **options},
-        topology=cloudpickle.dumps(counts_of(app)),
+        application=ApplicationSettings(
+            config={
+                "application.id": app,
+                "bootstrap.servers": topics.bootstrap_servers,
+                **options,
+            },
+            topology=cloudpickle.dumps(counts_of(app)),
+        ),
     )
 
 

@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 
 from headwater import KafkaStreams
 from headwater.native import clients
+from headwater.native.application import ApplicationSettings
 from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
 from headwater.spark.outputs import Outputs
@@ -131,7 +132,9 @@ class Inputs:
         output = self.topics.create(f"{app}-out", PARTITIONS)
         topology = cloudpickle.dumps(mixed(self.prefix, output))
         settings = BackfillSettings(
-            topology=topology, config=self.config(app), target=target, outputs=outputs
+            application=ApplicationSettings(topology=topology, config=self.config(app)),
+            target=target,
+            outputs=outputs,
         )
         return Backfill(settings, cluster, Listener()).run()
 

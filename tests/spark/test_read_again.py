@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 
 from headwater import KafkaStreams, Serdes
 from headwater.errors import BackfillError
+from headwater.native.application import ApplicationSettings
 from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
 from tests.support.backfills import PATIENCE_S, Here, Listener
@@ -66,7 +67,10 @@ def test_a_backfill_begins_only_where_its_own_outputs_are_all_there(
     }
 
     def backfill(until: int | None = None) -> Backfill:
-        told = BackfillSettings(config=config, topology=cloudpickle.dumps(build), until=until)
+        told = BackfillSettings(
+            application=ApplicationSettings(config=config, topology=cloudpickle.dumps(build)),
+            until=until,
+        )
         return Backfill(told, Here(), Listener())
 
     def counts() -> dict[str, int]:

@@ -12,6 +12,7 @@ from headwater import Processor, ProcessorContext, PunctuationType, Record, Serd
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.engine import EngineRecord, spark_transactional_id
 from headwater.model.streamapp import Engine
+from headwater.native.application import ApplicationSettings
 from headwater.spark.turns.messages import (
     Again,
     HostSettings,
@@ -65,8 +66,9 @@ class Rig:
     ) -> TaskHost:
         self.record = record
         told = HostSettings(
-            config=self.word_count.config(self.app, **(config or {})),
-            topology=TOPOLOGY,
+            application=ApplicationSettings(
+                config=self.word_count.config(self.app, **(config or {})), topology=TOPOLOGY
+            ),
             record=record,
             state_dir=str(self.directory / "tasks"),
         )
@@ -237,8 +239,9 @@ def test_punctuation_by_the_wall_clock_needs_no_records(
     task = TaskId(0, 0)
     config = {"application.id": unique_name, "bootstrap.servers": topics.bootstrap_servers}
     told = HostSettings(
-        config=config,
-        topology=cloudpickle.dumps(ticking(source, sink)),
+        application=ApplicationSettings(
+            config=config, topology=cloudpickle.dumps(ticking(source, sink))
+        ),
         record=EngineRecord(),
         state_dir=str(tmp_path / "tasks"),
     )

@@ -21,6 +21,7 @@ from confluent_kafka import (
 from examples.word_count.app import words
 
 from headwater import KafkaStreams
+from headwater.native.application import ApplicationSettings
 from headwater.spark.application import BackfillSettings
 from headwater.spark.backfill import Backfill
 from headwater.spark.outputs import Outputs
@@ -129,7 +130,7 @@ class WordCount:
 
     def backfill(self, app: str, cluster: Here | None = None, **options: Any) -> Backfill:
         given = {"topology": TOPOLOGY, "config": self.config(app), **options}
-        return Backfill(BackfillSettings(**given), cluster or Here(), Listener())
+        return Backfill(settings_of(**given), cluster or Here(), Listener())
 
     def drive(
         self,
@@ -187,6 +188,12 @@ class WordCount:
         return self.topics.committed_with_metadata(app, topic, PARTITIONS)
 
 
+def settings_of(*, topology: Any, config: Mapping[str, Any], **others: Any) -> BackfillSettings:
+    """What a backfill is told."""
+    application = ApplicationSettings(topology=topology, config=config)
+    return BackfillSettings(application=application, **others)
+
+
 def records(topics: Topics, topic: str) -> list[tuple[int, bytes | None, bytes | None, int]]:
     """Read what is committed, partition by partition: partition, key, value, timestamp."""
     return [
@@ -198,7 +205,7 @@ def records(topics: Topics, topic: str) -> list[tuple[int, bytes | None, bytes |
 def main(config: str, outputs: str, others: str) -> BackfillReport:
     """Drive a backfill of the application whose prefix the environment names."""
     assert PREFIX_VARIABLE in os.environ
-    settings = BackfillSettings(
+    settings = settings_of(
         config=json.loads(config), outputs=Outputs(outputs), **json.loads(others)
     )
     return Backfill(settings, Here(), Listener()).run()

@@ -37,7 +37,7 @@ class WithoutSpark(driver.Continuous):
         settings = self._settings
         planner = Planner(
             PlannerSettings(
-                config=settings.config,
+                config=settings.application.config,
                 inputs=plan.inputs,
                 routes=dict.fromkeys(plan.tasks, 0),
                 slots=1,
@@ -48,9 +48,7 @@ class WithoutSpark(driver.Continuous):
         )
         host = Host(
             HostSettings(
-                config=settings.config,
-                topology=settings.topology,
-                import_path=settings.import_path,
+                application=settings.application,
                 record=record,
                 state_dir=str((settings.state_dir / "tasks").absolute()),
             )

@@ -10,6 +10,7 @@ import pytest
 from headwater.errors import ConfigError, EnvironmentProblemError, StateError
 from headwater.ids import TaskId
 from headwater.model.engine import EngineRecord
+from headwater.native.application import ApplicationSettings
 from headwater.spark.causes import cause_of, last_words, without_secrets
 from headwater.spark.turns import hosting, hosts
 from headwater.spark.turns.driver import Continuous, ContinuousSettings
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
     from headwater import StreamsBuilder
 
 TURN = Turn(number=TurnNumber(0, 0, 1, 1), task=TaskId(1, 3), slot=0, ends={})
-TOLD = HostSettings(config={}, topology="a:b", record=EngineRecord(), state_dir="nowhere")
+TOLD = HostSettings(
+    application=ApplicationSettings(config={}, topology="a:b"),
+    record=EngineRecord(),
+    state_dir="nowhere",
+)
 
 # As Spark words it: the Python worker's stack in the executor's, both in the driver's.
 OF_SPARK = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: An exception
@@ -156,7 +161,8 @@ def test_what_ends_the_driver_holds_no_password(tmp_path: Path) -> None:
         "sasl.password": "hunter2",
     }
     settings = ContinuousSettings(
-        config=config, topology=f"{__name__}:build", state_dir=tmp_path / "state"
+        application=ApplicationSettings(config=config, topology=f"{__name__}:build"),
+        state_dir=tmp_path / "state",
     )
     with pytest.raises(ConfigError, match=r'no such value "\*\*\*"') as raised:
         Refused(settings, DriverStatus()).run()
@@ -185,8 +191,7 @@ def test_what_makes_the_query_begin_anew_is_told_without_passwords(
         "sasl.password": "hunter2",
     }
     settings = ContinuousSettings(
-        config=config,
-        topology=f"{__name__}:build",
+        application=ApplicationSettings(config=config, topology=f"{__name__}:build"),
         spark={"spark.hadoop.fs.s3a.secret.key": "s3cr3t"},
         state_dir=tmp_path / "state",
     )

@@ -100,9 +100,10 @@ def run(arguments: argparse.Namespace) -> int:
         settings = settings_of(arguments, local)
         if is_private:
             address = stack.enter_context(streamapps.private_kafka(root))
-            settings = replace(settings, config={**settings.config, "bootstrap.servers": address})
+            config = {**settings.application.config, "bootstrap.servers": address}
+            settings = replace(settings, application=replace(settings.application, config=config))
         if not (arguments.dry_run or arguments.abort):
-            streamapps.create_listed(app, settings.config)
+            streamapps.create_listed(app, settings.application.config)
         backfill = Backfill(settings, cluster, Printer())
         stack.callback(cluster.close)
         try:
@@ -197,6 +198,7 @@ def settings_of(arguments: argparse.Namespace, app: StreamApp) -> BackfillSettin
     Raises:
         ConfigError: an option has another form.
     """
+    from headwater.native.application import ApplicationSettings  # noqa: PLC0415
     from headwater.service.settings import config_of, topology_source  # noqa: PLC0415
     from headwater.spark.application import BackfillSettings  # noqa: PLC0415
     from headwater.spark.outputs import Outputs  # noqa: PLC0415
@@ -208,10 +210,12 @@ def settings_of(arguments: argparse.Namespace, app: StreamApp) -> BackfillSettin
         overrides["bootstrap.servers"] = arguments.bootstrap
     since, until = _range(arguments)
     return BackfillSettings(
-        config=config_of(app, overrides, arguments.kafka_dir),
-        topology=topology_source(app.spec.topology),
-        # Spark's Python workers have a working directory of their own.
-        import_path=(*arguments.import_path, str(Path.cwd())),
+        application=ApplicationSettings(
+            config=config_of(app, overrides, arguments.kafka_dir),
+            topology=topology_source(app.spec.topology),
+            # Spark's Python workers have a working directory of their own.
+            import_path=(*arguments.import_path, str(Path.cwd())),
+        ),
         outputs=Outputs(arguments.outputs),
         since=since,
         until=until,

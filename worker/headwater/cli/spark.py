@@ -144,6 +144,7 @@ def _settings(
     arguments: argparse.Namespace, app: StreamApp, stack: ExitStack
 ) -> ContinuousSettings:
     """Return what the driver is told; a private Kafka that it needs runs until ``stack`` ends."""
+    from headwater.native.application import ApplicationSettings  # noqa: PLC0415
     from headwater.service.settings import config_of, topology_source  # noqa: PLC0415
     from headwater.spark import masters  # noqa: PLC0415
     from headwater.spark.on_kubernetes import check_master, executors  # noqa: PLC0415
@@ -170,10 +171,12 @@ def _settings(
         master, chosen = pods.master, {**pods.settings, **chosen, **pods.fixed}
     default_dir = Path(".headwater") / "spark" / app.application_id
     return ContinuousSettings(
-        config=config_of(app, overrides, arguments.kafka_dir),
-        topology=arguments.topology or topology_source(app.spec.topology),
-        # Task hosts have a working directory of their own.
-        import_path=(*arguments.import_path, str(Path.cwd())),
+        application=ApplicationSettings(
+            config=config_of(app, overrides, arguments.kafka_dir),
+            topology=arguments.topology or topology_source(app.spec.topology),
+            # Task hosts have a working directory of their own.
+            import_path=(*arguments.import_path, str(Path.cwd())),
+        ),
         master=master or "local[*]",
         spark=chosen,
         trigger_ms=spark.trigger_interval_ms,

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from headwater.config import StreamsConfig
 from headwater.errors import ConfigError, KafkaUnavailableError
 from headwater.ids import TopicPartition
 from headwater.kafka.errors import Connection
 from headwater.model import partitions
 from headwater.model.reporting import configured
-from headwater.native.loading import topology_of
 from headwater.service.duties import Duties
 from headwater.spark.latest import outputs_topic, waiting_topic
 from headwater.spark.outputs import Outputs
@@ -21,12 +19,12 @@ from headwater.spark.passes import SLICE_RECORDS
 from headwater.spark.stages import repartition_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
-    from headwater.dsl.loading import SourceText
     from headwater.ids import TaskId
     from headwater.model.partitions import PartitionPlan
     from headwater.model.topics import InternalTopic, TopologyReport
+    from headwater.native.application import ApplicationSettings
 
 _POLL_S: Final = 0.01
 BEGINNING: Final = "beginning"
@@ -38,9 +36,7 @@ class BackfillSettings:
     """What a backfill is told.
 
     Attributes:
-        config: the StreamsConfig as given (dotted names); there may be a password in it.
-        topology: ``"module:function"``, a module's text or a cloudpickled function.
-        import_path: directories put in front of ``sys.path``.
+        application: its configuration and topology.
         outputs: what is written to topics that are not the application's own.
         since: ``"beginning"``, ``"earliest"`` (what retention has left), or a time in milliseconds;
             ``None`` begins at the beginning, or goes on with what was begun.
@@ -51,9 +47,7 @@ class BackfillSettings:
         slice_records: of each source partition in one pass, where sub-topologies feed each other.
     """
 
-    config: Mapping[str, str | int | float | bool] = field(repr=False)
-    topology: str | SourceText | bytes
-    import_path: tuple[str, ...] = ()
+    application: ApplicationSettings
     outputs: Outputs = Outputs.NONE
     since: str | int | None = None
     until: int | None = None
@@ -66,7 +60,8 @@ class Application:
     """One application with the clients of a backfill's driver.
 
     Args:
-        settings: what the backfill was told.
+        settings: its configuration and topology.
+        outputs: what a backfill writes to topics that are not the application's own.
 
     Raises:
         ConfigError: an option is wrong or missing.
@@ -74,14 +69,14 @@ class Application:
         TopologyError: the topology breaks a rule.
     """
 
-    def __init__(self, settings: BackfillSettings) -> None:
-        config = self.config = StreamsConfig.parse(settings.config)
+    def __init__(self, settings: ApplicationSettings, *, outputs: Outputs = Outputs.NONE) -> None:
+        config = self.config = settings.parsed()
         if not config.bootstrap_servers:
             raise ConfigError(
                 "bootstrap.servers is missing: set spec.kafka.bootstrapServers of the StreamApp, "
                 "or give --bootstrap host:port"
             )
-        topology = self.topology = topology_of(settings.topology, settings.import_path)
+        topology = self.topology = settings.built()
         self.id = config.application_id
         self.report: TopologyReport = configured(topology.report(self.id), config)
         self.client_id = f"{config.client_id or self.id}-backfill"
@@ -90,7 +85,7 @@ class Application:
         self.duties = Duties(config, client_id=self.client_id, timeout_s=self.timeout_s)
         self.admin = self.duties.admin
         self.repartition_topics = repartition_topics(self.report)
-        self._is_latest = settings.outputs is Outputs.LATEST
+        self._is_latest = outputs is Outputs.LATEST
 
     @property
     def internal_topics(self) -> tuple[str, ...]:

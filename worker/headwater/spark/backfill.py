@@ -58,7 +58,7 @@ class Backfill:
         self._settings = settings
         self._cluster = cluster
         self._listener = listener
-        self._application = Application(settings)
+        self._application = Application(settings.application, outputs=settings.outputs)
         self.is_under_way = False
         """Whether there is an unfinished backfill, as far as this driver has come."""
         self._gate = ManifestGate(

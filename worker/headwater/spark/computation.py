@@ -314,9 +314,7 @@ class Computation:
     ) -> TaskWork:
         return TaskWork(
             task=task,
-            config=self._settings.config,
-            topology=self._settings.topology,
-            import_path=self._settings.import_path,
+            application=self._settings.application,
             generation=manifest.generation,
             attempt=manifest.attempt,
             clock_ms=manifest.begun_ms,

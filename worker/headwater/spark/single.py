@@ -7,16 +7,14 @@ A backfill drives it up to the cut (``work.py``), a continuous query turn by tur
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from headwater.config import StreamsConfig
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.model.engine import spark_transactional_id
 from headwater.native.clients import TaskClients
 from headwater.native.commit import Committer
-from headwater.native.loading import topology_of
 from headwater.native.loop import ProcessingLoop
 from headwater.native.losses import guard_of
 from headwater.native.messages import ChildSettings
@@ -24,12 +22,13 @@ from headwater.native.opening import TaskOpener
 from headwater.native.stores import StoreOpener
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from headwater.dsl.loading import SourceText
+    from headwater.config import StreamsConfig
     from headwater.ids import TaskId
     from headwater.kafka.producer import StreamsProducer
     from headwater.model.topology import Topology
+    from headwater.native.application import ApplicationSettings, Options
     from headwater.native.opening import RunningTask
     from headwater.ports import Clock, RecordCollector
     from headwater.state import BlockCache
@@ -42,33 +41,17 @@ Reader = TypeVar("Reader", bound=PartitionConsumer)
 Loop = TypeVar("Loop", bound=ProcessingLoop)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Code:
-    """What a task runs.
-
-    Attributes:
-        topology: ``"module:function"``, a module's text or a cloudpickled function.
-        import_path: directories put in front of ``sys.path``.
-    """
-
-    topology: str | SourceText | bytes
-    import_path: tuple[str, ...] = ()
-
-
-def for_a_task(
-    given: Mapping[str, str | int | float | bool],
-    decided: Mapping[str, str | int | float | bool],
-) -> dict[str, str | int | float | bool]:
-    """Return the application's configuration with what Spark's engine decides itself."""
+def for_a_task(application: ApplicationSettings, decided: Options) -> ApplicationSettings:
+    """Return the application with what Spark's engine decides itself in its configuration."""
     ours: dict[str, str | int | float | bool] = {
         "processing.guarantee": "exactly_once_v2",
         "commit.interval.ms": _COMMIT_INTERVAL_MS,
         "num.stream.threads": 1,
         **decided,
     }
-    return {name: value for name, value in given.items() if name.replace("_", ".") not in ours} | (
-        ours
-    )
+    given = application.config.items()
+    kept = {name: value for name, value in given if name.replace("_", ".") not in ours}
+    return replace(application, config=kept | ours)
 
 
 class SingleTask(Generic[Reader, Loop]):
@@ -76,8 +59,7 @@ class SingleTask(Generic[Reader, Loop]):
 
     Args:
         task: which.
-        given: the configuration, from ``for_a_task``.
-        code: what it runs.
+        application: its configuration and topology, from ``for_a_task``.
         state_dir: holds its stores.
         reader: makes the consumer.
         loop: drives the task.
@@ -96,8 +78,7 @@ class SingleTask(Generic[Reader, Loop]):
         self,
         task: TaskId,
         *,
-        given: Mapping[str, str | int | float | bool],
-        code: Code,
+        application: ApplicationSettings,
         state_dir: str,
         reader: Callable[..., Reader],
         loop: Callable[..., Loop],
@@ -109,8 +90,8 @@ class SingleTask(Generic[Reader, Loop]):
         blocks: BlockCache | None = None,
     ) -> None:
         self.task = task
-        config = self.config = StreamsConfig.parse(given)
-        topology = topology_of(code.topology, code.import_path)
+        config = self.config = application.parsed()
+        topology = application.built()
         with ExitStack() as opened:
             clients = self.clients = TaskClients(
                 config,
@@ -134,7 +115,7 @@ class SingleTask(Generic[Reader, Loop]):
             guard = guard_of(config, topology, clients)
             self._stores = StoreOpener(
                 **collecting,
-                settings=_settings(config, given, code, state_dir),
+                settings=_settings(config, application, state_dir),
                 restore_consumer=clients.restore_consumer,
                 heartbeat=_nothing,
                 guard=guard,
@@ -194,17 +175,14 @@ class SingleTask(Generic[Reader, Loop]):
 
 
 def _settings(
-    config: StreamsConfig,
-    given: Mapping[str, str | int | float | bool],
-    code: Code,
-    state_dir: str,
+    config: StreamsConfig, application: ApplicationSettings, state_dir: str
 ) -> ChildSettings:
     return ChildSettings(
         application_id=config.application_id,
         worker=WORKER,
         slot=0,
-        config=given,
-        topology=code.topology,
+        config=application.config,
+        topology=application.topology,
         state_dir=state_dir,
         cache_bytes=config.statestore_cache_max_bytes,
     )

@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headwater import failpoints
-from headwater.config import StreamsConfig
 from headwater.errors import FencedError
 from headwater.kafka.manifest import ManifestGate
 from headwater.model.engine import spark_transactional_id
@@ -27,17 +26,18 @@ from headwater.spark.latest import write_latest
 from headwater.spark.outputs import ChosenOutputs, Outputs
 from headwater.spark.reader import PassReader, ReaderToCut
 from headwater.spark.scratch import scratch_directory
-from headwater.spark.single import WORKER, Code, SingleTask, for_a_task
+from headwater.spark.single import WORKER, SingleTask, for_a_task
 from headwater.spark.turns.loop import TurnLoop
 from headwater.spark.turns.messages import TakenOverError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from headwater.dsl.loading import SourceText
+    from headwater.config import StreamsConfig
     from headwater.ids import TaskId, TopicPartition
     from headwater.kafka.producer import StreamsProducer
     from headwater.model.topology import Topology
+    from headwater.native.application import ApplicationSettings
     from headwater.native.clients import TaskClients
     from headwater.native.opening import RunningTask
     from headwater.spark.reader import BoundedReader
@@ -49,9 +49,7 @@ class TaskWork:
 
     Attributes:
         task: which.
-        config: the StreamsConfig as given (dotted names); there may be a password in it.
-        topology: ``"module:function"``, a module's text or a cloudpickled function.
-        import_path: directories put in front of ``sys.path``.
+        application: its configuration and topology.
         generation: the backfill's.
         attempt: the driver's.
         clock_ms: the time that the task's clock shows.
@@ -65,9 +63,7 @@ class TaskWork:
     """
 
     task: TaskId
-    config: Mapping[str, str | int | float | bool] = field(repr=False)
-    topology: str | SourceText | bytes
-    import_path: tuple[str, ...] = ()
+    application: ApplicationSettings
     generation: str
     attempt: int
     clock_ms: int
@@ -161,12 +157,11 @@ class _TaskHost:
 
     def __init__(self, work: TaskWork, directory: str) -> None:
         self._work = work
-        given = _for_a_task(work.config)
-        config = self._config = StreamsConfig.parse(given)
+        application = _for_a_task(work.application)
+        config = self._config = application.parsed()
         self._single: SingleTask[BoundedReader, CountingLoop] = SingleTask(
             work.task,
-            given=given,
-            code=Code(topology=work.topology, import_path=work.import_path),
+            application=application,
             state_dir=directory,
             reader=self._reader(),
             # Made after the collector.
@@ -262,7 +257,7 @@ class _PassHost(_TaskHost):
 def _write_latest(work: TaskWork) -> TaskDone:
     """Write the last outputs of a task that has reached the cut."""
     assert work.waiting is not None, "its outputs have waited"
-    config = StreamsConfig.parse(_for_a_task(work.config))
+    config = _for_a_task(work.application).parsed()
     write_latest(
         config,
         waiting=work.waiting,
@@ -307,8 +302,6 @@ def check_not_taken_over(
         raise TakenOverError(str(error)) from error
 
 
-def _for_a_task(
-    given: Mapping[str, str | int | float | bool],
-) -> dict[str, str | int | float | bool]:
+def _for_a_task(application: ApplicationSettings) -> ApplicationSettings:
     # Whoever waits does so by the clock, which stands still; and nothing comes later.
-    return for_a_task(given, {"max.task.idle.ms": 0})
+    return for_a_task(application, {"max.task.idle.ms": 0})

@@ -82,7 +82,7 @@ def work_of(
                     partition=partition,
                     start=manifest.start.get(partition, 0),
                     cut=cut[partition],
-                    config=settings.config,
+                    config=settings.application.config,
                     group=reading_group(application.id, manifest.generation),
                 )
             )
@@ -104,7 +104,7 @@ def work_of(
             changelogs=tuple(
                 changelog_topic(application.id, output.store) for output in unit.outputs
             ),
-            config=settings.config,
+            config=settings.application.config,
             generation=manifest.generation,
             attempt=manifest.attempt,
         ),

@@ -28,7 +28,7 @@ from headwater.model.streamapp import Engine
 from headwater.service.duties import Duties
 from headwater.service.takeover import TakeOver
 from headwater.spark import gate
-from headwater.spark.application import Application, BackfillSettings
+from headwater.spark.application import Application
 from headwater.spark.causes import without_secrets
 from headwater.spark.cluster import check_master
 from headwater.spark.troubles import end
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from headwater.dsl.loading import SourceText
     from headwater.kafka.admin import Admin
     from headwater.model.engine import EngineRecord
     from headwater.model.partitions import PartitionPlan
+    from headwater.native.application import ApplicationSettings
     from headwater.spark.turns.crew import Crew
 
 log = logging.getLogger(__name__)
@@ -72,9 +72,7 @@ class ContinuousSettings:
     """What the driver is told.
 
     Attributes:
-        config: the StreamsConfig as given (dotted names); there may be a password in it.
-        topology: ``"module:function"``, a module's text or a cloudpickled function.
-        import_path: directories put in front of ``sys.path``.
+        application: its configuration and topology.
         master: of Spark.
         spark: options of Spark.
         trigger_ms: how long from one micro-batch to the next at the least.
@@ -85,9 +83,7 @@ class ContinuousSettings:
             that the engine record names.
     """
 
-    config: Mapping[str, str | int | float | bool] = field(repr=False)
-    topology: str | SourceText | bytes
-    import_path: tuple[str, ...] = ()
+    application: ApplicationSettings
     master: str = "local[*]"
     spark: Mapping[str, str] = field(default_factory=dict)
     trigger_ms: int = 500
@@ -113,13 +109,7 @@ class Continuous:
     def __init__(self, settings: ContinuousSettings, status: DriverStatus) -> None:
         self._settings = settings
         self._status = status
-        self._application = Application(
-            BackfillSettings(
-                config=settings.config,
-                topology=settings.topology,
-                import_path=settings.import_path,
-            )
-        )
+        self._application = Application(settings.application)
         self._stopping = threading.Event()
         self._plan_made: PartitionPlan | None = None
         claim(settings.state_dir, self._application.id)
@@ -179,7 +169,7 @@ class Continuous:
 
     def _clean(self, error: HeadwaterError) -> str:
         """Return what an error says as anybody may see it."""
-        return without_secrets(str(error), self._settings.config, self._settings.spark)
+        return without_secrets(str(error), self._settings.application.config, self._settings.spark)
 
     def _take_over_and_run(
         self, on_begin: Callable[[], None], on_session: Callable[[], None]
@@ -257,14 +247,12 @@ class Continuous:
         on_session()
         try:
             told = HostSettings(
-                config=settings.config,
-                topology=settings.topology,
-                import_path=settings.import_path,
+                application=settings.application,
                 record=record,
                 state_dir=str((settings.state_dir / TASKS).absolute()),
             )
             planner = PlannerSettings(
-                config=settings.config,
+                config=settings.application.config,
                 inputs=plan.inputs,
                 routes=dict(zip(plan.tasks, routes(session, len(plan.tasks)), strict=True)),
                 slots=slots_of(str(session.sparkContext.master), session.conf),

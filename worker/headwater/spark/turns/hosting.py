@@ -20,7 +20,6 @@ from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.config import StreamsConfig
 from headwater.errors import (
     BackfillError,
     ChangelogLostError,
@@ -202,7 +201,7 @@ def main(address: str, owner: str) -> None:
     level = os.environ.get("HEADWATER_LOG_LEVEL", "WARNING")
     logging.basicConfig(level=level, format=DEFAULT_FORMAT, stream=sys.stderr)
     told: Any = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - from the Python worker
-    config = StreamsConfig.parse(told.config)
+    config = told.application.parsed()
     logs.reset(logs.chosen(config, LogSettings(levels={"": level})))
     daemon = Address.parse(owner)
     assert daemon is not None

@@ -20,18 +20,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from headwater import failpoints, privatefiles
-from headwater.config import StreamsConfig
 from headwater.kafka.engine import EngineRecords
 from headwater.kafka.manifest import ManifestGate
 from headwater.kafka.settings import offset_reset
 from headwater.native.thread import SystemClock
 from headwater.native.watching import TopicWatch
 from headwater.spark.reader import TurnReader
-from headwater.spark.single import Code, SingleTask, for_a_task
+from headwater.spark.single import SingleTask, for_a_task
 from headwater.spark.turns.loop import TurnLoop
 from headwater.spark.turns.messages import LateTurnError, TurnDone
 
 if TYPE_CHECKING:
+    from headwater.config import StreamsConfig
     from headwater.ids import TaskId
     from headwater.model.engine import EngineRecord
     from headwater.native.clients import TaskClients
@@ -68,14 +68,14 @@ class LiveTask:
     ) -> None:
         self.task = task
         self._is_new = True
-        self._config = StreamsConfig.parse(given := _given(told))
+        application = for_a_task(told.application, {"poll.ms": _POLL_MS})
+        self._config = application.parsed()
         with ExitStack() as opened:
             directory = TaskDirectory(Path(told.state_dir), task)
             opened.callback(directory.release)
             self._single = SingleTask(
                 task,
-                given=given,
-                code=Code(topology=told.topology, import_path=told.import_path),
+                application=application,
                 state_dir=str(directory.path),
                 reader=TurnReader,
                 loop=TurnLoop,
@@ -201,7 +201,3 @@ class TaskDirectory:
     def release(self) -> None:
         """Let the next one in."""
         os.close(self._lock)
-
-
-def _given(told: HostSettings) -> dict[str, str | int | float | bool]:
-    return for_a_task(told.config, {"poll.ms": _POLL_MS})

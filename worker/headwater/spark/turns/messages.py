@@ -5,7 +5,7 @@ planner ──► Turn (one a task, each micro-batch) ──► host of the task
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headwater.errors import EnvironmentProblemError, FencedError
@@ -13,9 +13,9 @@ from headwater.errors import EnvironmentProblemError, FencedError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater.dsl.loading import SourceText
     from headwater.ids import TaskId, TopicPartition
     from headwater.model.engine import EngineRecord
+    from headwater.native.application import ApplicationSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,16 +23,12 @@ class HostSettings:
     """All that a task host is told; it travels pickled.
 
     Attributes:
-        config: the StreamsConfig as given (dotted names); there may be a password in it.
-        topology: ``"module:function"``, a module's text or a cloudpickled function.
-        import_path: directories put in front of ``sys.path``.
+        application: its configuration and topology.
         record: under which the driver runs; tasks write nothing once it is another.
         state_dir: where the stores of tasks lie on each machine.
     """
 
-    config: Mapping[str, str | int | float | bool] = field(repr=False)
-    topology: str | SourceText | bytes
-    import_path: tuple[str, ...] = ()
+    application: ApplicationSettings
     record: EngineRecord
     state_dir: str
 
