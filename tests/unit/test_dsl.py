@@ -23,7 +23,7 @@ from headwater import (
     StreamsBuilder,
     Topology,
 )
-from headwater.dsl.grouped import count_adder, count_initializer, count_subtractor
+from headwater.dsl.aggregate import count_adder, count_initializer, count_subtractor
 from headwater.errors import ConfigError, TopologyError
 from headwater.model.operators.aggregate import StreamAggregate
 from headwater.model.operators.stateless import (
@@ -394,6 +394,17 @@ def test_a_builder_can_be_built_again_after_more_is_drawn() -> None:
 
     assert [*first.nodes, "KSTREAM-SINK-0000000003"] == list(second.nodes)
     assert builder.build().describe() == second.describe()
+
+
+def test_what_is_drawn_after_a_build_below_a_source_that_shares_another_is_built() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in")
+    again = builder.stream("in")
+    builder.build()
+
+    again.to("out", name="late")
+
+    assert builder.build().nodes["late"].parents == ("KSTREAM-SOURCE-0000000000",)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.dsl.branches import BranchedKStream
+from headwater.dsl.aggregate import KGroupedStream, KGroupedTable
 from headwater.dsl.builder import StreamsBuilder
-from headwater.dsl.grouped import KGroupedStream, KGroupedTable
 from headwater.dsl.options import (
     Branched,
     Consumed,
@@ -14,6 +13,7 @@ from headwater.dsl.options import (
     Produced,
     Repartitioned,
 )
+from headwater.dsl.stateless import BranchedKStream
 from headwater.dsl.stream import KStream
 from headwater.dsl.table import KTable
 from headwater.errors import (

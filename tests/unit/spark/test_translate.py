@@ -11,7 +11,7 @@ import pytest
 from headwater import Consumed, Processor, Serdes, StoreSpec
 from headwater import functions as f
 from headwater.config import StreamsConfig
-from headwater.dsl.grouped import count_adder, count_initializer
+from headwater.dsl.aggregate import count_adder, count_initializer
 from headwater.dsl.loading import build_topology
 from headwater.errors import TopologyError
 from headwater.model.nodes import StoreKind

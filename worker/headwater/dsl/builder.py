@@ -6,19 +6,23 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from headwater.config import check_optimization
-from headwater.dsl.graph import Graph, StoreGraph, StreamSource, TableSourceGraph
-from headwater.dsl.lineage import SourceLineage
+from headwater.dsl.calls import Source, Store, Table
+from headwater.dsl.drawing import Drawing
 from headwater.dsl.options import Consumed, ConsumedOptions, Materialized, TableOptions, changed
-from headwater.dsl.origin import Origin, store_spec
-from headwater.dsl.stream import KStream
-from headwater.dsl.table import KTable
+from headwater.dsl.origin import Origin
+from headwater.dsl.rewrite import rewrite
+from headwater.dsl.stored import store_spec
+from headwater.dsl.writing import write
 from headwater.errors import TopologyError
 from headwater.model.naming import check_name
+from headwater.model.nodes import SourceNode
 from headwater.model.operators.table import TableSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from headwater.dsl.stream import KStream
+    from headwater.dsl.table import KTable
     from headwater.model.topology import StoreSpec, Topology
 
 K = TypeVar("K")
@@ -35,10 +39,10 @@ class StreamsBuilder:
             Source: KSTREAM-SOURCE-0000000000 (topics: [in])
     """
 
-    __slots__ = ("_graph",)
+    __slots__ = ("_drawing",)
 
     def __init__(self) -> None:
-        self._graph = Graph()
+        self._drawing = Drawing()
 
     def stream(
         self,
@@ -57,19 +61,8 @@ class StreamsBuilder:
         for topic in names:
             check_name("topic", topic)
         settings = changed(consumed or Consumed(), options)
-        name = self._graph.named(settings.name, "KSTREAM-SOURCE-")
-        node = StreamSource(name, names, settings)
-        self._graph.add(node)
-        return KStream(
-            Origin(
-                graph=self._graph,
-                node=node,
-                name=name,
-                key_serde=settings.key_serde,
-                value_serde=settings.value_serde,
-                sources=frozenset({name}),
-            )
-        )
+        name = self._drawing.named(settings.name, "KSTREAM-SOURCE-")
+        return self._read(Source(node=_source_node(name, names, settings)), settings).as_stream()
 
     def table(
         self,
@@ -91,37 +84,21 @@ class StreamsBuilder:
             TopologyError: a name is not legal.
         """
         check_name("topic", topic)
-        graph = self._graph
+        drawing = self._drawing
         reading, storing = _shared(consumed, materialized, dict(options))
-        store = storing.store or graph.store_name(f"{topic}-")
-        source = graph.named(reading.name, "KSTREAM-SOURCE-", "-source")
-        name = graph.named(reading.name, "KTABLE-SOURCE-")
-        lineage = SourceLineage(store, materialized=storing.store is not None)
-        spec = store_spec(store, storing)
-        node = TableSourceGraph(
-            name,
-            source_name=source,
-            topic=topic,
-            consumed=reading,
-            operator=lambda: TableSource(store=lineage.store, send_old=lineage.send_old),
-            store=lambda: spec if lineage.store else None,
+        store = storing.store or drawing.store_name(f"{topic}-")
+        source = drawing.named(reading.name, "KSTREAM-SOURCE-", "-source")
+        part = Table(
+            name=drawing.named(reading.name, "KTABLE-SOURCE-"),
+            operator=TableSource(store=storing.store),
+            store=store_spec(store, storing),
         )
-        graph.add(node)
-        return KTable(
-            Origin(
-                graph=graph,
-                node=node,
-                name=name,
-                key_serde=reading.key_serde,
-                value_serde=reading.value_serde,
-                sources=frozenset({source}),
-            ),
-            lineage,
-        )
+        node = _source_node(source, (topic,), reading)
+        return self._read(Source(node=node, of_table=True), reading).below(part).as_table()
 
     def add_state_store(self, store: StoreSpec) -> StreamsBuilder:
         """Add a store, before the first ``process`` that connects to it by name."""
-        self._graph.add(StoreGraph(store))
+        self._drawing.draw(Store(spec=store))
         return self
 
     def build(self, config: Mapping[str, object] | None = None) -> Topology:
@@ -135,7 +112,26 @@ class StreamsBuilder:
             TopologyError: names clash, a topic is read in two ways, a store is missing.
         """
         check_optimization(config or {})
-        return self._graph.write()
+        return write(rewrite(self._drawing.calls))
+
+    def _read(self, source: Source, consumed: Consumed[Any, Any]) -> Origin:
+        return Origin(
+            drawing=self._drawing,
+            call=self._drawing.draw(source),
+            key_serde=consumed.key_serde,
+            value_serde=consumed.value_serde,
+        )
+
+
+def _source_node(name: str, topics: tuple[str, ...], consumed: Consumed[Any, Any]) -> SourceNode:
+    return SourceNode(
+        name=name,
+        topics=topics,
+        key_serde=consumed.key_serde,
+        value_serde=consumed.value_serde,
+        timestamp_extractor=consumed.timestamp_extractor,
+        offset_reset=consumed.offset_reset,
+    )
 
 
 def _shared(

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from headwater.model.topology import StoreSpec
+from headwater.dsl.calls import Processor
+from headwater.dsl.options import name_of
 
 if TYPE_CHECKING:
-    from headwater.dsl.graph import Graph, GraphNode
-    from headwater.dsl.options import Materialized
+    from headwater.dsl.calls import CallId, Part, Repartition
+    from headwater.dsl.drawing import Drawing
+    from headwater.dsl.options import Named
+    from headwater.dsl.stream import KStream
+    from headwater.dsl.table import KTable
+    from headwater.model.operators.base import Operator
     from headwater.serde.base import Serde
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,32 +26,68 @@ class Origin:
     """Where records come from.
 
     Attributes:
-        graph: the builder's.
-        node: children are drawn below it.
-        name: of the topology node that forwards the records.
+        drawing: the builder's.
+        call: what follows is drawn below it.
         key_serde: inherited by what follows; ``None`` when the key may have changed its type.
         value_serde: likewise for values.
-        sources: names of the source nodes in the same sub-topology.
         rekeyed: the key may have changed since the records were last partitioned.
     """
 
-    graph: Graph
-    node: GraphNode
-    name: str
+    drawing: Drawing
+    call: CallId
     key_serde: Serde[Any] | None
     value_serde: Serde[Any] | None
-    sources: frozenset[str]
     rekeyed: bool = False
 
+    @property
+    def name(self) -> str:
+        """The name of the topology node that forwards the records."""
+        return self.drawing.name_of(self.call)
 
-def store_spec(name: str, materialized: Materialized[Any, Any]) -> StoreSpec:
-    """Return the store that ``materialized`` describes, called ``name``."""
-    return StoreSpec(
-        name=name,
-        persistent=materialized.persistent,
-        key_serde=materialized.key_serde,
-        value_serde=materialized.value_serde,
-        caching=materialized.caching,
-        logging=materialized.logging,
-        topic_config=dict(materialized.topic_config),
-    )
+    def below(self, part: Part) -> Origin:
+        """Draw ``part`` below and return where its records come from; serdes are inherited."""
+        return replace(self, call=self.drawing.draw(part, self.call))
+
+    def processor(self, prefix: str, name: str | Named | None, operator: Operator) -> Origin:
+        """Draw a processor below, called ``name`` or ``<prefix><number>``."""
+        chosen = self.drawing.named(name_of(name), prefix)
+        return self.below(Processor(name=chosen, operator=operator))
+
+    def through(self, part: Repartition) -> Origin:
+        """Draw a repartition below: its serdes are what follows inherits, its key is good."""
+        return self.keep(part, part.key_serde, part.value_serde)
+
+    def keep(
+        self, part: Part, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None
+    ) -> Origin:
+        """Draw ``part`` below, which keeps records by their key, with these serdes."""
+        return replace(
+            self.below(part), key_serde=key_serde, value_serde=value_serde, rekeyed=False
+        )
+
+    # Streams make tables and tables streams; only here do the imports go in a circle.
+
+    def as_stream(self) -> KStream[Any, Any]:
+        """Return the stream of the records."""
+        from headwater.dsl.stream import KStream  # noqa: PLC0415 - see above
+
+        return KStream(self)
+
+    def as_table(self) -> KTable[Any, Any]:
+        """Return the table that the records update."""
+        from headwater.dsl.table import KTable  # noqa: PLC0415 - see above
+
+        return KTable(self)
+
+
+class Drawn(Generic[K, V]):
+    """What has been drawn and can be drawn on: the base of streams, tables and groups.
+
+    Each family of operators has a subclass with its methods; ``KStream`` and ``KTable`` are made
+    of these.
+    """
+
+    __slots__ = ("origin",)
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin

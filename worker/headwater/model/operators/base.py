@@ -3,13 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, ClassVar, TypeAlias
 
 Predicate: TypeAlias = Callable[[Any, Any], bool]
 KeyValueMapper: TypeAlias = Callable[[Any, Any], Any]
+
+
+class Wanted(Enum):
+    """How much an operator wants old values of the tables above it."""
+
+    IF_STORED = auto()
+    """Only where a store is there to read them from; it sends its own, then (KAFKA-10077)."""
+    ALWAYS = auto()
+    """In any case: a source table without a store is given one (Java's forced materialisation)."""
+
+
+class OldValues(Enum):
+    """Where a table has the value from that an update replaces."""
+
+    FROM_STORE = auto()
+    """Its store, which it always has."""
+    FROM_STORE_IN_RESERVE = auto()
+    """Its store, which it has if it is named or somebody needs it."""
+    FROM_STORE_OR_PARENT = auto()
+    """Its store if it has one, else the change that its parent sends."""
 
 
 class Operator:
     """What a processor node does, as a frozen value; its class names it on every floor."""
 
     __slots__ = ()
+
+    wants_old_values: ClassVar[Wanted | None] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOperator(Operator):
+    """An operator that gives a table.
+
+    ``store`` names the table's store, if it has one; with ``send_old`` its changes have old values.
+    """
+
+    old_values: ClassVar[OldValues]
+
+    store: str | None = None
+    send_old: bool = False

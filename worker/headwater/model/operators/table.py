@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from headwater.model.operators.base import Operator
+from headwater.model.operators.base import OldValues, Operator, TableOperator, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,31 +14,34 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableSource(Operator):
+class TableSource(TableOperator):
     """A table source, and KStream.to_table: upsert ``store``, if any; forward the change."""
 
-    store: str | None
-    send_old: bool = False
+    old_values: ClassVar = OldValues.FROM_STORE_IN_RESERVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableFilter(Operator):
-    """KTable.filter / filter_not on changes; forwards a tombstone when the predicate fails."""
+class TableFilter(TableOperator):
+    """KTable.filter / filter_not on changes; forwards a tombstone when the predicate fails.
+
+    With the old value it can tell that a row it refuses was refused before, and says nothing.
+    """
+
+    old_values: ClassVar = OldValues.FROM_STORE_OR_PARENT
+    wants_old_values: ClassVar = Wanted.IF_STORED
 
     predicate: Predicate
     negate: bool = False
-    store: str | None = None
-    send_old: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableMapValues(Operator):
+class TableMapValues(TableOperator):
     """KTable.map_values on changes."""
+
+    old_values: ClassVar = OldValues.FROM_STORE_OR_PARENT
 
     mapper: Callable[..., Any]
     with_key: bool = False
-    store: str | None = None
-    send_old: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

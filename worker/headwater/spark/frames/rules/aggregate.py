@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator as python
 from typing import TYPE_CHECKING, Any
 
-from headwater.dsl.grouped import count_adder, count_initializer
+from headwater.dsl.aggregate import count_adder, count_initializer
 from headwater.functions import Reducer
 from headwater.model.operators.aggregate import StreamAggregate, TableAggregate, TableRepartitionMap
 from headwater.spark.frames.flow import computed, refuse

@@ -1,0 +1,220 @@
+"""The passes over drawn calls, each by itself: calls in, calls out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headwater.dsl.calls import (
+    Call,
+    Processor,
+    Repartition,
+    RepartitionNames,
+    Source,
+    Store,
+    Table,
+)
+from headwater.dsl.rewrite import rewrite
+from headwater.dsl.rewrite.old_values import send_old_values
+from headwater.dsl.rewrite.order import parents_first
+from headwater.dsl.rewrite.sources import merge_sources
+from headwater.dsl.writing import write
+from headwater.errors import TopologyError
+from headwater.model.nodes import OffsetReset, SourceNode, StoreSpec
+from headwater.model.operators.aggregate import StreamAggregate, TableRepartitionMap
+from headwater.model.operators.stateless import PassThrough
+from headwater.model.operators.table import TableFilter, TableMapValues, TableSource, TableToStream
+
+if TYPE_CHECKING:
+    from headwater.dsl.calls import Calls, Part
+    from headwater.model.operators.base import Operator, TableOperator
+
+
+def _calls(*drawn: tuple[Part, tuple[int, ...]]) -> Calls:
+    return tuple(Call(id=n, parents=parents, part=part) for n, (part, parents) in enumerate(drawn))
+
+
+def _source(name: str, *topics: str, **settings: Any) -> Source:
+    return Source(node=SourceNode(name=name, topics=topics, **settings))
+
+
+def _processor(name: str, operator: Operator | None = None) -> Processor:
+    return Processor(name=name, operator=operator or PassThrough())
+
+
+# ---- sources ---------------------------------------------------------------------------------
+
+
+def test_what_is_below_a_second_source_of_the_topics_is_put_below_the_first() -> None:
+    calls = _calls(
+        (_source("first", "a", "b"), ()),
+        (_source("second", "b", "a"), ()),
+        (_processor("x"), (1,)),
+    )
+
+    assert merge_sources(calls) == (calls[0], replace(calls[2], parents=(0,)))
+
+
+def test_a_parent_that_is_replaced_becomes_the_last_unless_it_is_there_already() -> None:
+    calls = _calls(
+        (_source("first", "a"), ()),
+        (_source("second", "a"), ()),
+        (_source("other", "b"), ()),
+        (_processor("moved"), (1, 2)),
+        (_processor("there"), (0, 2, 1)),
+    )
+
+    merged = merge_sources(calls)
+
+    assert [call.parents for call in merged[-2:]] == [(2, 0), (0, 2)]
+
+
+def test_a_table_shares_its_source_with_nobody() -> None:
+    table = replace(_source("of table", "a"), of_table=True)
+    calls = _calls((table, ()), (_source("of stream", "a"), ()), (table, ()))
+
+    assert merge_sources(calls) == calls
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (_source("second", "a"), "different topics"),
+        (_source("second", "a", "b", "c"), "different topics"),
+        (_source("second", "b", "a", offset_reset=OffsetReset.LATEST), "offset reset"),
+    ],
+)
+def test_sources_that_contradict_each_other_are_refused(second: Source, message: str) -> None:
+    with pytest.raises(TopologyError, match=message):
+        merge_sources(_calls((_source("first", "a", "b"), ()), (second, ())))
+
+
+# ---- old values ------------------------------------------------------------------------------
+
+TOPIC = (_source("topic", "in"), ())
+ASKING = _processor("asking", TableRepartitionMap(mapper=lambda key, value: (key, value)))
+
+
+def _table(operator: TableOperator, store: str | None) -> Table:
+    return Table(
+        name="t", operator=operator, store=None if store is None else StoreSpec(name=store)
+    )
+
+
+def _source_table(*, stored: bool) -> Table:
+    return _table(TableSource(store="s" if stored else None), "s")
+
+
+def _mapped(store: str | None = None) -> Table:
+    return _table(TableMapValues(mapper=str, store=store), store)
+
+
+def _filtered(store: str | None = None) -> Table:
+    return _table(TableFilter(predicate=lambda _k, _v: True, store=store), store)
+
+
+def _aggregate() -> Table:
+    operator = StreamAggregate(store="s", aggregator=lambda *_: 1, initializer=None)
+    return _table(operator, "s")
+
+
+def _tables(*drawn: tuple[Part, tuple[int, ...]]) -> list[tuple[bool, str | None]]:
+    """What of a chain of tables sends old values, and its store, in the order of drawing."""
+    return [
+        (call.part.operator.send_old, call.part.operator.store)
+        for call in send_old_values(_calls(TOPIC, *drawn))
+        if isinstance(call.part, Table)
+    ]
+
+
+def test_nobody_who_is_not_asked_sends_old_values_or_is_stored() -> None:
+    drawn = (_source_table(stored=False), (0,)), (_mapped(), (1,)), (_filtered(), (2,))
+
+    assert _tables(*drawn, (_processor("p", TableToStream()), (3,))) == [(False, None)] * 3
+
+
+def test_a_source_table_that_is_asked_is_given_its_store() -> None:
+    drawn = (_source_table(stored=False), (0,)), (_mapped(), (1,)), (ASKING, (2,))
+
+    assert _tables(*drawn) == [(True, "s"), (True, None)]
+
+
+def test_a_stored_table_in_between_answers_for_those_above() -> None:
+    drawn = (_source_table(stored=False), (0,)), (_mapped("m"), (1,)), (_filtered(), (2,))
+
+    assert _tables(*drawn, (ASKING, (3,))) == [(False, None), (True, "m"), (True, None)]
+
+
+def test_an_aggregation_sends_old_values_from_its_store_when_asked() -> None:
+    assert _tables((_aggregate(), (0,))) == [(False, "s")]
+    assert _tables((_aggregate(), (0,)), (ASKING, (1,))) == [(True, "s")]
+
+
+def test_a_filter_has_old_values_wherever_a_store_is_there() -> None:
+    for table in (_source_table(stored=True), _aggregate()):
+        drawn = (table, (0,)), (_mapped(), (1,)), (_filtered(), (2,))
+
+        assert _tables(*drawn) == [(True, "s"), (True, None), (True, None)]
+
+
+def test_a_filter_with_a_store_does_not_send_from_it_unless_it_is_asked() -> None:
+    drawn = (_source_table(stored=False), (0,)), (_filtered("f"), (1,))
+
+    assert _tables(*drawn) == [(False, None), (False, "f")]
+    assert _tables(*drawn, (ASKING, (2,))) == [(False, None), (True, "f")]
+
+
+def test_a_filter_finds_the_stores_that_were_there_when_it_was_drawn() -> None:
+    table = (_source_table(stored=False), (0,))
+
+    assert _tables(table, (_filtered(), (1,)), (ASKING, (1,))) == [(True, "s"), (False, None)]
+    assert _tables(table, (ASKING, (1,)), (_filtered(), (1,))) == [(True, "s"), (True, None)]
+
+
+def test_a_store_that_lies_in_reserve_is_not_written() -> None:
+    calls = _calls(TOPIC, (_source_table(stored=False), (0,)))
+
+    assert write(rewrite(calls)).stores == {}
+    asked = (*calls, Call(id=2, parents=(1,), part=ASKING))
+    assert list(write(rewrite(asked)).stores) == ["s"]
+
+
+# ---- order -----------------------------------------------------------------------------------
+
+
+def test_calls_are_written_in_the_order_of_drawing() -> None:
+    calls = _calls(
+        (_source("a", "a"), ()),
+        (_source("b", "b"), ()),
+        (_processor("c"), (1,)),
+        (_processor("d"), (0,)),
+        (Store(spec=StoreSpec(name="s")), ()),
+    )
+
+    assert parents_first(calls) == calls
+
+
+def test_a_call_that_was_drawn_again_takes_what_is_below_it_along() -> None:
+    names = RepartitionNames(topic="t", sink="x", source="y")
+    shared = Repartition(names=names, key_serde=None, value_serde=None)
+    source, again, first, second, third = _calls(
+        (_source("a", "a"), ()),
+        (shared, (0,)),
+        (_processor("first"), (1,)),
+        (_processor("second"), (0,)),
+        (_processor("third"), (1,)),
+    )
+
+    ordered = parents_first((source, first, second, again, third))
+
+    assert ordered == (source, second, again, first, third)
+
+
+def test_a_call_waits_for_all_of_its_parents() -> None:
+    source, late, both = _calls(
+        (_source("a", "a"), ()), (_processor("late"), (0,)), (_processor("both"), (0, 1))
+    )
+
+    assert parents_first((source, both, late)) == (source, late, both)

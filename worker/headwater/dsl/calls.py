@@ -1,0 +1,135 @@
+"""What was drawn on a ``StreamsBuilder``: frozen values, in the order of drawing.
+
+A call places one part of the topology below others. Names and operators stand in it from the
+beginning; what only the whole drawing decides (``dsl/rewrite/``) makes another call of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.model.nodes import SinkNode, SourceNode, StoreSpec
+    from headwater.model.operators.base import Operator, TableOperator
+    from headwater.serde.base import Serde
+
+CallId: TypeAlias = int
+"""Of one builder's calls, in the order in which they were first drawn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """StreamsBuilder.stream, and the reading half of StreamsBuilder.table.
+
+    ``of_table`` is set for the latter: a table shares its source with nobody.
+    """
+
+    node: SourceNode
+    of_table: bool = False
+
+    @property
+    def name(self) -> str:
+        """What children name as their parent."""
+        return self.node.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """A processor of a stream. ``stores`` are added, if specs, or added by somebody else."""
+
+    name: str
+    operator: Operator
+    stores: tuple[str | StoreSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A processor whose output is a table.
+
+    ``store`` is the one it brings along, in reserve while the operator does not name it.
+    """
+
+    name: str
+    operator: TableOperator
+    store: StoreSpec | None = None
+
+    @property
+    def stored(self) -> bool:
+        """Whether the table has a store."""
+        return self.operator.store is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    """KStream.to; the node's parents are the call's."""
+
+    node: SinkNode
+
+    @property
+    def name(self) -> str:
+        """The sink's name."""
+        return self.node.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """StreamsBuilder.add_state_store; processors connect themselves."""
+
+    spec: StoreSpec
+
+    @property
+    def name(self) -> str:
+        """The store's name."""
+        return self.spec.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepartitionNames:
+    """What a repartition is called: its topic and the nodes around it.
+
+    Without a name for the filter there is none: ``KTable.group_by`` drops null keys itself.
+    """
+
+    topic: str
+    filter: str | None = None
+    sink: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repartition:
+    """Through a repartition topic: filter and sink above it, source and children below.
+
+    ``changes`` is set below KTable.group_by, where values are changes.
+    """
+
+    names: RepartitionNames
+    key_serde: Serde[Any] | None
+    value_serde: Serde[Any] | None
+    partitions: int | None = None
+    partitioner: Callable[..., Any] | None = None
+    changes: bool = False
+
+    @property
+    def name(self) -> str:
+        """What children name as their parent."""
+        return self.names.source
+
+
+Part: TypeAlias = Source | Processor | Table | Sink | Store | Repartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One part of the topology below others; below none, it is where the topology begins."""
+
+    id: CallId
+    parents: tuple[CallId, ...]
+    part: Part
+
+
+Calls: TypeAlias = tuple[Call, ...]
+"""All calls of a builder, in the order of drawing."""

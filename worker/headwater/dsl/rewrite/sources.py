@@ -1,0 +1,58 @@
+"""Streams of the same topics share a source (Kafka's ``mergeDuplicateSourceNodes``)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from headwater.dsl.calls import Source
+from headwater.errors import TopologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.dsl.calls import Call, CallId, Calls
+    from headwater.model.nodes import SourceNode
+
+
+def merge_sources(calls: Calls) -> Calls:
+    """Put what is below a source below the first source of the same topics.
+
+    Raises:
+        TopologyError: two streams share some topics only, or disagree about the offset reset.
+    """
+    owners: dict[str, tuple[CallId, SourceNode]] = {}
+    merged: dict[CallId, CallId] = {}
+    for call in calls:
+        if not isinstance(call.part, Source) or call.part.of_table:
+            continue
+        node = call.part.node
+        for topic in node.topics:
+            owner, first = owners.setdefault(topic, (call.id, node))
+            if owner == call.id or call.id in merged:
+                continue
+            _check_same(topic, first, node)
+            merged[call.id] = owner
+    return tuple(_below_owners(call, merged) for call in calls if call.id not in merged)
+
+
+def _check_same(topic: str, first: SourceNode, second: SourceNode) -> None:
+    if set(first.topics) != set(second.topics):
+        raise TopologyError(
+            f"Topic {topic!r} is read by two stream() calls with different topics: "
+            "read the same set in both, or each topic by itself and merge()"
+        )
+    if first.offset_reset != second.offset_reset:
+        raise TopologyError(
+            f"Two offset reset policies for {', '.join(first.topics)}: choose one of them"
+        )
+
+
+def _below_owners(call: Call, merged: Mapping[CallId, CallId]) -> Call:
+    parents = dict.fromkeys(call.parents)
+    for source, owner in merged.items():
+        if source in parents:
+            # A parent that is there already keeps its place; another becomes the last.
+            parents[owner] = None
+            del parents[source]
+    return replace(call, parents=tuple(parents))
