@@ -30,7 +30,7 @@ def clients(bootstrap_servers: str, unique_name: str) -> Clients:
 
 
 def writer(clients: Clients) -> EngineWriter:
-    return EngineWriter(clients.config, clients.connection, clients.admin, client_id="writer")
+    return EngineWriter(clients.access)
 
 
 def taken(
@@ -43,7 +43,7 @@ def taken(
 
 
 def records(clients: Clients) -> EngineRecords:
-    return EngineRecords(clients.config, clients.connection, clients.admin, client_id="reader")
+    return EngineRecords(clients.access)
 
 
 def test_without_a_record_the_workers_run_the_application(clients: Clients) -> None:
@@ -70,7 +70,7 @@ def test_each_take_over_is_a_generation_and_remembers_every_task_of_spark(
 
 
 def test_until_everything_is_fenced_nobody_may_run(clients: Clients) -> None:
-    gate = ManifestGate(clients.config, clients.connection, clients.admin, client_id="gate")
+    gate = ManifestGate(clients.access)
     for engine in (Engine.SPARK, Engine.NATIVE):
         taking = writer(clients)
         ours = taking.take_over(engine)
@@ -113,7 +113,7 @@ def test_nobody_takes_over_what_a_backfill_has_loaded_in_part(
     clients: Clients, state: BackfillState
 ) -> None:
     taken(clients, Engine.SPARK)
-    voice = DriverVoice(clients.config, clients.connection, clients.admin, client_id="driver")
+    voice = DriverVoice(clients.access)
     voice.write(MANIFEST_KEY, manifests.manifest(state).encode())
 
     for come in (
@@ -196,10 +196,10 @@ def test_what_a_driver_has_not_committed_is_not_said(
 
 def test_manifest_and_engine_stand_side_by_side(clients: Clients) -> None:
     manifest = manifests.manifest(BackfillState.COMMITTED)
-    voice = DriverVoice(clients.config, clients.connection, clients.admin, client_id="driver")
+    voice = DriverVoice(clients.access)
     voice.write(MANIFEST_KEY, manifest.encode())
     ours = taken(clients, Engine.SPARK)
-    gate = ManifestGate(clients.config, clients.connection, clients.admin, client_id="gate")
+    gate = ManifestGate(clients.access)
 
     assert gate.read() == manifest
     assert records(clients).read() == ours

@@ -121,7 +121,7 @@ def test_a_manifest_that_is_none_is_not_passed_over(
     clients = Clients(topics.bootstrap_servers, unique_name)
     topics.create(manifest_topic(unique_name))
     manifests.leave(topics, unique_name, data)
-    gate = ManifestGate(clients.config, clients.connection, clients.admin, client_id="test")
+    gate = ManifestGate(clients.access)
 
     with pytest.raises(BackfillError) as refused:
         gate.check()

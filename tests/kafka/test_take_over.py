@@ -89,7 +89,7 @@ class Rig:
 
     def writer(self) -> EngineWriter:
         found = Clients(self.topics.bootstrap_servers, self.app)
-        return EngineWriter(found.config, found.connection, found.admin, client_id="driver")
+        return EngineWriter(found.access)
 
     def leave(self) -> None:
         """Workers take over."""

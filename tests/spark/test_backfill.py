@@ -375,7 +375,7 @@ def test_what_spark_runs_is_refused(
 ) -> None:
     word_count.send(LINES)
     clients = Clients(topics.bootstrap_servers, unique_name)
-    writer = EngineWriter(clients.config, clients.connection, clients.admin, client_id="driver")
+    writer = EngineWriter(clients.access)
     writer.take_over(Engine.SPARK)
     backfill = word_count.backfill(unique_name)
 
@@ -397,13 +397,12 @@ def test_what_spark_takes_over_while_a_backfill_begins_is_left_to_it(
 ) -> None:
     word_count.send(LINES)
     clients = Clients(topics.bootstrap_servers, unique_name)
-    given = (clients.config, clients.connection, clients.admin)
 
     class Overtaken(Backfill):
         """Somebody takes over when all has been looked at, and nothing is written."""
 
         def _new_manifest(self) -> Manifest:
-            writer = EngineWriter(*given, client_id="driver")
+            writer = EngineWriter(clients.access)
             writer.take_over(Engine.SPARK)
             writer.confirm()
             writer.close()
@@ -415,7 +414,7 @@ def test_what_spark_takes_over_while_a_backfill_begins_is_left_to_it(
     with pytest.raises(EngineError, match="runs on Spark"):
         Overtaken(told, Here(), Listener()).run()
 
-    gate = ManifestGate(*given, client_id="test")
+    gate = ManifestGate(clients.access)
     left = gate.read()
     assert left is not None
     assert not left.is_unfinished
@@ -723,7 +722,7 @@ def test_a_driver_that_was_frozen_before_it_cleans_deletes_nothing(
             super().check_driver(generation, attempt)
 
     clients = Clients(topics.bootstrap_servers, unique_name)
-    frozen._gate = Thawed(clients.config, clients.connection, clients.admin, client_id="thawed")
+    frozen._gate = Thawed(clients.access)
     with pytest.raises(FencedError, match="this one changes nothing more"):
         frozen.run()
 

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from headwater.config import StreamsConfig
 from headwater.ids import TopicPartition
+from headwater.kafka.access import Access
 from headwater.kafka.admin import Admin
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.errors import Connection
@@ -36,6 +37,9 @@ class Clients:
         self.connection = Connection(bootstrap_servers)
         self.admin = Admin(
             admin_settings(self.config, self.connection, client_id="admin"), self.connection
+        )
+        self.access = Access(
+            config=self.config, connection=self.connection, admin=self.admin, client_id="test"
         )
         self.topic = application_id
         self.first = TopicPartition(self.topic, 0)

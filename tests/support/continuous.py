@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from headwater.config import StreamsConfig
 from headwater.kafka.engine import EngineWriter
-from headwater.kafka.errors import Connection
 from headwater.service.duties import Duties
 from headwater.service.owner import Address
 from tests.support.backfills import ROOT, TOPOLOGY
@@ -220,8 +219,7 @@ def _connected(address: Path) -> Pipe[Any, Any] | None:
 def engine_writer(word_count: WordCount, app: str) -> EngineWriter:
     """Who takes the application over; making one fences the one before."""
     config = StreamsConfig.parse(word_count.config(app))
-    admin = Duties(config, client_id="engine").admin
-    return EngineWriter(config, Connection(config.bootstrap_servers), admin, client_id="engine")
+    return EngineWriter(Duties(config, client_id="engine").access)
 
 
 def fence(word_count: WordCount, app: str, ids: list[str]) -> None:

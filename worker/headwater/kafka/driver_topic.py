@@ -19,9 +19,8 @@ from headwater.model.topics import InternalTopic
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from headwater.config import StreamsConfig
+    from headwater.kafka.access import Access
     from headwater.kafka.admin import Admin
-    from headwater.kafka.errors import Connection
     from headwater.ports import PartitionOffsets
 
 _READ_S: Final = 30.0
@@ -37,20 +36,12 @@ class DriverTopic:
     """The small topic of manifests and engine records.
 
     Args:
-        config: the application's.
-        connection: of the clients.
-        admin: asked whether there is such a topic, and where it ends.
-        client_id: shown in the broker's logs.
+        access: to the broker; asked whether there is such a topic, and where it ends.
     """
 
-    def __init__(
-        self, config: StreamsConfig, connection: Connection, admin: Admin, *, client_id: str
-    ) -> None:
-        self._config = config
-        self._connection = connection
-        self._admin = admin
-        self._client_id = client_id
-        self.partition = TopicPartition(manifest_topic(config.application_id), 0)
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self.partition = TopicPartition(manifest_topic(access.config.application_id), 0)
         """Its only one."""
 
     def read(self) -> dict[bytes, bytes]:
@@ -61,16 +52,18 @@ class DriverTopic:
         Raises:
             KafkaUnavailableError: it cannot be read.
         """
-        topic = self.partition.topic
-        if topic not in self._admin.describe_topics([topic]):
+        access, topic = self._access, self.partition.topic
+        if topic not in access.admin.describe_topics([topic]):
             return {}
         settings = consumer_settings(
-            self._config, self._connection, client_id=f"{self._client_id}-manifest", role="global"
+            access.config,
+            access.connection,
+            client_id=f"{access.client_id}-manifest",
+            role="global",
         )
         settings["fetch.wait.max.ms"] = _FETCH_MS
-        small = SmallTopic(
-            self.partition, self._admin, PartitionConsumer(settings, self._connection)
-        )
+        consumer = PartitionConsumer(settings, access.connection)
+        small = SmallTopic(self.partition, access.admin, consumer)
         try:
             records = small.read_on(_READ_S, committed_only=True)
         finally:
@@ -97,34 +90,26 @@ class DriverVoice:
     Making one fences the driver before; what is read afterwards is what that one has written.
 
     Args:
-        config: the application's.
-        connection: of the clients.
-        admin: creates the topic.
-        client_id: shown in the broker's logs.
+        access: to the broker; creates the topic.
 
     Raises:
         KafkaUnavailableError: nobody answered.
     """
 
-    def __init__(
-        self, config: StreamsConfig, connection: Connection, admin: Admin, *, client_id: str
-    ) -> None:
-        self._config = config
-        self._connection = connection
-        self._client_id = client_id
-        self._timeout_s = config.request_timeout_ms / 1000
-        self._admin = admin
-        self._partition = TopicPartition(manifest_topic(config.application_id), 0)
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._timeout_s = access.config.request_timeout_ms / 1000
+        self._partition = TopicPartition(manifest_topic(access.config.application_id), 0)
         topic = self._partition.topic
-        _create(topic, admin, self._timeout_s)
+        _create(topic, access.admin, self._timeout_s)
         self._producer = StreamsProducer(
             producer_settings(
-                config,
-                connection,
-                client_id=f"{client_id}-manifest-producer",
-                transactional_id=driver_transactional_id(config.application_id),
+                access.config,
+                access.connection,
+                client_id=f"{access.client_id}-manifest-producer",
+                transactional_id=driver_transactional_id(access.config.application_id),
             ),
-            connection,
+            access.connection,
         )
         self._send = self._producer.sender(topic)
         self._producer.init_transactions(self._timeout_s)
@@ -167,10 +152,11 @@ class DriverVoice:
 
     def _nobody(self, group: str) -> Any:
         """Return what names a group to the broker, of which this client is no member."""
+        access = self._access
         settings = consumer_settings(
-            self._config, self._connection, client_id=f"{self._client_id}-group", group=group
+            access.config, access.connection, client_id=f"{access.client_id}-group", group=group
         )
-        consumer = PartitionConsumer(settings, self._connection)
+        consumer = PartitionConsumer(settings, access.connection)
         try:
             return consumer.group_metadata
         finally:
@@ -179,10 +165,8 @@ class DriverVoice:
     def _wait_until_seen(self) -> None:
         """A transaction counts as committed before its marker is there: only then it is read."""
         deadline = time.monotonic() + self._timeout_s
-        wanted = [self._partition]
-        while self._admin.end_offsets(wanted, committed_only=True) != self._admin.end_offsets(
-            wanted
-        ):
+        admin, wanted = self._access.admin, [self._partition]
+        while admin.end_offsets(wanted, committed_only=True) != admin.end_offsets(wanted):
             if time.monotonic() > deadline:
                 raise KafkaUnavailableError(
                     f"what was written to {self._partition.topic} cannot be read; see the broker's "

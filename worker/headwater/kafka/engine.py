@@ -16,19 +16,15 @@ from headwater.model.lifecycle import Engine
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from headwater.config import StreamsConfig
-    from headwater.kafka.admin import Admin
-    from headwater.kafka.errors import Connection
+    from headwater.kafka.access import Access
 
 
 class EngineRecords:
     """Says which engine runs an application, as of now, uncached. See ``DriverTopic``."""
 
-    def __init__(
-        self, config: StreamsConfig, connection: Connection, admin: Admin, *, client_id: str
-    ) -> None:
-        self._application_id = config.application_id
-        self._topic = DriverTopic(config, connection, admin, client_id=client_id)
+    def __init__(self, access: Access) -> None:
+        self._application_id = access.config.application_id
+        self._topic = DriverTopic(access)
 
     def read(self) -> EngineRecord:
         """Return the record; without one, the workers run it: generation 0.
@@ -85,21 +81,16 @@ class EngineWriter:
         take_over ──► the caller fences all ids of the engine that leaves ──► confirm
 
     Args:
-        config: the application's.
-        connection: of the clients.
-        admin: creates the topic, and reads it.
-        client_id: shown in the broker's logs.
+        access: to the broker; creates the topic, and reads it.
 
     Raises:
         KafkaUnavailableError: nobody answered.
     """
 
-    def __init__(
-        self, config: StreamsConfig, connection: Connection, admin: Admin, *, client_id: str
-    ) -> None:
-        self._application_id = config.application_id
-        self._records = EngineRecords(config, connection, admin, client_id=client_id)
-        self._voice = DriverVoice(config, connection, admin, client_id=client_id)
+    def __init__(self, access: Access) -> None:
+        self._application_id = access.config.application_id
+        self._records = EngineRecords(access)
+        self._voice = DriverVoice(access)
         self._taken: EngineRecord | None = None
 
     def take_over(

@@ -15,10 +15,8 @@ from headwater.model.lifecycle import Engine
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater.config import StreamsConfig
     from headwater.ids import TaskId
-    from headwater.kafka.admin import Admin
-    from headwater.kafka.errors import Connection
+    from headwater.kafka.access import Access
     from headwater.model.backfill import Manifest
 
 
@@ -26,18 +24,13 @@ class ManifestGate:
     """Keeps workers from running what is loaded only in part, or what another engine runs.
 
     Args:
-        config: the application's.
-        connection: of the clients.
-        admin: asked whether drivers have said anything.
-        client_id: shown in the broker's logs.
+        access: to the broker; asked whether drivers have said anything.
     """
 
-    def __init__(
-        self, config: StreamsConfig, connection: Connection, admin: Admin, *, client_id: str
-    ) -> None:
-        self._config = config
-        self._admin = admin
-        self._topic = DriverTopic(config, connection, admin, client_id=client_id)
+    def __init__(self, access: Access) -> None:
+        self._config = access.config
+        self._admin = access.admin
+        self._topic = DriverTopic(access)
         self._seen: tuple[str, int] | None = None
         self._engine = EngineRecord()
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from headwater.kafka.admin import Admin
+from headwater.kafka.access import Access
 from headwater.kafka.consumer import PartitionConsumer
-from headwater.kafka.errors import Connection
 from headwater.kafka.producer import StreamsProducer
 from headwater.kafka.settings import (
-    admin_settings,
     batch_records,
     consumer_settings,
     producer_settings,
@@ -34,7 +32,7 @@ class TaskClients(Generic[Reader]):
         reader: makes the consumer.
 
     Attributes:
-        client_id: what their names begin with.
+        access: the admin client, and what further clients are made with.
         connection: whether a broker answers.
         admin: topics, offsets, purges.
         producer: idempotent, or transactional with the id.
@@ -50,19 +48,17 @@ class TaskClients(Generic[Reader]):
         group: str | None = None,
         reader: Callable[..., Reader],
     ) -> None:
-        self._config = config
-        self.client_id = f"{config.client_id or config.application_id}-{name}"
-        self.connection = Connection(config.bootstrap_servers)
-        self.admin = Admin(
-            admin_settings(config, self.connection, client_id=f"{self.client_id}-admin"),
-            self.connection,
-            timeout_s=config.request_timeout_ms / 1000,
+        client_id = f"{config.client_id or config.application_id}-{name}"
+        access = self.access = Access.of(
+            config, client_id=client_id, timeout_s=config.request_timeout_ms / 1000
         )
+        self.connection = access.connection
+        self.admin = access.admin
         self.producer = StreamsProducer(
             producer_settings(
                 config,
                 self.connection,
-                client_id=f"{self.client_id}-producer",
+                client_id=f"{client_id}-producer",
                 transactional_id=transactional_id,
             ),
             self.connection,
@@ -70,7 +66,7 @@ class TaskClients(Generic[Reader]):
         )
         self.consumer = reader(
             consumer_settings(
-                config, self.connection, client_id=f"{self.client_id}-consumer", group=group
+                config, self.connection, client_id=f"{client_id}-consumer", group=group
             ),
             self.connection,
             batch_records=batch_records(config),
@@ -79,9 +75,9 @@ class TaskClients(Generic[Reader]):
     def restore_consumer(self) -> PartitionConsumer:
         """Make a consumer for changelogs; whoever asked closes it."""
         settings = consumer_settings(
-            self._config,
+            self.access.config,
             self.connection,
-            client_id=f"{self.client_id}-restore-consumer",
+            client_id=f"{self.access.client_id}-restore-consumer",
             role="restore",
         )
         return PartitionConsumer(settings, self.connection)

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from headwater.config import StreamsConfig
-    from headwater.kafka.admin import Admin
-    from headwater.kafka.errors import Connection
+    from headwater.kafka.access import Access
     from headwater.model.topics import TopologyReport
     from headwater.model.topology import Topology
     from headwater.native.clients import TaskClients
@@ -47,27 +46,16 @@ class ChangelogGuard:
     """Decides whether a store may begin on a changelog that may have lost something.
 
     Args:
-        config: the application's.
-        report: of its topology.
-        admin: asked about topics and committed offsets.
-        connection: of the clients.
-        client_id: shown in the broker's logs.
+        access: to the broker; asked about topics and committed offsets.
+        report: of the application's topology.
     """
 
-    def __init__(
-        self,
-        config: StreamsConfig,
-        report: TopologyReport,
-        admin: Admin,
-        connection: Connection,
-        *,
-        client_id: str,
-    ) -> None:
-        self._config = config
-        self._admin = admin
+    def __init__(self, access: Access, report: TopologyReport) -> None:
+        self._config = access.config
+        self._admin = access.admin
         self._above = losses.topics_above(report)
         self._inputs = losses.topics_read(report)
-        self.gate = ManifestGate(config, connection, admin, client_id=client_id)
+        self.gate = ManifestGate(access)
         """Asked whether a backfill made a changelog."""
         self._answers: dict[tuple[str, ...], tuple[float, Offsets]] = {}
 
@@ -207,10 +195,4 @@ def guard_of(
     config: StreamsConfig, topology: Topology, clients: TaskClients[Any]
 ) -> ChangelogGuard:
     """Return the guard of whoever runs tasks with ``clients``."""
-    return ChangelogGuard(
-        config,
-        topology.report(config.application_id),
-        clients.admin,
-        clients.connection,
-        client_id=clients.client_id,
-    )
+    return ChangelogGuard(clients.access, topology.report(config.application_id))

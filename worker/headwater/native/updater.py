@@ -30,10 +30,9 @@ from typing import TYPE_CHECKING, Final, assert_never
 from headwater.config import StreamsConfig
 from headwater.errors import HeadwaterError, StateError, StoreCorruptedError
 from headwater.ids import TopicPartition
-from headwater.kafka.admin import Admin
+from headwater.kafka.access import Access
 from headwater.kafka.consumer import PartitionConsumer
-from headwater.kafka.errors import Connection
-from headwater.kafka.settings import admin_settings, consumer_settings
+from headwater.kafka.settings import consumer_settings
 from headwater.model.reporting import changelog_topic
 from headwater.native.changelogs import Changelogs, now_ms
 from headwater.native.courtesy import CourteousThread
@@ -111,11 +110,8 @@ class StateUpdater:
         self._config = StreamsConfig.parse(settings.config)
         self._topology = child_topology(settings)
         client_id = f"{settings.application_id}-{settings.worker}-StateUpdater-{settings.slot}"
-        self._connection = Connection(self._config.bootstrap_servers)
-        admin = Admin(
-            admin_settings(self._config, self._connection, client_id=f"{client_id}-admin"),
-            self._connection,
-        )
+        access = Access.of(self._config, client_id=client_id)
+        self._connection, admin = access.connection, access.admin
         self._changelogs = Changelogs(admin)
         self._consumer = PartitionConsumer(
             consumer_settings(
@@ -129,7 +125,7 @@ class StateUpdater:
         )
         self._cut_off = CutOffWatch(self._consumer, admin, committed_only=True)
         report = self._topology.report(settings.application_id)
-        guard = ChangelogGuard(self._config, report, admin, self._connection, client_id=client_id)
+        guard = ChangelogGuard(access, report)
         self._opener = TaskStoresOpener(
             StateDirectory(Path(settings.state_dir), settings.application_id),
             f"StateUpdater {settings.slot} of {settings.worker}",

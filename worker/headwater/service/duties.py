@@ -11,16 +11,15 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from headwater.errors import HeadwaterError, KafkaAuthError, KafkaUnavailableError
 from headwater.ids import TopicPartition
-from headwater.kafka.admin import Admin
-from headwater.kafka.errors import Connection
+from headwater.kafka.access import Access
 from headwater.kafka.fencing import fence
 from headwater.kafka.manifest import ManifestGate
-from headwater.kafka.settings import admin_settings, producer_settings
+from headwater.kafka.settings import producer_settings
 from headwater.model.duties import (
     CreateTopics,
     DescribeGroup,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from headwater.config import StreamsConfig
+    from headwater.kafka.admin import Admin
     from headwater.kafka.topics import TopicDescription
     from headwater.model.engine import EngineRecord
     from headwater.model.lifecycle import Engine
@@ -79,19 +79,20 @@ class Duties:
         self._report = report
         self._client_id = client_id
         self._timeout_s = min(timeout_s, config.request_timeout_ms / 1000)
-        self._connection = Connection(config.bootstrap_servers)
 
     @cached_property
+    def access(self) -> Access:
+        """The admin client, and what further clients are made with."""
+        return Access.of(self._config, client_id=self._client_id, timeout_s=self._timeout_s)
+
+    @property
     def admin(self) -> Admin:
         """The admin client."""
-        settings = admin_settings(
-            self._config, self._connection, client_id=f"{self._client_id}-admin"
-        )
-        return Admin(settings, self._connection, timeout_s=self._timeout_s)
+        return self.access.admin
 
     @cached_property
     def _gate(self) -> ManifestGate:
-        return ManifestGate(self._config, self._connection, self.admin, client_id=self._client_id)
+        return ManifestGate(self.access)
 
     def carry_out(self, duty: Duty) -> DutyResult:
         """Do what the duty says; a failure is a result as well."""
@@ -214,13 +215,7 @@ class Duties:
             GroupInUseError: the group has a member.
             KafkaUnavailableError: at least one id is not fenced.
         """
-        return TakeOver(
-            self._config,
-            self._connection,
-            self.admin,
-            self.fence,
-            client_id=self._client_id,
-        ).carry_out(
+        return TakeOver(self.access, self.fence).carry_out(
             engine,
             worker_ids=worker_ids,
             tasks=tasks,
@@ -235,9 +230,7 @@ class Duties:
                 made of: a new one would lack that.
             KafkaUnavailableError: nobody answered.
         """
-        guard = ChangelogGuard(
-            self._config, report, self.admin, self._connection, client_id=self._client_id
-        )
+        guard = ChangelogGuard(self.access, report)
         guard.check_missing([topic.name for topic in topics])
 
     def create_topics(self, topics: Collection[InternalTopic]) -> dict[str, TopicDescription]:
@@ -309,17 +302,18 @@ class Duties:
         """
         if not transactional_ids:
             return
+        one = partial(self._fence_one, self.access)
         with ThreadPoolExecutor(min(_FENCES_AT_ONCE, len(transactional_ids))) as pool:
-            list(pool.map(self._fence_one, transactional_ids))
+            list(pool.map(one, transactional_ids))
 
-    def _fence_one(self, transactional_id: str) -> None:
+    def _fence_one(self, access: Access, transactional_id: str) -> None:
         settings = producer_settings(
-            self._config,
-            self._connection,
-            client_id=f"{self._client_id}-fence",
+            access.config,
+            access.connection,
+            client_id=f"{access.client_id}-fence",
             transactional_id=transactional_id,
         )
-        fence(settings, self._connection, timeout_s=self._timeout_s)
+        fence(settings, access.connection, timeout_s=self._timeout_s)
         log.info("fenced %s", transactional_id)
 
 

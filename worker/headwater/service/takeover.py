@@ -22,9 +22,7 @@ from headwater.model.lifecycle import Engine
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from headwater.config import StreamsConfig
-    from headwater.kafka.admin import Admin
-    from headwater.kafka.errors import Connection
+    from headwater.kafka.access import Access
     from headwater.model.engine import EngineRecord
 
 
@@ -32,29 +30,20 @@ class TakeOver:
     """One take-over. One that was broken off is begun again, from its first step.
 
     Args:
-        config: the application's.
-        connection: of the clients.
-        admin: asked about the group.
+        access: to the broker; asked about the group.
         fence: initialises transactional ids.
-        client_id: shown in the broker's logs.
         look: raises if somebody runs the application; a look at the group's members if not given.
     """
 
     def __init__(
         self,
-        config: StreamsConfig,
-        connection: Connection,
-        admin: Admin,
+        access: Access,
         fence: Callable[[Collection[str]], None],
         *,
-        client_id: str,
         look: Callable[[], None] | None = None,
     ) -> None:
-        self._config = config
-        self._connection = connection
-        self._admin = admin
+        self._access = access
         self._fence = fence
-        self._client_id = client_id
         self._look = look or self._check_nobody_is_there
 
     def carry_out(
@@ -67,9 +56,7 @@ class TakeOver:
     ) -> EngineRecord:
         """Take over. See ``Duties.take_engine``."""
         failpoints.hit("takeover.begins")
-        writer = EngineWriter(
-            self._config, self._connection, self._admin, client_id=self._client_id
-        )
+        writer = EngineWriter(self._access)
         try:
             record = writer.take_over(engine, tasks, workers=worker_ids, replaces=replaces)
             failpoints.hit("takeover.written")
@@ -83,14 +70,14 @@ class TakeOver:
 
     def _leaving(self, record: EngineRecord) -> list[str]:
         """Return every transactional id of who may have run the application before."""
-        application_id = self._config.application_id
+        application_id = self._access.config.application_id
         tasks = [spark_transactional_id(application_id, task) for task in record.tasks]
         # Workers are told apart from one another by their control loop, or the owner topic.
         return tasks if record.engine is Engine.NATIVE else [*record.workers, *tasks]
 
     def _check_nobody_is_there(self) -> None:
-        group = self._config.application_id
-        members = self._admin.group_members(group)
+        group = self._access.config.application_id
+        members = self._access.admin.group_members(group)
         if members:
             raise GroupInUseError(
                 f"the consumer group {group} has members: {', '.join(map(str, members))}; stop "

@@ -38,7 +38,7 @@ def give_up(application: Application, manifests: ManifestGate, step: Callable[[s
     if found is None or not found.is_unfinished:
         return False
     gate.check_nobody_runs(application)
-    writer = ManifestWriter(application.config, application.duties, client_id=application.client_id)
+    writer = ManifestWriter(application.access)
     found = manifests.read()
     if found is None or not found.is_unfinished:
         return False

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.errors import ConfigError, KafkaUnavailableError
 from headwater.ids import TopicPartition
-from headwater.kafka.errors import Connection
 from headwater.model import partitions
 from headwater.model.reporting import configured
 from headwater.service.duties import Duties
@@ -80,10 +79,10 @@ class Application:
         self.id = config.application_id
         self.report: TopologyReport = configured(topology.report(self.id), config)
         self.client_id = f"{config.client_id or self.id}-backfill"
-        self.connection = Connection(config.bootstrap_servers)
         self.timeout_s = config.request_timeout_ms / 1000
         self.duties = Duties(config, client_id=self.client_id, timeout_s=self.timeout_s)
-        self.admin = self.duties.admin
+        self.access = self.duties.access
+        self.admin = self.access.admin
         self.repartition_topics = repartition_topics(self.report)
         self._is_latest = outputs is Outputs.LATEST
 

@@ -61,12 +61,7 @@ class Backfill:
         self._application = Application(settings.application, outputs=settings.outputs)
         self.is_under_way = False
         """Whether there is an unfinished backfill, as far as this driver has come."""
-        self._gate = ManifestGate(
-            self._application.config,
-            self._application.connection,
-            self._application.admin,
-            client_id=self._application.client_id,
-        )
+        self._gate = ManifestGate(self._application.access)
 
     @cached_property
     def _computation(self) -> Computation:
@@ -124,9 +119,7 @@ class Backfill:
             self._listener.step("starting Spark and making sure that tasks can run")
             self._cluster.prepare()
         new = None if left is not None and left.is_unfinished else self._new_manifest()
-        writer = ManifestWriter(
-            application.config, application.duties, client_id=application.client_id
-        )
+        writer = ManifestWriter(application.access)
         manifest = self._begin(writer, new)
         # Nobody begins any more; who has begun, and is frozen, is shut out.
         application.duties.fence({*self._settings.worker_ids, *record.workers})

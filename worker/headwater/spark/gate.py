@@ -99,12 +99,7 @@ def check_workers_have_it(application: Application) -> EngineRecord:
     Raises:
         EngineError: it runs on Spark, or is being taken over, as far as Kafka knows.
     """
-    record = EngineRecords(
-        application.config,
-        application.connection,
-        application.admin,
-        client_id=application.client_id,
-    ).read()
+    record = EngineRecords(application.access).read()
     if record.holder is not Engine.NATIVE:
         raise EngineError(runs_elsewhere(record, application.id))
     return record
@@ -166,11 +161,10 @@ def check_read_again(application: Application, manifest: Manifest) -> None:
 def _holds_records(application: Application, gap: Gap) -> bool:
     """Look whether there is anything but the ends of transactions, as its workers would."""
     earliest = application.admin.earliest_offsets([gap.partition])[gap.partition]
+    access = application.access
     consumer = ReaderToCut(
-        consumer_settings(
-            application.config, application.connection, client_id=f"{application.client_id}-look"
-        ),
-        application.connection,
+        consumer_settings(access.config, access.connection, client_id=f"{access.client_id}-look"),
+        access.connection,
         cut={gap.partition: gap.end},
     )
     try:
@@ -180,7 +174,7 @@ def _holds_records(application: Application, gap: Gap) -> bool:
             if consumer.is_at_cut:
                 return False
             if time.monotonic() > deadline:
-                raise application.connection.problem(f"reading {gap.partition}")
+                raise access.connection.problem(f"reading {gap.partition}")
         return True
     finally:
         consumer.close()

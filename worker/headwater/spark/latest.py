@@ -198,7 +198,7 @@ def _second_reader(
     end: int,
 ) -> ReaderToCut:
     settings = consumer_settings(
-        config, clients.connection, client_id=f"{clients.client_id}-newest", group=group
+        config, clients.connection, client_id=f"{clients.access.client_id}-newest", group=group
     )
     reader = ReaderToCut(settings, clients.connection, cut={waiting: end})
     reader.assign({waiting: FROM_START})

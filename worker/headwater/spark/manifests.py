@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.kafka.driver_topic import MANIFEST_KEY, DriverVoice
-from headwater.kafka.errors import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.config import StreamsConfig
+    from headwater.kafka.access import Access
     from headwater.kafka.driver_topic import GroupOffsets
     from headwater.model.backfill import Manifest
-    from headwater.service.duties import Duties
 
 
 class ManifestWriter:
@@ -22,17 +20,14 @@ class ManifestWriter:
     Making one fences the driver before; what it finds afterwards is what that one has written.
 
     Args:
-        config: the application's.
-        duties: has the admin client that creates the topic.
-        client_id: shown in the broker's logs.
+        access: to the broker; creates the topic.
 
     Raises:
         KafkaUnavailableError: nobody answered.
     """
 
-    def __init__(self, config: StreamsConfig, duties: Duties, *, client_id: str) -> None:
-        connection = Connection(config.bootstrap_servers)
-        self._voice = DriverVoice(config, connection, duties.admin, client_id=client_id)
+    def __init__(self, access: Access) -> None:
+        self._voice = DriverVoice(access)
 
     def write(
         self,

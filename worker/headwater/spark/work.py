@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from headwater import failpoints
 from headwater.errors import FencedError
@@ -33,8 +33,8 @@ from headwater.spark.turns.messages import TakenOverError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from headwater.config import StreamsConfig
     from headwater.ids import TaskId, TopicPartition
+    from headwater.kafka.access import Access
     from headwater.kafka.producer import StreamsProducer
     from headwater.model.topology import Topology
     from headwater.native.application import ApplicationSettings
@@ -168,7 +168,7 @@ class _TaskHost:
             loop=partial(self._LOOP, dead_letters=lambda: self._collector.dead_letters),
             clock=FixedClock(work.clock_ms),
             default_reset=NO_RESET,
-            check=partial(_check, work, config),
+            check=partial(_check, work),
             group=progress_group(config.application_id, work.generation),
             collector=self._chosen,
         )
@@ -222,7 +222,7 @@ class _TaskHost:
         Raises:
             TakenOverError: it is not.
         """
-        _check(self._work, self._config, self._single.clients)
+        _check(self._work, self._single.clients)
 
     def _is_at_cut(self, running: RunningTask) -> bool:
         is_buffered = any(running.task.buffered(partition) for partition in running.start)
@@ -265,22 +265,16 @@ def _write_latest(work: TaskWork) -> TaskDone:
         name=f"{WORKER}-{work.task}",
         transactional_id=transactional_id(config.application_id, work.task),
         group=progress_group(config.application_id, work.generation),
-        check=partial(_check, work, config),
+        check=partial(_check, work),
     )
     return TaskDone(task=work.task, processed=0, dropped=0, dead_letters=0, keys=0)
 
 
-def _check(work: TaskWork, config: StreamsConfig, clients: TaskClients[BoundedReader]) -> None:
-    check_not_taken_over(work.task, work.generation, work.attempt, config, clients)
+def _check(work: TaskWork, clients: TaskClients[BoundedReader]) -> None:
+    check_not_taken_over(work.task, work.generation, work.attempt, clients.access)
 
 
-def check_not_taken_over(
-    task: TaskId,
-    generation: str,
-    attempt: int,
-    config: StreamsConfig,
-    clients: TaskClients[Any],
-) -> None:
+def check_not_taken_over(task: TaskId, generation: str, attempt: int, access: Access) -> None:
     """Make sure that the backfill is still the one that a task belongs to.
 
     To be asked once the task's id was initialised, and again when it was fenced.
@@ -289,13 +283,12 @@ def check_not_taken_over(
         task: which.
         generation: of the backfill.
         attempt: of its driver.
-        config: the application's.
-        clients: the task's.
+        access: to the broker.
 
     Raises:
         TakenOverError: another driver has come.
     """
-    gate = ManifestGate(config, clients.connection, clients.admin, client_id=clients.client_id)
+    gate = ManifestGate(access)
     try:
         gate.check_task(task, generation, attempt)
     except FencedError as error:

@@ -128,7 +128,7 @@ class _Loader:
             TakenOverError: it is not.
         """
         work = self._work
-        check_not_taken_over(self._task, work.generation, work.attempt, self._config, self._clients)
+        check_not_taken_over(self._task, work.generation, work.attempt, self._clients.access)
 
     def write(
         self, outs: list[int], keys: list[bytes], values: list[bytes | None], times: list[int]

@@ -16,9 +16,7 @@ from headwater.config import StreamsConfig
 from headwater.dsl.loading import build_topology
 from headwater.errors import ConfigError, MissingTopicError, TopologyError
 from headwater.ids import TopicPartition
-from headwater.kafka.admin import Admin
-from headwater.kafka.errors import Connection
-from headwater.kafka.settings import admin_settings
+from headwater.kafka.access import Access
 from headwater.model.topics import ChangelogKind
 from headwater.model.topology import Topology
 from headwater.native.loading import topology_of
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from headwater.dsl.builder import StreamsBuilder
+    from headwater.kafka.admin import Admin
     from headwater.serde import Serde
     from headwater.spark.tables.spans import Span
 
@@ -255,11 +254,9 @@ class _Look:
 
     def ranges(self, topic: str, start: Place, end: Place) -> dict[TopicPartition, tuple[int, int]]:
         """Return the first offset and the end of each partition."""
-        connection = Connection(self.config.bootstrap_servers)
         timeout_s = self.config.request_timeout_ms / 1000
         client_id = f"{self.config.client_id or self.config.application_id}-look"
-        settings = admin_settings(self.config, connection, client_id=client_id)
-        admin = Admin(settings, connection, timeout_s=timeout_s)
+        admin = Access.of(self.config, client_id=client_id, timeout_s=timeout_s).admin
         admin.check_reachable(timeout_s)
         described = admin.describe_topics([topic])
         if topic not in described:

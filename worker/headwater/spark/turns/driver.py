@@ -177,12 +177,7 @@ class Continuous:
         application = self._application
         check_master(self._settings.master)
         application.admin.check_reachable(application.timeout_s)
-        ManifestGate(
-            application.config,
-            application.connection,
-            application.admin,
-            client_id=application.client_id,
-        ).check_backfill()
+        ManifestGate(application.access).check_backfill()
         self._check_nobody_runs()
         plan = self._plan()
         if self._stopping.is_set():
@@ -216,18 +211,17 @@ class Continuous:
     def _take_over(self, plan: PartitionPlan) -> EngineRecord:
         """From here on nobody else begins to write; then make sure of who has begun."""
         application, generation = self._application, self._settings.generation
-        given = (application.config, application.connection, application.admin)
         if generation is None:
             # Whoever came to the group, or to the owner topic, before the record was there is seen
             # by the second look; whoever comes later reads the record.
             fence, look = application.duties.fence, self._check_nobody_runs
-            return TakeOver(*given, fence, client_id=application.client_id, look=look).carry_out(
+            return TakeOver(application.access, fence, look=look).carry_out(
                 Engine.SPARK,
                 worker_ids=self._settings.worker_ids,
                 tasks=[str(task) for task in plan.tasks],
                 replaces=None,
             )
-        writer = EngineWriter(*given, client_id=application.client_id)
+        writer = EngineWriter(application.access)
         try:
             record = writer.begin_attempt(generation, plan.tasks)
         finally:

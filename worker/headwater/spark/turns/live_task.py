@@ -31,7 +31,6 @@ from headwater.spark.turns.loop import TurnLoop
 from headwater.spark.turns.messages import LateTurnError, TurnDone
 
 if TYPE_CHECKING:
-    from headwater.config import StreamsConfig
     from headwater.ids import TaskId
     from headwater.model.engine import EngineRecord
     from headwater.native.clients import TaskClients
@@ -81,7 +80,7 @@ class LiveTask:
                 loop=TurnLoop,
                 clock=SystemClock(),
                 default_reset=offset_reset(self._config),
-                check=partial(self._check, told.record, self._config),
+                check=partial(self._check, told.record),
                 blocks=blocks,
             )
             opened.callback(self._single.close)
@@ -120,13 +119,10 @@ class LiveTask:
                 )
 
     @staticmethod
-    def _check(
-        record: EngineRecord, config: StreamsConfig, clients: TaskClients[TurnReader]
-    ) -> None:
+    def _check(record: EngineRecord, clients: TaskClients[TurnReader]) -> None:
         """After the id was initialised: does the record still name our driver?"""
-        given = (config, clients.connection, clients.admin)
-        EngineRecords(*given, client_id=clients.client_id).check(record)
-        ManifestGate(*given, client_id=clients.client_id).check_backfill()
+        EngineRecords(clients.access).check(record)
+        ManifestGate(clients.access).check_backfill()
 
     def has_passed(self, turn: Turn) -> bool:
         """Whether more was read than the turn allows, so that the task is to be opened anew."""
