@@ -54,13 +54,13 @@ class Origin:
         return self.below(Processor(name=chosen, operator=operator))
 
     def through(self, part: Repartition) -> Origin:
-        """Draw a repartition below: its serdes are what follows inherits, its key is good."""
+        """Draw a repartition below; what follows inherits its serdes."""
         return self.keep(part, part.key_serde, part.value_serde)
 
     def keep(
         self, part: Part, key_serde: Serde[Any] | None, value_serde: Serde[Any] | None
     ) -> Origin:
-        """Draw ``part`` below, which keeps records by their key, with these serdes."""
+        """Draw ``part`` below; what follows is partitioned by key and has these serdes."""
         return replace(
             self.below(part), key_serde=key_serde, value_serde=value_serde, rekeyed=False
         )
