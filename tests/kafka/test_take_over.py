@@ -135,13 +135,13 @@ def rig(topics: Topics, unique_name: str, tmp_path: Path) -> Rig:
 
 def process(live: LiveTask, number: int) -> None:
     """Have a task process records without committing them: its transaction is open."""
-    ends = dict.fromkeys(live._running.start, number)
+    ends = dict.fromkeys(live.inputs, number)
     turn = Turn(number=TurnNumber(0, 0, 1, 1), task=TASK, slot=0, ends=ends)
-    live._single.loop.begin_turn(turn.ends, turn.more)
+    live.begin(turn)
 
     def is_done() -> bool:
-        live._single.loop.run_once()
-        return live._running.task.statistics().processed >= number
+        live.step()
+        return live.processed >= number
 
     wait_for(is_done, what="records to be processed", timeout_s=SLOW_S, every_s=0)
 
@@ -156,7 +156,7 @@ def commit_late(rig: Rig) -> None:
     process(live, 5)
     rig.leave()
     try:
-        live._single.loop.end_turn()
+        live.end()
     finally:
         live.close()
 
@@ -168,7 +168,7 @@ def begin_late(rig: Rig) -> None:
     rig.send(5)
     live = rig.spark_task(record)
     process(live, 5)
-    live._single.loop.end_turn()
+    live.end()
     live.close()
 
 
@@ -248,7 +248,7 @@ def test_what_a_frozen_worker_does_after_a_take_over_is_not_seen(rig: Rig) -> No
 
     live = rig.spark_task(record)
     process(live, 5)
-    live._single.loop.end_turn()
+    live.end()
     live.close()
 
     rig.topics.wait_settled(rig.app)

@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from headwater.config import StreamsConfig
     from headwater.ids import TopicPartition
-    from headwater.kafka.admin import Admin
-    from headwater.kafka.consumer import PartitionConsumer
-    from headwater.kafka.producer import StreamsProducer
+    from headwater.native.clients import TaskClients
     from headwater.native.opening import RunningTask
     from headwater.ports import Clock, PartitionOffsets
 
@@ -33,26 +30,17 @@ class Committer:
     The broker is waited for in a second thread, so that the loop can go on working.
 
     Args:
-        config: guarantee and time-outs.
-        consumer: names the group; commits its offsets under at-least-once.
-        producer: flushed, and holds the transaction.
-        admin: asked where the changelogs end.
+        clients: the consumer names the group, and commits its offsets under at-least-once; the
+            producer is flushed, and holds the transaction; the admin client is asked where the
+            changelogs end.
         clock: stamps the positions.
     """
 
-    def __init__(
-        self,
-        *,
-        config: StreamsConfig,
-        consumer: PartitionConsumer,
-        producer: StreamsProducer,
-        admin: Admin,
-        clock: Clock,
-    ) -> None:
-        self._config = config
-        self._consumer = consumer
-        self._producer = producer
-        self._admin = admin
+    def __init__(self, clients: TaskClients[Any], clock: Clock) -> None:
+        config = self._config = clients.access.config
+        self._consumer = clients.consumer
+        self._producer = clients.producer
+        self._admin = clients.admin
         self._clock = clock
         self._timeout_s = config.task_timeout_ms / 1000
         self._broker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")

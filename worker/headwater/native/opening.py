@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import (
     ConfigError,
@@ -28,12 +28,11 @@ from headwater.processor.task import StreamTask
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from headwater.config import StreamsConfig
     from headwater.ids import TaskId
-    from headwater.kafka.admin import Admin
     from headwater.kafka.committed import CommittedOffset
     from headwater.kafka.topics import TopicDescription
     from headwater.model.topology import Topology
+    from headwater.native.clients import TaskClients
     from headwater.native.losses import ChangelogGuard
     from headwater.native.stores import StoreOpener
     from headwater.ports import Clock, KeyValueStore, RecordCollector
@@ -71,8 +70,7 @@ class TaskOpener:
 
     Args:
         topology: what the tasks run.
-        config: the application's.
-        admin: asked about topics and offsets.
+        clients: asked about topics and offsets.
         collector: where the tasks send to.
         stores: opens the tasks' stores.
         clock: the wall clock.
@@ -86,8 +84,7 @@ class TaskOpener:
         self,
         *,
         topology: Topology,
-        config: StreamsConfig,
-        admin: Admin,
+        clients: TaskClients[Any],
         collector: RecordCollector,
         stores: StoreOpener,
         clock: Clock,
@@ -98,8 +95,8 @@ class TaskOpener:
     ) -> None:
         self._subtopologies = {found.id: found for found in topology.subtopologies}
         self._internal = topology.repartition_topics
-        self._config = config
-        self._admin = admin
+        config = self._config = clients.access.config
+        self._admin = clients.admin
         self._collector = collector
         self._stores = stores
         self._clock = clock

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from headwater.ids import TopicPartition
-    from headwater.kafka.producer import StreamsProducer
     from headwater.native.opening import RunningTask
+    from headwater.native.ports import Output
 
 _COMMIT_INTERVAL_S: Final = 0.1
 """Short, so that the next refused output costs little."""
@@ -22,7 +22,7 @@ class Repeating:
         producer: told then.
     """
 
-    def __init__(self, producer: StreamsProducer) -> None:
+    def __init__(self, producer: Output) -> None:
         self._producer = producer
         self._until: dict[TopicPartition, int] = {}
 

@@ -11,7 +11,6 @@ import logging
 import time
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import (
@@ -25,22 +24,18 @@ from headwater.model.reporting import changelog_topic
 from headwater.native.changelogs import Changelogs
 from headwater.processor.resolving import resolve_serde
 from headwater.state import BlockCache, CacheBudget, open_store
-from headwater.state.directory import StateDirectory
 from headwater.state.restore import StoreRestorer, open_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from headwater.config import StreamsConfig
     from headwater.ids import TaskId, TopicPartition
-    from headwater.kafka.admin import Admin
-    from headwater.kafka.consumer import PartitionConsumer
     from headwater.model.topology import StoreSpec, Subtopology
+    from headwater.native.clients import TaskClients
     from headwater.native.losses import ChangelogGuard
-    from headwater.native.messages import ChildSettings
     from headwater.ports import Backend, Clock, KeyValueStore, RecordCollector
     from headwater.serde import Serde
-    from headwater.state.directory import StoreDirectory
+    from headwater.state.directory import StateDirectory, StoreDirectory
 
 log = logging.getLogger(__name__)
 
@@ -52,11 +47,11 @@ class StoreOpener:
     """Opens stores for the tasks of one StreamThread.
 
     Args:
-        settings: where the state lies, and this thread's share of the record cache.
-        config: default serdes.
-        admin: asked how far changelogs go.
+        directory: where persistent stores lie.
+        holder: who opens them, for the message that somebody else may get.
+        cache_bytes: the share of the record cache that all of them have together.
+        clients: asked how far changelogs go, and for a consumer of committed records.
         collector: what stores log goes there.
-        restore_consumer: makes a consumer of committed records.
         clock: the wall clock.
         heartbeat: called while a restore goes on.
         guard: asked before a store is replaced that may be the last copy of its state.
@@ -66,27 +61,27 @@ class StoreOpener:
     def __init__(
         self,
         *,
-        settings: ChildSettings,
-        config: StreamsConfig,
-        admin: Admin,
+        directory: StateDirectory,
+        holder: str,
+        cache_bytes: int,
+        clients: TaskClients[Any],
         collector: RecordCollector,
-        restore_consumer: Callable[[], PartitionConsumer],
         clock: Clock,
-        heartbeat: Callable[[], None],
+        heartbeat: Callable[[], None] = lambda: None,
         guard: ChangelogGuard,
         blocks: BlockCache | None = None,
     ) -> None:
-        self._config = config
-        self._admin = admin
+        self._config = clients.access.config
+        self._admin = clients.admin
         self._collector = collector
-        self._restore_consumer = restore_consumer
+        self._restore_consumer = clients.restore_consumer
         self._clock = clock
         self._heartbeat = heartbeat
         self._guard = guard
-        self._changelogs = Changelogs(admin)
-        self._directory = StateDirectory(Path(settings.state_dir), settings.application_id)
-        self._holder = f"StreamThread {settings.worker}-{settings.slot}"
-        self._cache = CacheBudget(settings.cache_bytes)
+        self._changelogs = Changelogs(clients.admin)
+        self._directory = directory
+        self._holder = holder
+        self._cache = CacheBudget(cache_bytes)
         self._blocks = blocks or BlockCache()
 
     def resize_cache(self, limit: int) -> None:

@@ -15,6 +15,7 @@ import logging
 import os
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
 from headwater import failpoints
@@ -48,6 +49,7 @@ from headwater.native.opening import RunningTask, TaskOpener
 from headwater.native.process import ChildError
 from headwater.native.stores import StoreOpener
 from headwater.native.watching import TopicWatch
+from headwater.state.directory import StateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -115,28 +117,21 @@ class StreamThread:
         self._admin = clients.admin
         self._producer = clients.producer
         self._consumer = clients.consumer
-        committer = self._committer = Committer(
-            config=config,
-            consumer=self._consumer,
-            producer=self._producer,
-            admin=self._admin,
-            clock=self._clock,
-        )
+        committer = self._committer = Committer(clients, self._clock)
         guard = guard_of(config, topology, clients)
         self._stores = StoreOpener(
-            settings=settings,
-            config=config,
-            admin=self._admin,
+            directory=StateDirectory(Path(settings.state_dir), settings.application_id),
+            holder=f"StreamThread {settings.worker}-{settings.slot}",
+            cache_bytes=settings.cache_bytes,
+            clients=clients,
             collector=self._producer,
-            restore_consumer=clients.restore_consumer,
             clock=self._clock,
             heartbeat=self._report_if_due,
             guard=guard,
         )
         self._opener = TaskOpener(
             topology=topology,
-            config=config,
-            admin=self._admin,
+            clients=clients,
             collector=self._producer,
             stores=self._stores,
             clock=self._clock,
@@ -147,11 +142,8 @@ class StreamThread:
         self.loop = ProcessingLoop(
             config=config,
             clock=self._clock,
-            consumer=self._consumer,
-            producer=self._producer,
-            admin=self._admin,
+            clients=clients,
             committer=committer,
-            connection=self._connection,
             opener=self._opener,
             heartbeat=self._report_if_due,
             check_lease=self._check_lease,
@@ -261,10 +253,6 @@ class StreamThread:
     def _add(self, tasks: Iterable[TaskId]) -> None:
         wanted = [task_id for task_id in tasks if task_id not in self.loop.tasks]
         opened = self._opener.open(wanted)
-        for running in opened:
-            self.loop.failing = running.task_id
-            running.task.initialize()
-        self.loop.failing = None
         self.loop.add(opened)
         if not self._config.exactly_once and any(running.is_new for running in opened):
             # Or else a crash between the first changelog entry and the first commit would look as

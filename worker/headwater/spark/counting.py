@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from headwater.native.loop import ProcessingLoop
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-    from headwater.kafka.errors import TransactionAbortedError
+    from headwater.native.opening import RunningTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,40 +28,38 @@ class Counts:
         )
 
 
-class CountingLoop(ProcessingLoop):
-    """The loop of a StreamThread that knows how much of its work is committed.
+class CommitCounts:
+    """Knows how much of a loop's work is committed (a ``CommitListener``).
 
     Args:
         dead_letters: how many were sent so far, if that is of interest.
-        told: as for every loop.
+
+    Attributes:
+        total: what was committed so far.
     """
 
-    def __init__(self, *, dead_letters: Callable[[], int] | None = None, **told: Any) -> None:
-        super().__init__(**told)
-        self.committed = Counts()
-        """What was committed so far."""
+    def __init__(self, dead_letters: Callable[[], int] | None = None) -> None:
+        self.total = Counts()
         self._dead_letters = dead_letters
         self._sealed = Counts()
         self._given_up = Counts()
 
-    def _counted(self) -> Counts:
-        found = [running.task.statistics() for running in self.tasks.values()]
+    def sealed(self, tasks: Collection[RunningTask]) -> None:
+        """See ``CommitListener``."""
+        self._sealed = self._counted(tasks)
+
+    def committed(self) -> None:
+        """See ``CommitListener``."""
+        self.total = self._sealed.less(self._given_up)
+
+    def given_up(self, tasks: Collection[RunningTask]) -> None:
+        """See ``CommitListener``."""
+        self._given_up = self._counted(tasks).less(self.total)
+
+    def _counted(self, tasks: Collection[RunningTask]) -> Counts:
+        found = [running.task.statistics() for running in tasks]
         return Counts(
             sum(f.processed for f in found),
             sum(f.dropped for f in found),
             self._dead_letters() if self._dead_letters is not None else 0,
         )
-
-    def _start_commit(self, *, every_offset: bool = False) -> None:
-        super()._start_commit(every_offset=every_offset)
-        # What the record caches have let go is in this commit; what is processed from now on, not.
-        self._sealed = self._counted()
-
-    def _resume_commit(self) -> None:
-        super()._resume_commit()
-        if not self.is_committing:
-            self.committed = self._sealed.less(self._given_up)
-
-    def _abort(self, error: TransactionAbortedError) -> None:
-        super()._abort(error)
-        self._given_up = self._counted().less(self.committed)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.model.engine import spark_transactional_id
@@ -17,14 +18,15 @@ from headwater.native.clients import TaskClients
 from headwater.native.commit import Committer
 from headwater.native.loop import ProcessingLoop
 from headwater.native.losses import guard_of
-from headwater.native.messages import ChildSettings
 from headwater.native.opening import TaskOpener
+from headwater.native.policy import LoopPolicy
 from headwater.native.stores import StoreOpener
+from headwater.spark.counting import CommitCounts
+from headwater.state import StateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.config import StreamsConfig
     from headwater.ids import TaskId
     from headwater.kafka.producer import StreamsProducer
     from headwater.model.topology import Topology
@@ -38,7 +40,7 @@ _COMMIT_INTERVAL_MS: Final = 2_000
 """A fifth of the time after which the broker ends a transaction by itself."""
 
 Reader = TypeVar("Reader", bound=PartitionConsumer)
-Loop = TypeVar("Loop", bound=ProcessingLoop)
+Policy = TypeVar("Policy", bound=LoopPolicy)
 
 
 def for_a_task(application: ApplicationSettings, decided: Options) -> ApplicationSettings:
@@ -54,7 +56,7 @@ def for_a_task(application: ApplicationSettings, decided: Options) -> Applicatio
     return replace(application, config=kept | ours)
 
 
-class SingleTask(Generic[Reader, Loop]):
+class SingleTask(Generic[Reader, Policy]):
     """A task with its clients, its stores and the loop that drives it. Close it, come what may.
 
     Args:
@@ -62,16 +64,24 @@ class SingleTask(Generic[Reader, Loop]):
         application: its configuration and topology, from ``for_a_task``.
         state_dir: holds its stores.
         reader: makes the consumer.
-        loop: drives the task.
+        policy: makes what says how far the task goes.
         clock: the wall clock.
         default_reset: ``auto.offset.reset`` for sources without their own.
         check: called once the transactional id is initialised; raises if nothing is to be written.
         group: where offsets are committed; the application's own if not given.
         collector: makes what the task sends to; the producer itself if not given.
+        dead_letters: how many were sent so far, if that is of interest.
         blocks: of RocksDB, shared with other tasks of this process; its own if not given.
 
     Raises:
         HeadwaterError: nothing stays open.
+
+    Attributes:
+        clients: its own.
+        opener: has opened the task.
+        policy: how far the task goes.
+        loop: drives the task.
+        counts: what is committed.
     """
 
     def __init__(
@@ -81,12 +91,13 @@ class SingleTask(Generic[Reader, Loop]):
         application: ApplicationSettings,
         state_dir: str,
         reader: Callable[..., Reader],
-        loop: Callable[..., Loop],
+        policy: Callable[[Reader], Policy],
         clock: Clock,
         default_reset: str,
         check: Callable[[TaskClients[Reader]], None],
         group: str | None = None,
         collector: Callable[[StreamsProducer, Topology], RecordCollector] | None = None,
+        dead_letters: Callable[[], int] | None = None,
         blocks: BlockCache | None = None,
     ) -> None:
         self.task = task
@@ -102,43 +113,41 @@ class SingleTask(Generic[Reader, Loop]):
             )
             opened.callback(clients.close)
             producer = clients.producer
-            shared: dict[str, Any] = {
-                "config": config,
-                "admin": clients.admin,
-                "clock": clock,
-            }
-            collecting: dict[str, Any] = {
-                **shared,
-                "collector": producer if collector is None else collector(producer, topology),
-            }
-            driving = {**shared, "consumer": clients.consumer, "producer": producer}
+            sending = producer if collector is None else collector(producer, topology)
             guard = guard_of(config, topology, clients)
             self._stores = StoreOpener(
-                **collecting,
-                settings=_settings(config, application, state_dir),
-                restore_consumer=clients.restore_consumer,
-                heartbeat=_nothing,
+                directory=StateDirectory(Path(state_dir), config.application_id),
+                holder=f"task {task} on Spark",
+                cache_bytes=config.statestore_cache_max_bytes,
+                clients=clients,
+                collector=sending,
+                clock=clock,
                 guard=guard,
                 blocks=blocks,
             )
             self.opener = TaskOpener(
-                **collecting,
                 topology=topology,
+                clients=clients,
+                collector=sending,
                 stores=self._stores,
+                clock=clock,
                 default_reset=default_reset,
                 guard=guard,
                 check=lambda: check(clients),
                 group=group,
             )
-            committer = Committer(**driving)
+            committer = Committer(clients, clock)
             opened.callback(committer.close)
-            self.loop = loop(
-                **driving,
+            self.policy = policy(clients.consumer)
+            self.counts = CommitCounts(dead_letters)
+            self.loop = ProcessingLoop(
+                config=config,
+                clock=clock,
+                clients=clients,
                 committer=committer,
-                connection=clients.connection,
                 opener=self.opener,
-                heartbeat=_nothing,
-                check_lease=_nothing,
+                policy=self.policy,
+                listener=self.counts,
             )
             self._opened = opened.pop_all()
 
@@ -157,7 +166,6 @@ class SingleTask(Generic[Reader, Loop]):
         on_initialized()
         (running,) = self.opener.open([self.task])
         self._opened.callback(running.task.close)
-        running.task.initialize()
         self.loop.add([running])
         return running
 
@@ -172,21 +180,3 @@ class SingleTask(Generic[Reader, Loop]):
     def close(self) -> None:
         """Release everything, even if some of it fails; what is not committed is given up."""
         self._opened.close()
-
-
-def _settings(
-    config: StreamsConfig, application: ApplicationSettings, state_dir: str
-) -> ChildSettings:
-    return ChildSettings(
-        application_id=config.application_id,
-        worker=WORKER,
-        slot=0,
-        config=application.config,
-        topology=application.topology,
-        state_dir=state_dir,
-        cache_bytes=config.statestore_cache_max_bytes,
-    )
-
-
-def _nothing() -> None:
-    """Nobody supervises a task but whoever runs it."""

@@ -11,9 +11,10 @@ or on another machine, goes on from its last commit.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from headwater import failpoints
 from headwater.errors import FencedError
@@ -21,13 +22,13 @@ from headwater.kafka.manifest import ManifestGate
 from headwater.model.engine import spark_transactional_id
 from headwater.model.partitions import internal_topic_names
 from headwater.native.opening import NO_RESET
-from headwater.spark.counting import CountingLoop
+from headwater.native.policy import LoopPolicy
 from headwater.spark.latest import write_latest
 from headwater.spark.outputs import ChosenOutputs, Outputs
-from headwater.spark.reader import PassReader, ReaderToCut
+from headwater.spark.reader import BoundedReader, PassReader, ReaderToCut, TurnReader
 from headwater.spark.scratch import scratch_directory
 from headwater.spark.single import WORKER, SingleTask, for_a_task
-from headwater.spark.turns.loop import TurnLoop
+from headwater.spark.turns.loop import TurnLoop, UpToTurnEnd
 from headwater.spark.turns.messages import TakenOverError
 
 if TYPE_CHECKING:
@@ -39,8 +40,12 @@ if TYPE_CHECKING:
     from headwater.model.topology import Topology
     from headwater.native.application import ApplicationSettings
     from headwater.native.clients import TaskClients
+    from headwater.native.intake import Intake
     from headwater.native.opening import RunningTask
-    from headwater.spark.reader import BoundedReader
+
+
+Reader = TypeVar("Reader", bound=BoundedReader)
+Policy = TypeVar("Policy", bound=LoopPolicy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +143,7 @@ def run_task(work: TaskWork) -> TaskDone:
     if work.is_writing_latest:
         return _write_latest(work)
     with scratch_directory() as directory:
-        kind = _TaskHost if work.more is None else _PassHost
+        kind = _CutHost if work.more is None else _PassHost
         host = kind(work, str(directory))
         try:
             return host.run()
@@ -150,31 +155,52 @@ def run_task(work: TaskWork) -> TaskDone:
             host.close()
 
 
-class _TaskHost:
-    """One task that runs up to the cut."""
+class _UpToCut:
+    """The policy of a task that comes to its end at once (a ``LoopPolicy``): up to the cut."""
 
-    _LOOP: ClassVar[type[CountingLoop]] = CountingLoop
+    is_record_by_record = False
 
-    def __init__(self, work: TaskWork, directory: str) -> None:
+    def __init__(self, reader: ReaderToCut) -> None:
+        self._reader = reader
+
+    def lags(self, running: RunningTask, intake: Intake) -> Mapping[TopicPartition, int]:
+        """Say which partitions have come to their cut."""
+        return intake.lags(running)
+
+    def is_over(self, intake: Intake, now_ms: int) -> bool:
+        """Whether everything before the cut is processed."""
+        del now_ms
+        return self._reader.is_at_cut and not intake.buffered()
+
+
+class _TaskHost(ABC, Generic[Reader, Policy]):
+    """One task that runs up to where its policy says."""
+
+    def __init__(
+        self,
+        work: TaskWork,
+        directory: str,
+        *,
+        reader: Callable[..., Reader],
+        policy: Callable[[Reader], Policy],
+    ) -> None:
         self._work = work
         application = _for_a_task(work.application)
         config = self._config = application.parsed()
-        self._single: SingleTask[BoundedReader, CountingLoop] = SingleTask(
+        self._single: SingleTask[Reader, Policy] = SingleTask(
             work.task,
             application=application,
             state_dir=directory,
-            reader=self._reader(),
-            # Made after the collector.
-            loop=partial(self._LOOP, dead_letters=lambda: self._collector.dead_letters),
+            reader=reader,
+            policy=policy,
             clock=FixedClock(work.clock_ms),
             default_reset=NO_RESET,
             check=partial(_check, work),
             group=progress_group(config.application_id, work.generation),
             collector=self._chosen,
+            # Made after the collector.
+            dead_letters=lambda: self._collector.dead_letters,
         )
-
-    def _reader(self) -> Callable[..., BoundedReader]:
-        return partial(ReaderToCut, cut=self._work.cut)
 
     def _chosen(self, producer: StreamsProducer, topology: Topology) -> ChosenOutputs:
         work = self._work
@@ -194,7 +220,7 @@ class _TaskHost:
         self._read(running)
         failpoints.hit("backfill.task_done")
         # All of it is committed by now, and what was aborted on the way is not in it.
-        found = single.loop.committed
+        found = single.counts.total
         return TaskDone(
             task=self._work.task,
             processed=found.processed,
@@ -207,14 +233,9 @@ class _TaskHost:
             went_on=any(at > self._work.start.get(p, 0) for p, at in running.start.items()),
         )
 
+    @abstractmethod
     def _read(self, running: RunningTask) -> None:
-        """Process and commit everything up to the cut."""
-        loop = self._single.loop
-        while any(running.committed.get(p) != cut for p, cut in self._work.cut.items()):
-            if self._is_at_cut(running):
-                loop.commit_now(every_offset=True)
-            else:
-                loop.run_once()
+        """Process and commit everything within the bounds."""
 
     def check(self) -> None:
         """Ask again whether the backfill is still the one that this task belongs to.
@@ -224,34 +245,44 @@ class _TaskHost:
         """
         _check(self._work, self._single.clients)
 
-    def _is_at_cut(self, running: RunningTask) -> bool:
-        is_buffered = any(running.task.buffered(partition) for partition in running.start)
-        return self._single.clients.consumer.is_at_cut and not is_buffered
-
     def close(self) -> None:
         """Release everything; what is not committed is given up."""
         self._single.close()
 
 
-class _PassHost(_TaskHost):
+class _CutHost(_TaskHost[ReaderToCut, _UpToCut]):
+    """One task that runs up to the cut."""
+
+    def __init__(self, work: TaskWork, directory: str) -> None:
+        reader = partial(ReaderToCut, cut=work.cut)
+        super().__init__(work, directory, reader=reader, policy=_UpToCut)
+
+    def _read(self, running: RunningTask) -> None:
+        loop, cut = self._single.loop, self._work.cut
+        while any(running.committed.get(p) != end for p, end in cut.items()):
+            if loop.is_over:
+                loop.commit_now(every_offset=True)
+            else:
+                loop.run_once()
+
+
+class _PassHost(_TaskHost[TurnReader, UpToTurnEnd]):
     """One task that runs up to the end of a pass, or until only the next one may read on.
 
     Of several partitions the record with the lowest timestamp is next, as everywhere. If that may
     be one which this pass does not read, the task stops: no end of a pass changes the order.
     """
 
-    _LOOP = TurnLoop
+    def __init__(self, work: TaskWork, directory: str) -> None:
+        super().__init__(work, directory, reader=PassReader, policy=UpToTurnEnd)
 
-    def _reader(self) -> Callable[..., BoundedReader]:
-        return PassReader
-
-    def _read(self, running: RunningTask) -> None:  # noqa: ARG002 - the turn knows when it is over
-        loop, more = self._single.loop, self._work.more
-        assert isinstance(loop, TurnLoop)
+    def _read(self, running: RunningTask) -> None:
+        single, more = self._single, self._work.more
         assert more is not None
-        loop.begin_turn(self._work.cut, more)
-        while not (loop.is_over and loop.end_turn()):
-            loop.run_once()
+        turn = TurnLoop(single.loop, single.policy, running)
+        turn.begin(self._work.cut, more)
+        while not (turn.is_over and turn.end()):
+            turn.run_once()
 
 
 def _write_latest(work: TaskWork) -> TaskDone:
@@ -270,7 +301,7 @@ def _write_latest(work: TaskWork) -> TaskDone:
     return TaskDone(task=work.task, processed=0, dropped=0, dead_letters=0, keys=0)
 
 
-def _check(work: TaskWork, clients: TaskClients[BoundedReader]) -> None:
+def _check(work: TaskWork, clients: TaskClients[Any]) -> None:
     check_not_taken_over(work.task, work.generation, work.attempt, clients.access)
 
 

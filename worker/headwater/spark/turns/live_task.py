@@ -27,11 +27,11 @@ from headwater.native.thread import SystemClock
 from headwater.native.watching import TopicWatch
 from headwater.spark.reader import TurnReader
 from headwater.spark.single import SingleTask, for_a_task
-from headwater.spark.turns.loop import TurnLoop
+from headwater.spark.turns.loop import TurnLoop, UpToTurnEnd
 from headwater.spark.turns.messages import LateTurnError, TurnDone
 
 if TYPE_CHECKING:
-    from headwater.ids import TaskId
+    from headwater.ids import TaskId, TopicPartition
     from headwater.model.engine import EngineRecord
     from headwater.native.clients import TaskClients
     from headwater.native.opening import RunningTask
@@ -77,7 +77,7 @@ class LiveTask:
                 application=application,
                 state_dir=str(directory.path),
                 reader=TurnReader,
-                loop=TurnLoop,
+                policy=UpToTurnEnd,
                 clock=SystemClock(),
                 default_reset=offset_reset(self._config),
                 check=partial(self._check, told.record),
@@ -85,6 +85,7 @@ class LiveTask:
             )
             opened.callback(self._single.close)
             self._running = self._open(turn)
+            self._turn = TurnLoop(self._single.loop, self._single.policy, self._running)
             self._watch = self._watched(self._running)
             self._opened = opened.pop_all()
 
@@ -142,24 +143,54 @@ class LiveTask:
             MissingTopicError: an input was.
             HeadwaterError: as a StreamThread would end with; close the task.
         """
-        loop, opened = self._single.loop, self._is_new
-        before = loop.committed
-        loop.begin_turn(turn.ends, turn.more)
+        counts, opened = self._single.counts, self._is_new
+        before = counts.total
+        self.begin(turn)
         while True:
-            self._watch.check()
-            loop.run_once()
-            if loop.is_over and loop.end_turn():
+            self.step()
+            if self._turn.is_over and self.end():
                 break
         failpoints.hit("spark.turn_committed")
         self._is_new = False
         return TurnDone(
             number=turn.number,
             task=self.task,
-            processed=loop.committed.processed - before.processed,
-            dropped=loop.committed.dropped - before.dropped,
+            processed=counts.total.processed - before.processed,
+            dropped=counts.total.dropped - before.dropped,
             offsets=dict(self._running.committed),
             opened=opened,
         )
+
+    def begin(self, turn: Turn) -> None:
+        """Begin a turn: the part of ``take`` before any record."""
+        self._turn.begin(turn.ends, turn.more)
+
+    def step(self) -> None:
+        """Work for some milliseconds.
+
+        Raises:
+            HeadwaterError: as ``take``.
+        """
+        self._watch.check()
+        self._turn.run_once()
+
+    def end(self) -> bool:
+        """Commit what the turn has done; return whether that was possible.
+
+        Raises:
+            HeadwaterError: as ``take``.
+        """
+        return self._turn.end()
+
+    @property
+    def inputs(self) -> frozenset[TopicPartition]:
+        """The partitions that the task reads."""
+        return frozenset(self._running.start)
+
+    @property
+    def processed(self) -> int:
+        """How many records the task has processed, committed or not."""
+        return self._running.task.statistics().processed
 
     def close(self) -> None:
         """Release everything, even if some of it fails; what is not committed is given up."""
