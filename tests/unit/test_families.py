@@ -13,6 +13,8 @@ from headwater.dsl import writing
 from headwater.model.operators import FAMILIES
 from headwater.model.operators.base import OldValues, Operator, TableOperator
 from headwater.model.operators.stateless import DropNullKey
+from headwater.spark.frames import choose as _choose  # noqa: F401 - loads the rules
+from headwater.spark.frames.flow import computed
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -64,3 +66,18 @@ def test_what_has_old_values_says_where_they_come_from(
 
     assert issubclass(operator, TableOperator) == sends
     assert not sends or operator.old_values in OldValues
+
+
+@pytest.mark.parametrize(("family", "operator"), EVERY)
+def test_spark_has_a_rule_for_an_operator_in_the_module_of_its_family(
+    family: str, operator: type[Operator]
+) -> None:
+    assert computed.dispatch(operator) is not computed.dispatch(object)
+    assert vars(module("spark.frames.rules", family)).get(operator.__name__) is operator
+
+
+def test_an_operator_that_spark_has_no_rule_for_is_noticed() -> None:
+    class Unknown(Operator):
+        """Of no family."""
+
+    assert computed.dispatch(Unknown) is computed.dispatch(object)
