@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.config import StreamsConfig
+from headwater.model import metrics
 from headwater.native.garbage import tune_garbage_collection
 from headwater.native.loading import topology_of
 from headwater.native.thread import StreamThread
@@ -103,12 +104,13 @@ def run(wanted: Wanted, link: Link) -> None:
 
     tune_garbage_collection()
     measured.run()
+    told = measured.statistics().numbers
     link.send(
         Closed(
             seconds=time.perf_counter() - sampler.first,
             cpu_seconds=time.process_time() - sampler.first_cpu,
-            commits=measured.statistics().commits,
-            produced=measured.statistics().produced,
+            commits=told.total(metrics.COMMIT),
+            produced=told.total(metrics.PRODUCED_RECORDS),
             peak_pss_mb=sampler.peak_pss_mb,
             peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         )

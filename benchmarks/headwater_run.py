@@ -27,6 +27,7 @@ from headwater.ids import TaskId
 from headwater.kafka.admin import Admin
 from headwater.kafka.errors import Connection
 from headwater.kafka.settings import admin_settings
+from headwater.model import metrics
 from headwater.model.topics import InternalTopic
 from headwater.native.messages import (
     AddTasks,
@@ -168,8 +169,13 @@ def _drive(children: list[ChildProcess], shares: list[tuple[TaskId, ...]]) -> Dr
                         measured[slot] = message
                     case Closed():
                         closed[slot] = message
-                    case Stats() if message.processed:
-                        shares_of_time.append(message.ratios)
+                    case Stats(numbers=numbers) if numbers.total(metrics.THREAD_PROCESS):
+                        shares_of_time.append(
+                            {
+                                part: sum(numbers.rows(metric).values())
+                                for part, metric in metrics.RATIOS.items()
+                            }
+                        )
                     case _:
                         _heed(message)
             if child.gone and slot not in closed:

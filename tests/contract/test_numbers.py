@@ -10,7 +10,9 @@ from tests.support.numbers import FakeNumbers
 from tests.support.views import task_view, worker_view
 
 from headwater.ids import TaskId
+from headwater.model import metrics
 from headwater.model.cluster import Role
+from headwater.model.metrics import Snapshot
 from headwater.service.http import document, serve
 from headwater_operator.observe.numbers import HttpNumbers, NumbersSource, parse
 
@@ -25,8 +27,10 @@ TASK = TaskId(1, 0)
 
 def view(worker: str, lag: int) -> WorkerView:
     """A worker that follows one task."""
-    copy = task_view(TASK, state="RESTORING", remaining=lag, role=Role.WARMUP)
-    return worker_view(copy, worker=worker, incarnation=f"process of {worker}")
+    copy = task_view(TASK, state="RESTORING", role=Role.WARMUP)
+    numbers = [Snapshot.of({metrics.STANDBY_RECORDS_LAG: lag}, str(TASK))]
+    process = f"process of {worker}"
+    return worker_view(copy, worker=worker, incarnation=process, numbers=numbers)
 
 
 class Workers(Protocol):

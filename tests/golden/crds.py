@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from headwater_operator.spec import custom_resource_definitions, reference_pages
+from tests.golden.metrics import metrics_page
 
 ROOT = Path(__file__).parents[2]
 NOTE = "# Written by `make crds` from worker/headwater/model. Do not edit.\n"
@@ -28,6 +29,7 @@ def generated() -> dict[Path, str]:
         for name, definition in custom_resource_definitions().items()
     }
     pages = {ROOT / "docs" / "reference" / name: page for name, page in reference_pages().items()}
+    pages[ROOT / "docs" / "reference" / "metrics.md"] = metrics_page()
     return {**files, **pages}
 
 

@@ -12,6 +12,7 @@ from tests.support.waiting import wait_for
 
 from headwater import Serdes, StreamsBuilder
 from headwater.ids import TaskId
+from headwater.model import metrics
 from headwater.native.messages import (
     AddTasks,
     Failed,
@@ -116,7 +117,7 @@ def stored(rig: ThreadRig, task: TaskId = FIRST) -> tuple[dict[str, int], Positi
 
 
 def _buffered(stats: Stats) -> int:
-    return sum(task.buffered for task in stats.tasks)
+    return stats.numbers.total(metrics.ACTIVE_BUFFER_COUNT)
 
 
 def restarted_if_ended(rig: ThreadRig, task: TaskId) -> bool:
@@ -200,7 +201,9 @@ def test_a_kill_in_mid_transaction_neither_loses_nor_doubles(
 
     counting.start(FIRST)
     topics.send(f"{unique_name}-in", records, partition=0)
-    counting.wait_stats("an open transaction", lambda stats: stats.transaction_open)
+    counting.wait_stats(
+        "an open transaction", lambda stats: stats.numbers.total(metrics.TRANSACTION_OPEN)
+    )
     counting.kill()
     counting.config["commit.interval.ms"] = 100
 
@@ -405,7 +408,7 @@ def test_a_fenced_thread_reports_it_and_ends(
     topics: Topics, counting: ThreadRig, unique_name: str
 ) -> None:
     counting.start(FIRST)
-    counting.wait_stats("the first commit", lambda stats: stats.commits > 0)
+    counting.wait_stats("the first commit", lambda stats: stats.numbers.total(metrics.COMMIT) > 0)
     with ThreadRig(
         topics,
         unique_name,
@@ -453,7 +456,7 @@ def test_a_partition_with_a_full_buffer_is_paused_and_nothing_is_lost(
         # The other partition is empty: nothing may be processed before it gets a record.
         rig.start(FIRST)
         waiting = rig.wait_stats("a full buffer", lambda stats: _buffered(stats) > 100)
-        assert waiting.processed == 0
+        assert waiting.numbers.total(metrics.THREAD_PROCESS) == 0
         again = rig.wait_stats("a report", lambda _: True)
         assert _buffered(again) == _buffered(waiting) < 300
 
@@ -584,7 +587,7 @@ def test_a_topic_deleted_in_mid_run_is_named(
 ) -> None:
     name = f"{unique_name}-{topic}"
     counting.start(FIRST)
-    counting.wait_stats("the first commit", lambda stats: stats.commits > 0)
+    counting.wait_stats("the first commit", lambda stats: stats.numbers.total(metrics.COMMIT) > 0)
 
     topics.delete(name)
     if again:

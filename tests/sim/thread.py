@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headwater.ids import SlotId, TaskId, TopicPartition
+from headwater.model.metrics import THREAD_PROCESS, TRANSACTION_OPEN, Snapshot
 from headwater.native.messages import (
     AddTasks,
     Cancelled,
@@ -86,7 +87,8 @@ class Thread(Process):
         self.adding: list[TaskId] = []
         self.lease_until_ms: int | None = None
         self.may_go = False
-        tid = SlotId(worker.worker, slot).transactional_id("app")
+        self.id = SlotId(worker.worker, slot)
+        tid = self.id.transactional_id("app")
         self.producer = ModelProducer(
             worker.world.broker, tid if worker.world.exactly_once else None
         )
@@ -137,14 +139,8 @@ class Thread(Process):
                 yield from self.commit()
             if self.world.now_ms - spoke_ms > 1_000:
                 spoke_ms = self.world.now_ms
-                self.say(
-                    Stats(
-                        processed=self.processed,
-                        commits=0,
-                        transaction_open=self.producer.is_open,
-                        tasks=(),
-                    )
-                )
+                told = {THREAD_PROCESS: self.processed, TRANSACTION_OPEN: self.producer.is_open}
+                self.say(Stats(numbers=Snapshot.of(told, self.id.thread_id)))
             yield 5 if worked or self.adding else 150
 
     def obey(self, message: object) -> Iterator[int]:

@@ -5,12 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from headwater.model import metrics
+from headwater.model.cluster import LAG_UNKNOWN
+from headwater.model.metrics import Snapshot
 from headwater_operator.observe.driver import DriverAnswer
+from headwater_operator.observe.numbers import WorkerAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater_operator.observe.numbers import WorkerNumbers
+    from headwater.ids import TaskId
+
+
+def answer_about(lags: Mapping[TaskId, int], incarnation: str) -> WorkerAnswer:
+    """What a worker answers that follows these tasks and nothing else."""
+    known = {task: lag for task, lag in lags.items() if lag != LAG_UNKNOWN}
+    parts = (
+        Snapshot.of({metrics.STANDBY_RECORDS_LAG: lag}, str(task)) for task, lag in known.items()
+    )
+    return WorkerAnswer(
+        incarnation=incarnation, numbers=Snapshot.merged(parts), copies=frozenset(lags)
+    )
 
 
 @dataclass
@@ -23,11 +38,11 @@ class FakeNumbers:
         drivers: answers of Spark's drivers, by endpoint.
     """
 
-    answers: dict[str, WorkerNumbers] = field(default_factory=dict)
+    answers: dict[str, WorkerAnswer] = field(default_factory=dict)
     asked: list[dict[str, str]] = field(default_factory=list)
     drivers: dict[str, DriverAnswer] = field(default_factory=dict)
 
-    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerNumbers]:
+    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerAnswer]:
         """Ask workers."""
         self.asked.append(dict(endpoints))
         return {name: self.answers[name] for name in endpoints if name in self.answers}

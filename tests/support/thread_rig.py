@@ -11,6 +11,7 @@ import cloudpickle
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from headwater.model.metrics import THREAD_PROCESS
 from headwater.native.messages import (
     FULL_COMMIT_INTERVAL_S,
     AddTasks,
@@ -259,7 +260,9 @@ class ThreadRig:
 
     def wait_processed(self, records: int, timeout_s: float = 120) -> Stats:
         return self.wait_stats(
-            f"{records} records", lambda stats: stats.processed >= records, timeout_s
+            f"{records} records",
+            lambda stats: stats.numbers.total(THREAD_PROCESS) >= records,
+            timeout_s,
         )
 
     def revoke(self, *tasks: TaskId) -> dict[TaskId, Mapping[str, int]]:

@@ -5,37 +5,31 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from headwater.model import metrics
+from headwater.model.metrics import Snapshot
 from headwater.service.view import TaskView, WorkerView
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from headwater.ids import TaskId
 
 
 def task_view(task: TaskId, **fields: Any) -> TaskView:
-    """A task of slot 0 about which nothing is known but what ``fields`` say."""
-    bare = TaskView(
-        task=task,
-        state="RUNNING",
-        slot=0,
-        records_per_s=0.0,
-        stats=None,
-        restored=0,
-        remaining=None,
-    )
-    return replace(bare, **fields)
+    """A task of slot 0 that runs, as far as ``fields`` do not say otherwise."""
+    return replace(TaskView(task=task, state="RUNNING", slot=0), **fields)
 
 
-def worker_view(*tasks: TaskView, **fields: Any) -> WorkerView:
+def worker_view(*tasks: TaskView, numbers: Iterable[Snapshot] = (), **fields: Any) -> WorkerView:
     """A worker that holds these tasks."""
+    worker = {metrics.ASSIGNMENT_EPOCH: 1, metrics.LEASE_HELD: True, metrics.READY: True}
     bare = WorkerView(
         at_ms=1,
         application_id="app",
         worker="app-w-0",
         incarnation="i",
-        epoch=1,
-        has_lease=True,
-        is_ready=True,
         is_stopping=False,
+        numbers=Snapshot.merged([Snapshot.of(worker), *numbers]),
         tasks=tasks,
     )
     return replace(bare, **fields)

@@ -58,6 +58,11 @@ class SlotId(NamedTuple):
     def __str__(self) -> str:
         return f"{self.worker}-{self.slot}"
 
+    @property
+    def thread_id(self) -> str:
+        """The label ``thread_id`` of its metrics: ``<worker>-StreamThread-<slot>``."""
+        return f"{self.worker}-StreamThread-{self.slot}"
+
     def transactional_id(self, application_id: str) -> str:
         """The transactional id that fences this slot: ``<application id>-<worker>-<slot>``."""
         return f"{application_id}-{self.worker}-{self.slot}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import SpecError
+from headwater.model import metrics
 from headwater.model.cluster import Role, StreamWorker, format_epoch
 from headwater.model.lifecycle import Engine
 from headwater_operator.decide.observed import ProcessState
@@ -26,10 +27,11 @@ from headwater_operator.local.pods import Wish
 from headwater_operator.local.records import SupervisorRecord
 from headwater_operator.local.snapshot import CopyRow, DriverRow, Snapshot, TaskRow, WorkerRow
 from headwater_operator.observe.driver import DriverAnswer
-from headwater_operator.observe.numbers import HttpNumbers, WorkerNumbers
+from headwater_operator.observe.numbers import HttpNumbers, WorkerAnswer
 
 if TYPE_CHECKING:
     from headwater.ids import TaskId
+    from headwater.model.metrics import Snapshot as Numbers
     from headwater_operator.local.layout import ClusterDir, WorkerDir
     from headwater_operator.local.pods import Pod, PodProcess
 
@@ -65,7 +67,11 @@ class _Seen:
     worker: StreamWorker
     pod: Pod | None
     process: PodProcess | None
-    numbers: WorkerNumbers = field(default_factory=WorkerNumbers)
+    answer: WorkerAnswer = field(default_factory=WorkerAnswer)
+
+    @property
+    def numbers(self) -> Numbers:
+        return self.answer.numbers
 
 
 class Collector:
@@ -192,7 +198,7 @@ class Collector:
         }
         answers = self._numbers.ask(asked)
         for one in seen:
-            one.numbers = answers.get(one.worker.name, one.numbers)
+            one.answer = answers.get(one.worker.name, one.answer)
         return seen
 
     def _task_rows(self, seen: list[_Seen], now_s: float) -> tuple[TaskRow, ...]:
@@ -213,8 +219,9 @@ class Collector:
         return tuple(replace(rows[task], copies=copies.get(task, ())) for task in sorted(rows))
 
     def _held_row(self, one: _Seen, task: TaskId, state: str, slot: int, now_s: float) -> TaskRow:
-        numbers = one.numbers.tasks.get(task)
-        if numbers is None:
+        numbers, name = one.numbers, str(task)
+        processed = numbers.count(metrics.TASK_PROCESS, name)
+        if processed is None:
             return TaskRow(task=task, state=state, worker=one.worker.name, slot=slot)
         rate = self._rates.setdefault((one.worker.name, task), Rate())
         return TaskRow(
@@ -222,11 +229,11 @@ class Collector:
             state=state,
             worker=one.worker.name,
             slot=slot,
-            processed=numbers.processed,
-            lag=numbers.lag,
-            records_per_s=rate.add(numbers.processed, now_s),
-            restored=numbers.restored,
-            remaining=numbers.remaining,
+            processed=processed,
+            lag=numbers.count(metrics.RECORDS_LAG, name),
+            records_per_s=rate.add(processed, now_s),
+            restored=numbers.count(metrics.LAST_RESTORED_RECORDS, name) or 0,
+            remaining=numbers.count(metrics.RESTORE_REMAINING_RECORDS, name),
         )
 
 
@@ -234,7 +241,7 @@ def _copies(seen: list[_Seen]) -> dict[TaskId, tuple[CopyRow, ...]]:
     """Return the standby and warm-up tasks there are to be, with what is known of each."""
     found: dict[TaskId, tuple[CopyRow, ...]] = {}
     for one in seen:
-        spec, numbers = one.worker.spec, one.numbers.tasks
+        spec = one.worker.spec
         is_known = _is_alive(one) and _has_reported(one.directory)
         said = {held.task: held for held in one.worker.status.tasks} if is_known else {}
         for role in (Role.STANDBY, Role.WARMUP):
@@ -243,7 +250,7 @@ def _copies(seen: list[_Seen]) -> dict[TaskId, tuple[CopyRow, ...]]:
                 row = CopyRow(
                     worker=one.worker.name,
                     role=role,
-                    behind=numbers[task].behind if task in numbers else None,
+                    behind=one.numbers.count(metrics.STANDBY_RECORDS_LAG, str(task)),
                     is_caught_up=known is not None and known.caught_up,
                 )
                 found[task] = (*found.get(task, ()), row)
@@ -279,8 +286,8 @@ def _worker_row(one: _Seen, tasks: tuple[TaskRow, ...]) -> WorkerRow:
         tasks=len(own),
         copies=len(one.worker.spec.standby) + len(one.worker.spec.warmup),
         records_per_s=sum(row.records_per_s for row in own),
-        open_transactions=one.numbers.open_transactions,
-        restored=one.numbers.restored,
+        open_transactions=one.numbers.total(metrics.TRANSACTION_OPEN),
+        restored=one.numbers.count(metrics.RESTORE_RECORDS) or 0,
         problem=problem,
     )
 

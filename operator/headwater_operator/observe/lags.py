@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from headwater.ids import TaskId
     from headwater_operator.decide.observed import Observed, WorkerView
-    from headwater_operator.observe.numbers import NumbersSource, WorkerNumbers
+    from headwater_operator.observe.numbers import NumbersSource, WorkerAnswer
 
 _MOST: Final = 32
 """So many workers are asked for one decision; those with warm-ups are the first."""
@@ -72,6 +72,6 @@ def is_to_ask(view: WorkerView) -> bool:
     return any(task.task in spec.standby and least <= task.lag <= most for task in status.tasks)
 
 
-def _lags(view: WorkerView, answer: WorkerNumbers) -> Mapping[TaskId, int]:
+def _lags(view: WorkerView, answer: WorkerAnswer) -> Mapping[TaskId, int]:
     """Return what an answer says if it is of the process that the snapshot is of."""
     return answer.lags if answer.incarnation == view.worker.status.incarnation else {}

@@ -12,10 +12,12 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from headwater.ids import TaskId
+from headwater.ids import SlotId, TaskId
+from headwater.model import metrics
 from headwater.model.cluster import LAG_UNKNOWN, Role
+from headwater.model.metrics import Scope, Snapshot
 from headwater_operator.kube.clock import boot_ms
 from headwater_operator.observe import driver
 from headwater_operator.observe.asking import Question
@@ -30,48 +32,32 @@ _SILENCE_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskNumbers:
-    """One task.
-
-    Attributes:
-        processed: records since its StreamThread took it.
-        lag: records of its input not processed; ``None`` if not known.
-        restored: changelog records applied in the restore under way.
-        remaining: changelog offsets still to read; ``None`` if it does not restore.
-        behind: of a standby or warm-up task: changelog offsets still to read; ``None`` if that is
-            not known, or of another task.
-    """
-
-    processed: int = 0
-    lag: int | None = None
-    restored: int = 0
-    remaining: int | None = None
-    behind: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerNumbers:
-    """One worker; empty if it does not answer.
+class WorkerAnswer:
+    """What a worker has told; empty if it does not answer.
 
     Attributes:
         incarnation: of the process that has answered.
-        tasks: by task.
-        lags: of its standby and warm-up tasks: ``behind``, or ``LAG_UNKNOWN``.
-        open_transactions: StreamThreads with an open transaction.
-        restored: changelog records applied by this process in all its restores.
+        numbers: of the worker, its StreamThreads and its tasks.
+        copies: its standby and warm-up tasks.
     """
 
     incarnation: str = ""
-    tasks: Mapping[TaskId, TaskNumbers] = field(default_factory=dict)
-    lags: Mapping[TaskId, int] = field(default_factory=dict)
-    open_transactions: int = 0
-    restored: int = 0
+    numbers: Snapshot = field(default_factory=Snapshot)
+    copies: frozenset[TaskId] = frozenset()
+
+    @property
+    def lags(self) -> Mapping[TaskId, int]:
+        """Changelog offsets that its copies have still to read, or ``LAG_UNKNOWN``."""
+        lags = {
+            task: self.numbers.count(metrics.STANDBY_RECORDS_LAG, str(task)) for task in self.copies
+        }
+        return {task: LAG_UNKNOWN if lag is None else lag for task, lag in lags.items()}
 
 
 class NumbersSource(Protocol):
     """Workers that can be asked. Calls may come from several threads."""
 
-    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerNumbers]:
+    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerAnswer]:
         """Ask workers at the same time; soon return the answers of those that have answered.
 
         Args:
@@ -108,16 +94,16 @@ class HttpNumbers:
         # One thread for each that is asked: one that hangs must not hold up the others.
         self._pool = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="ask")
 
-    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerNumbers]:
+    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerAnswer]:
         """Ask workers at the same time."""
         calls = {
-            name: Question(endpoint, "/tasks", parse, WorkerNumbers(), timeout_s=_TIMEOUT_S)
+            name: Question(endpoint, "/tasks", parse, WorkerAnswer(), timeout_s=_TIMEOUT_S)
             for name, endpoint in endpoints.items()
             if not self._is_silent(endpoint)
         }
         futures = {name: self._pool.submit(call.answer) for name, call in calls.items()}
         wait(futures.values(), _TIMEOUT_S)
-        found: dict[str, WorkerNumbers] = {}
+        found: dict[str, WorkerAnswer] = {}
         for name, future in futures.items():
             if future.cancel():
                 del calls[name]  # there was nobody who could have asked
@@ -161,58 +147,32 @@ class HttpNumbers:
                 self._count("answered" if name in found else "silent")
 
 
-def parse(data: object) -> WorkerNumbers:
+def parse(data: object) -> WorkerAnswer:
     """Read the answer of ``/tasks``.
 
     Raises:
         ValueError: the answer is of another kind.
         KeyError: something is missing in it.
     """
-    document = _Document(data)
-    tasks: dict[TaskId, TaskNumbers] = {}
-    lags: dict[TaskId, int] = {}
-    for task in document.items("tasks"):
-        is_active = task.text("role") == Role.ACTIVE
-        is_restoring = is_active and task.text("state") == "RESTORING"
-        task_id, remaining = TaskId.parse(task.text("task")), task.optional("remaining")
-        tasks[task_id] = TaskNumbers(
-            processed=task.number("processed"),
-            lag=task.optional("lag"),
-            restored=task.number("restored"),
-            remaining=remaining if is_restoring else None,
-            behind=None if is_active else remaining,
-        )
-        if not is_active:
-            lags[task_id] = LAG_UNKNOWN if remaining is None else remaining
-    threads = document.items("threads")
-    return WorkerNumbers(
-        incarnation=document.text("incarnation"),
-        tasks=tasks,
-        lags=lags,
-        open_transactions=sum(thread.flag("transactionOpen") for thread in threads),
-        restored=document.number("restoredTotal"),
+    document = _object(data)
+    worker, copies = str(document["worker"]), set[TaskId]()
+    parts = [Snapshot.read(document, Scope.CLIENT)]
+    for thread in map(_object, document["threads"]):
+        name = SlotId(worker, int(thread["slot"])).thread_id
+        parts.append(Snapshot.read(thread, Scope.THREAD, name))
+    for task in map(_object, document["tasks"]):
+        task_id, role = TaskId.parse(str(task["task"])), Role(task["role"])
+        parts.append(Snapshot.read(task, Scope.TASK, str(task_id), role=role))
+        if role is not Role.ACTIVE:
+            copies.add(task_id)
+    return WorkerAnswer(
+        incarnation=str(document["incarnation"]),
+        numbers=Snapshot.merged(parts),
+        copies=frozenset(copies),
     )
 
 
-class _Document:
-    """One JSON object of the answer."""
-
-    def __init__(self, data: object) -> None:
-        if not isinstance(data, Mapping):
-            raise ValueError(f"expected an object, got {data!r:.80}")  # noqa: TRY004  # bad data
-        self._data = data
-
-    def items(self, name: str) -> list[_Document]:
-        return [_Document(item) for item in self._data[name]]
-
-    def text(self, name: str) -> str:
-        return str(self._data[name])
-
-    def number(self, name: str) -> int:
-        return int(self._data[name])
-
-    def optional(self, name: str) -> int | None:
-        return None if self._data[name] is None else int(self._data[name])
-
-    def flag(self, name: str) -> bool:
-        return bool(self._data[name])
+def _object(data: object) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise ValueError(f"expected an object, got {data!r:.80}")  # noqa: TRY004  # bad data
+    return data

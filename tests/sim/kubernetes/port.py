@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from headwater_operator.kube.api import EVENTS, LEASES, Manifest, Resource
 from headwater_operator.kube.errors import ApiUnavailableError, ConflictError
-from headwater_operator.observe.numbers import WorkerNumbers
 from tests.support.kube_through import Through
+from tests.support.numbers import answer_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater_operator.observe.driver import DriverAnswer
+    from headwater_operator.observe.numbers import WorkerAnswer
     from tests.sim.kubernetes.operators import Operator
     from tests.sim.kubernetes.worker import PodWorker
 
@@ -74,17 +75,17 @@ class Questions:
         self.operator = operator
         self.world = operator.world
 
-    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerNumbers]:
+    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerAnswer]:
         """Ask workers."""
         part, rng = self.world.running, self.world.rng
         assert part is not None
         part.pause(rng.choice((1, 5, 20)))
-        found: dict[str, WorkerNumbers] = {}
+        found: dict[str, WorkerAnswer] = {}
         for name in endpoints:
             worker = self._reached(name)
             if worker is not None and rng.random() < 0.9:
                 lags = {copy.id: copy.lag for copy in worker.table.copies.values()}
-                found[name] = WorkerNumbers(incarnation=worker.incarnation, lags=lags)
+                found[name] = answer_about(lags, worker.incarnation)
         part.pause(rng.choice((1, 5, 20)) if len(found) == len(endpoints) else _ANSWER_MS)
         return found
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from tests.support.kube_fakes import ADDRESS
 from tests.support.kube_rig import NAMESPACE, KubeRig, streamapp
+from tests.support.numbers import answer_about
 
 from headwater.ids import TaskId
 from headwater.model.cluster import LAG_UNKNOWN
 from headwater_operator.kube.api import PODS, STREAM_WORKERS
-from headwater_operator.observe.numbers import WorkerNumbers
 from headwater_operator.views import PodView
 
 T10, T11 = TaskId(1, 0), TaskId(1, 1)
@@ -40,7 +40,7 @@ def answer(rig: KubeRig, lag: int, incarnation: str = "") -> None:
     """Have the second worker answer."""
     lags = dict.fromkeys((T10, T11), lag)
     process = incarnation or rig.workers["wc-w-1"].incarnation
-    rig.operator.numbers.answers["wc-w-1"] = WorkerNumbers(incarnation=process, lags=lags)
+    rig.operator.numbers.answers["wc-w-1"] = answer_about(lags, process)
 
 
 def test_a_warm_up_is_promoted_by_what_its_process_says(rig: KubeRig) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.views import task_view, worker_view
 
-from headwater.ids import TaskId
+from headwater.ids import SlotId, TaskId
+from headwater.model import metrics
 from headwater.model.cluster import LAG_UNKNOWN, Role
-from headwater.native.messages import Stats, TaskStats
+from headwater.model.metrics import Snapshot
 from headwater.service.http import document
 from headwater.service.view import ThreadView, WorkerView
-from headwater_operator.observe.numbers import HttpNumbers, TaskNumbers, WorkerNumbers, parse
+from headwater_operator.observe.numbers import HttpNumbers, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,42 +25,54 @@ if TYPE_CHECKING:
 RUNNING, RESTORING, FOLLOWED = TaskId(0, 1), TaskId(1, 1), TaskId(1, 2)
 
 
+THREAD = SlotId("app-w-0", 0).thread_id
+
+
 def view() -> WorkerView:
-    stats = TaskStats(
-        task=RUNNING, processed=70, dropped=0, buffered=3, lag=12, stream_time=5, committed={}
-    )
-    thread = ThreadView(
-        slot=0,
-        state="RUNNING",
-        pid=4711,
-        restarts=0,
-        records_per_s=7.0,
-        stats=Stats(processed=70, commits=1, transaction_open=True, tasks=(stats,)),
-        problem="",
-    )
     return worker_view(
-        task_view(RUNNING, records_per_s=7.0, stats=stats, restored=40),
-        task_view(RESTORING, state="RESTORING", restored=30, remaining=60),
-        task_view(FOLLOWED, remaining=1_203, role=Role.STANDBY),
-        epoch=7,
-        is_ready=False,
-        threads=(thread,),
-        restored_total=70,
+        task_view(RUNNING),
+        task_view(RESTORING, state="RESTORING"),
+        task_view(FOLLOWED, role=Role.STANDBY),
+        threads=(ThreadView(slot=0, state="RUNNING", pid=4711),),
+        numbers=(
+            Snapshot.of({metrics.RESTORE_RECORDS: 70, metrics.READY: False}),
+            Snapshot.of({metrics.TRANSACTION_OPEN: True, metrics.RATIOS["commit"]: 0.5}, THREAD),
+            Snapshot.of(
+                {
+                    metrics.TASK_PROCESS: 70,
+                    metrics.TASK_PROCESS_RATE: 7.5,
+                    metrics.RECORDS_LAG: 12,
+                    metrics.LAST_RESTORED_RECORDS: 40,
+                },
+                str(RUNNING),
+            ),
+            Snapshot.of(
+                {metrics.LAST_RESTORED_RECORDS: 30, metrics.RESTORE_REMAINING_RECORDS: 60},
+                str(RESTORING),
+            ),
+            Snapshot.of({metrics.STANDBY_RECORDS_LAG: 1_203}, str(FOLLOWED)),
+        ),
     )
 
 
 def test_the_numbers_of_a_worker_are_read_as_served() -> None:
-    assert parse(document(view())) == WorkerNumbers(
-        incarnation="i",
-        tasks={
-            RUNNING: TaskNumbers(processed=70, lag=12, restored=40, remaining=None),
-            RESTORING: TaskNumbers(processed=0, lag=None, restored=30, remaining=60),
-            FOLLOWED: TaskNumbers(behind=1_203),
-        },
-        lags={FOLLOWED: 1_203},
-        open_transactions=1,
-        restored=70,
-    )
+    served, told = view(), parse(document(view()))
+
+    assert (told.incarnation, told.lags) == ("i", {FOLLOWED: 1_203})
+    for name, rows in served.numbers.values.items():
+        for labels, value in rows.items():
+            assert told.numbers.values[name][labels] == value, (name, labels)
+
+
+def test_what_nobody_has_measured_is_none_or_zero_as_declared() -> None:
+    told = parse(document(view())).numbers
+
+    assert told.count(metrics.TASK_PROCESS, str(RESTORING)) == 0
+    assert told.count(metrics.RECORDS_LAG, str(RESTORING)) is None
+    assert told.count(metrics.RESTORE_REMAINING_RECORDS, str(RUNNING)) is None
+    assert told.count(metrics.RESTORE_REMAINING_RECORDS, str(FOLLOWED)) is None
+    assert told.count(metrics.STANDBY_RECORDS_LAG, str(RESTORING)) is None
+    assert told.value(metrics.RATIOS["poll"], THREAD) is None
 
 
 @pytest.mark.parametrize("answer", [[], {}, {"tasks": 3}, {"tasks": [{"task": "x"}]}, None])
@@ -68,10 +81,18 @@ def test_another_answer_is_refused(answer: object) -> None:
         parse(answer)
 
 
-def test_a_copy_that_does_not_know_how_far_it_is_is_nowhere() -> None:
-    copy = replace(view().tasks[2], remaining=None)
+def test_a_number_that_is_none_is_refused() -> None:
+    for wrong in ("many", math.inf, math.nan, [1]):
+        answer = document(view())
+        answer["restoredTotal"] = wrong
+        with pytest.raises(ValueError, match="restoredTotal is no number"):
+            parse(answer)
 
-    assert parse(document(replace(view(), tasks=(copy,)))).lags == {FOLLOWED: LAG_UNKNOWN}
+
+def test_a_copy_that_does_not_know_how_far_it_is_is_nowhere() -> None:
+    copy = worker_view(task_view(FOLLOWED, role=Role.STANDBY))
+
+    assert parse(document(copy)).lags == {FOLLOWED: LAG_UNKNOWN}
 
 
 class Answering:

@@ -19,6 +19,7 @@ from tests.support.worker_table import (
 
 from headwater.model.duties import DescribeGroup, Fence, IdsFenced
 from headwater.model.lifecycle import ThreadState
+from headwater.model.metrics import Snapshot
 from headwater.native.messages import (
     AddTasks,
     Cancelled,
@@ -321,7 +322,7 @@ def test_a_hung_thread_is_killed_and_replaced() -> None:
     worker = Worker(threads=1)
     worker.run(T0)
     for _ in range(100):
-        worker.said(0, Stats(processed=0, commits=0, transaction_open=False, tasks=()))
+        worker.said(0, Stats(numbers=Snapshot()))
         assert not any(isinstance(action, KillThread) for action in worker.passes(4_000))
 
     killed: list[Any] = []

@@ -9,7 +9,8 @@ import pytest
 from headwater.config import StreamsConfig
 from headwater.errors import ConfigError, KafkaUnavailableError
 from headwater.ids import TaskId
-from headwater.native.messages import Failed, Initialized, Restored, Stats, TaskRunning, TaskStats
+from headwater.model.metrics import Snapshot
+from headwater.native.messages import Failed, Initialized, Restored, Stats, TaskRunning
 from headwater.service.decide.observe import observe
 from headwater.service.decide.values import (
     Slot,
@@ -58,8 +59,7 @@ class Silent:
 
 
 def stats(problem: str) -> Stats:
-    task = TaskStats(task=T0, processed=0, dropped=0, buffered=0, lag=0, stream_time=0)
-    return Stats(processed=0, commits=0, transaction_open=False, tasks=(task,), problem=problem)
+    return Stats(numbers=Snapshot(), committed={T0: {}}, problem=problem)
 
 
 def test_a_broker_that_never_answers_is_given_up_after_the_time_out_from_the_first_start() -> None:

@@ -13,12 +13,15 @@ import pytest
 
 from headwater.errors import ConfigError
 from headwater.ids import TaskId
-from headwater.native.messages import Stats, TaskStats
+from headwater.model import metrics
+from headwater.model.metrics import Snapshot
 from headwater.service.http import serve
 from headwater.service.view import TaskView, ThreadView, WorkerView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from headwater.model.metrics import Metric
 
 T0, T1 = TaskId(1, 0), TaskId(1, 1)
 THREAD = {"thread_id": "orders-w-0-StreamThread-0"}
@@ -28,60 +31,68 @@ VIEW = WorkerView(
     application_id="orders",
     worker="orders-w-0",
     incarnation="abc",
-    epoch=7,
-    has_lease=True,
-    is_ready=False,
     is_stopping=False,
-    threads=(
-        ThreadView(
-            slot=0,
-            state="PARTITIONS_ASSIGNED",
-            pid=17,
-            restarts=1,
-            records_per_s=12.34,
-            stats=Stats(
-                processed=100,
-                commits=3,
-                transaction_open=True,
-                tasks=(),
-                ratios={"process": 0.5},
-                produced=42,
-            ),
-            problem="",
-        ),
-    ),
+    threads=(ThreadView(slot=0, state="PARTITIONS_ASSIGNED", pid=17),),
     updaters={0: 18},
     tasks=(
-        TaskView(
-            task=T0,
-            state="RUNNING",
-            slot=0,
-            records_per_s=12.34,
-            stats=TaskStats(
-                task=T0,
-                processed=100,
-                dropped=1,
-                buffered=2,
-                lag=9,
-                stream_time=5,
-                committed={"lines-0": 91},
-            ),
-            restored=0,
-            remaining=None,
-        ),
-        TaskView(
-            task=T1,
-            state="RESTORING",
-            slot=0,
-            records_per_s=0.0,
-            stats=None,
-            restored=30,
-            remaining=70,
-        ),
+        TaskView(task=T0, state="RUNNING", slot=0, committed={"lines-0": 91}),
+        TaskView(task=T1, state="RESTORING", slot=0),
     ),
-    failed_threads=1,
-    restored_total=130,
+    numbers=Snapshot.merged(
+        [
+            Snapshot.of(
+                {
+                    metrics.ALIVE_STREAM_THREADS: 1,
+                    metrics.ASSIGNMENT_EPOCH: 7,
+                    metrics.LEASE_HELD: True,
+                    metrics.READY: False,
+                    metrics.ACTIVE_RESTORING_TASKS: 1,
+                    metrics.FAILED_STREAM_THREADS: 1,
+                    metrics.RESTORE_RECORDS: 130,
+                }
+            ),
+            Snapshot.of(
+                {
+                    metrics.THREAD_PROCESS: 100,
+                    metrics.THREAD_PROCESS_RATE: 12.3,
+                    metrics.THREAD_RESTARTS: 1,
+                    metrics.COMMIT: 3,
+                    metrics.TRANSACTION_OPEN: True,
+                    metrics.RATIOS["process"]: 0.5,
+                    metrics.PRODUCED_RECORDS: 42,
+                },
+                THREAD["thread_id"],
+            ),
+            Snapshot.of({metrics.THREAD_STATE: 1}, THREAD["thread_id"], "PARTITIONS_ASSIGNED"),
+            Snapshot.of(
+                {
+                    metrics.TASK_PROCESS: 100,
+                    metrics.TASK_PROCESS_RATE: 12.3,
+                    metrics.DROPPED_RECORDS: 1,
+                    metrics.ACTIVE_BUFFER_COUNT: 2,
+                    metrics.RECORDS_LAG: 9,
+                    metrics.STREAM_TIME: 5,
+                },
+                str(T0),
+            ),
+            Snapshot.of({metrics.TASK_STATE: 1}, str(T0), "RUNNING"),
+            Snapshot.of(
+                {
+                    metrics.LAST_RESTORED_RECORDS: 30,
+                    metrics.RESTORED_RECORDS: 30,
+                    metrics.RESTORE_REMAINING_RECORDS: 70,
+                },
+                str(T1),
+            ),
+            Snapshot.of({metrics.TASK_STATE: 1}, str(T1), "RESTORING"),
+        ]
+    ),
 )
+
+
+def with_number(metric: Metric, value: float) -> WorkerView:
+    """The view with another number of the worker."""
+    return replace(VIEW, numbers=Snapshot.merged([VIEW.numbers, Snapshot.of({metric: value})]))
 
 
 class Served:
@@ -126,13 +137,13 @@ def test_healthy_means_that_the_main_loop_turns(served: Served) -> None:
 def test_ready_says_what_is_waited_for(served: Served) -> None:
     assert served.get("/readyz") == (503, "tasks not running yet: 1_1\n")
 
-    served.view = replace(VIEW, epoch=0)
+    served.view = with_number(metrics.ASSIGNMENT_EPOCH, 0)
     assert served.get("/readyz") == (503, "waiting for the control loop\n")
 
     served.view = replace(VIEW, is_stopping=True)
     assert served.get("/readyz") == (503, "stopping\n")
 
-    served.view = replace(VIEW, is_ready=True)
+    served.view = with_number(metrics.READY, value=True)
     assert served.get("/readyz") == (200, "ok\n")
 
 
@@ -146,6 +157,49 @@ def test_tasks_are_served_with_exact_numbers(served: Served) -> None:
     assert (running["task"], running["lag"], running["committed"]) == ("1_0", 9, {"lines-0": 91})
     assert running["remaining"] is None
     assert (restoring["restored"], restoring["remaining"], restoring["lag"]) == (30, 70, None)
+
+
+def test_every_key_of_a_thread_and_a_task_is_served(served: Served) -> None:
+    document = json.loads(served.get("/tasks")[1])
+
+    assert document["threads"] == [
+        {
+            "slot": 0,
+            "state": "PARTITIONS_ASSIGNED",
+            "pid": 17,
+            "restarts": 1,
+            "recordsPerSecond": 12.3,
+            "processed": 100,
+            "produced": 42,
+            "commits": 3,
+            "transactionOpen": True,
+            "ratios": {"process": 0.5},
+            "problem": "",
+        }
+    ]
+    assert document["tasks"][1] == {
+        "task": "1_1",
+        "role": "Active",
+        "state": "RESTORING",
+        "slot": 0,
+        "recordsPerSecond": 0.0,
+        "processed": 0,
+        "dropped": 0,
+        "buffered": 0,
+        "lag": None,
+        "streamTime": None,
+        "committed": {},
+        "restored": 30,
+        "remaining": 70,
+        "caughtUp": False,
+        "problem": "",
+    }
+    assert {key: document[key] for key in ("epoch", "ready", "lease", "followedTotal")} == {
+        "epoch": 7,
+        "ready": False,
+        "lease": True,
+        "followedTotal": 0,
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater.ids import TaskId
+from headwater.model import metrics
 from headwater.model.cluster import Role, WorkerSpec
-from headwater.native.messages import Following, Restored, RestoreProgress, Stats, TaskStats
+from headwater.model.metrics import Snapshot
+from headwater.native.messages import Following, Restored, RestoreProgress, Stats
 from headwater.service.decide.values import (
     Copy,
     CopyPhase,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from headwater.service.view import WorkerView
 
 T0 = TaskId(0, 0)
+THREAD = "w-0-StreamThread-0"
 
 
 class NoProcesses:
@@ -55,9 +58,15 @@ def table() -> Table:
 
 
 def stats(processed: int) -> ThreadSaid:
-    task = TaskStats(task=T0, processed=processed, dropped=0, buffered=0, lag=0, stream_time=0)
-    message = Stats(processed=processed, commits=0, transaction_open=False, tasks=(task,))
-    return ThreadSaid(slot=0, message=message)
+    numbers = Snapshot.merged(
+        [
+            Snapshot.of(
+                {metrics.THREAD_PROCESS: processed, metrics.TRANSACTION_OPEN: True}, THREAD
+            ),
+            Snapshot.of({metrics.TASK_PROCESS: processed, metrics.RECORDS_LAG: 0}, str(T0)),
+        ]
+    )
+    return ThreadSaid(slot=0, message=Stats(numbers=numbers, committed={T0: {"lines-0": 7}}))
 
 
 def seen(numbers: Numbers, table: Table) -> WorkerView:
@@ -71,8 +80,8 @@ def test_rates_follow_from_two_reports(table: Table) -> None:
 
     view = seen(numbers, table)
 
-    assert view.threads[0].records_per_s == 250.0
-    assert view.tasks[0].records_per_s == 250.0
+    assert view.numbers.value(metrics.THREAD_PROCESS_RATE, THREAD) == 250.0
+    assert view.numbers.value(metrics.TASK_PROCESS_RATE, str(T0)) == 250.0
 
 
 def test_a_thread_that_began_anew_has_no_negative_rate(table: Table) -> None:
@@ -80,7 +89,41 @@ def test_a_thread_that_began_anew_has_no_negative_rate(table: Table) -> None:
     numbers.take(stats(100), 1_000)
     numbers.take(stats(5), 2_000)
 
-    assert seen(numbers, table).threads[0].records_per_s == 0.0
+    assert seen(numbers, table).numbers.value(metrics.THREAD_PROCESS_RATE, THREAD) == 0.0
+
+
+def test_a_rate_is_rounded_for_people(table: Table) -> None:
+    numbers = Numbers()
+    numbers.take(stats(0), 0)
+    numbers.take(stats(100), 3_000)
+
+    assert seen(numbers, table).numbers.value(metrics.THREAD_PROCESS_RATE, THREAD) == 33.3
+
+
+def test_a_task_has_the_numbers_of_the_thread_that_runs_it(table: Table) -> None:
+    numbers = Numbers()
+    numbers.take(stats(100), 1_000)
+
+    told = seen(numbers, table)
+    assert told.numbers.count(metrics.TASK_PROCESS, str(T0)) == 100
+    assert told.tasks[0].committed == {"lines-0": 7}
+
+    table.slots[1] = Slot(number=1, phase=SlotPhase.RUNNING, alive=True, process=1)
+    table.tasks[T0].slot = 1
+
+    elsewhere = seen(numbers, table)
+    assert elsewhere.numbers.count(metrics.TASK_PROCESS, str(T0)) is None
+    assert elsewhere.tasks[0].committed == {}
+    assert elsewhere.numbers.count(metrics.THREAD_PROCESS, THREAD) == 100
+
+
+def test_a_thread_without_a_process_has_no_open_transaction(table: Table) -> None:
+    numbers = Numbers()
+    assert seen(numbers, table).numbers.rows(metrics.TRANSACTION_OPEN) == {}
+
+    numbers.take(stats(100), 1_000)
+
+    assert seen(numbers, table).numbers.rows(metrics.TRANSACTION_OPEN) == {(THREAD,): False}
 
 
 def test_restored_records_are_counted_once_however_they_are_reported(table: Table) -> None:
@@ -91,7 +134,7 @@ def test_restored_records_are_counted_once_however_they_are_reported(table: Tabl
     numbers.take(UpdaterSaid(updater=0, message=Restored(task=T0, records=100)), 0)
     numbers.take(UpdaterSaid(updater=0, message=Restored(task=T0, records=5)), 0)
 
-    assert seen(numbers, table).restored_total == 105
+    assert seen(numbers, table).numbers.count(metrics.RESTORE_RECORDS) == 105
 
 
 def test_a_restore_that_was_cut_short_counts_as_well(table: Table) -> None:
@@ -101,7 +144,7 @@ def test_a_restore_that_was_cut_short_counts_as_well(table: Table) -> None:
         numbers.take(UpdaterSaid(updater=0, message=progress), 0)
     numbers.take(UpdaterSaid(updater=0, message=Restored(task=T0, records=30)), 0)
 
-    assert seen(numbers, table).restored_total == 100
+    assert seen(numbers, table).numbers.count(metrics.RESTORE_RECORDS) == 100
 
 
 def test_a_copy_shows_its_exact_lag_and_what_was_applied_over_all_state_updaters(
@@ -125,17 +168,19 @@ def test_a_copy_shows_its_exact_lag_and_what_was_applied_over_all_state_updaters
 
     view = seen(numbers, table)
 
-    assert (view.followed_total, view.restored_total) == (8, 0)
+    assert view.numbers.count(metrics.STANDBY_UPDATE_RECORDS) == 8
+    assert view.numbers.count(metrics.RESTORE_RECORDS) == 0
     active, copy = view.tasks
     assert (active.role, copy.role) == (Role.ACTIVE, Role.STANDBY)
-    assert (copy.remaining, copy.caught_up, copy.updater) == (7, True, 0)
-    metrics = {
+    assert view.numbers.count(metrics.STANDBY_RECORDS_LAG, str(t1)) == 7
+    assert (copy.caught_up, copy.updater) == (True, 0)
+    served = {
         sample.name: (sample.labels, sample.value)
         for metric in WorkerCollector(lambda: view).collect()
         for sample in metric.samples
     }
-    labels, lag = metrics["stream_task_standby_records_lag"]
+    labels, lag = served["stream_task_standby_records_lag"]
     assert (labels["thread_id"], labels["task_id"], lag) == ("w-0-StateUpdater-0", "0_1", 7)
-    assert metrics["stream_state_updater_standby_update_records_total"][1] == 8
-    assert metrics["stream_state_updater_standby_caught_up_tasks"][1] == 1
-    assert metrics["stream_state_updater_active_restoring_tasks"][1] == 0
+    assert served["stream_state_updater_standby_update_records_total"][1] == 8
+    assert served["stream_state_updater_standby_caught_up_tasks"][1] == 1
+    assert served["stream_state_updater_active_restoring_tasks"][1] == 0

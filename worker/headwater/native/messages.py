@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from headwater.dsl.loading import SourceText
     from headwater.ids import TaskId
+    from headwater.model.metrics import Snapshot
 
 FULL_COMMIT_INTERVAL_S: Final = 6 * 3_600.0
 """How often every offset is committed: a group without members loses those not renewed in time."""
@@ -147,31 +148,13 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskStats:
-    """Counters of one task since it started on this thread."""
-
-    task: TaskId
-    processed: int
-    dropped: int
-    buffered: int
-    lag: int
-    stream_time: int
-    committed: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
     """Sent about once a second by a StreamThread."""
 
-    processed: int
-    """Records processed by this thread since it started."""
-    commits: int
-    transaction_open: bool
-    tasks: tuple[TaskStats, ...]
-    ratios: Mapping[str, float] = field(default_factory=dict)
-    """Share of time in poll, process, punctuate, commit."""
-    produced: int = 0
-    """Records sent (outputs and changelogs)."""
+    numbers: Snapshot
+    """Of the thread and of its tasks, counted since it started, or took them."""
+    committed: Mapping[TaskId, Mapping[str, int]] = field(default_factory=dict)
+    """What it runs: committed offsets by task and ``topic-partition``."""
     problem: str = ""
     """What keeps the thread from working although it goes on trying, for example a lost broker."""
 

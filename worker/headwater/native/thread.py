@@ -24,6 +24,8 @@ from headwater.errors import HeadwaterError, RecordError
 from headwater.ids import SlotId
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.settings import offset_reset
+from headwater.model import metrics
+from headwater.model.metrics import Snapshot
 from headwater.native.clients import TaskClients
 from headwater.native.commit import Committer
 from headwater.native.cutoff import CutOffWatch
@@ -43,7 +45,6 @@ from headwater.native.messages import (
     Stop,
     Stopped,
     TaskRunning,
-    TaskStats,
 )
 from headwater.native.opening import RunningTask, TaskOpener
 from headwater.native.process import ChildError
@@ -105,7 +106,7 @@ class StreamThread:
         self._config = config
         self._link = link
         self._clock = SystemClock()
-        slot = SlotId(settings.worker, settings.slot)
+        slot = self._slot = SlotId(settings.worker, settings.slot)
         application_id = config.application_id
         clients = TaskClients(
             config,
@@ -331,27 +332,39 @@ class StreamThread:
 
     def statistics(self) -> Stats:
         """Return what is reported about once a second."""
-        tasks = tuple(self._task_statistics(r) for r in self.loop.tasks.values())
+        tasks = [self._task_statistics(running) for running in self.loop.tasks.values()]
+        processed = sum(task.total(metrics.TASK_PROCESS) for task in tasks)
+        ratios = self.loop.ratios.take()
+        thread = Snapshot.of(
+            {
+                metrics.THREAD_PROCESS: self._processed_by_closed + processed,
+                metrics.COMMIT: self._committer.commits,
+                metrics.PRODUCED_RECORDS: self._producer.sent,
+                metrics.TRANSACTION_OPEN: self._producer.is_transaction_open,
+                **{metrics.RATIOS[part]: share for part, share in ratios.items()},
+            },
+            self._slot.thread_id,
+        )
         lost_s = self._connection.lost_for_s
         return Stats(
-            processed=self._processed_by_closed + sum(task.processed for task in tasks),
-            commits=self._committer.commits,
-            transaction_open=self._producer.is_transaction_open,
-            tasks=tasks,
-            ratios=self.loop.ratios.take(),
-            produced=self._producer.sent,
+            numbers=Snapshot.merged([thread, *tasks]),
+            committed={
+                running.task_id: {str(p): offset for p, offset in running.committed.items()}
+                for running in self.loop.tasks.values()
+            },
             problem=f"no broker has answered for {lost_s:.0f} s" if lost_s > 1 else "",
         )
 
-    def _task_statistics(self, running: RunningTask) -> TaskStats:
+    def _task_statistics(self, running: RunningTask) -> Snapshot:
         found = running.task.statistics()
         lags = (self._consumer.lag(partition) for partition in running.start)
-        return TaskStats(
-            task=running.task_id,
-            processed=found.processed,
-            dropped=found.dropped,
-            buffered=found.buffered,
-            lag=found.buffered + sum(lag for lag in lags if lag is not None),
-            stream_time=found.stream_time,
-            committed={str(p): offset for p, offset in running.committed.items()},
+        return Snapshot.of(
+            {
+                metrics.TASK_PROCESS: found.processed,
+                metrics.DROPPED_RECORDS: found.dropped,
+                metrics.ACTIVE_BUFFER_COUNT: found.buffered,
+                metrics.RECORDS_LAG: found.buffered + sum(lag for lag in lags if lag is not None),
+                metrics.STREAM_TIME: found.stream_time,
+            },
+            str(running.task_id),
         )

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from headwater.httpserver import JSON, Answer, HttpServer, Limits, Request
+from headwater.ids import SlotId
 from headwater.model.cluster import Role
+from headwater.model.metrics import Scope
 from headwater.service.metrics import WorkerCollector
 
 if TYPE_CHECKING:
@@ -65,52 +67,33 @@ def document(view: WorkerView) -> dict[str, object]:
         "applicationId": view.application_id,
         "worker": view.worker,
         "incarnation": view.incarnation,
-        "epoch": view.epoch,
-        "ready": view.is_ready,
-        "lease": view.has_lease,
         "stopping": view.is_stopping,
         "problem": view.problem,
-        "restoredTotal": view.restored_total,
-        "followedTotal": view.followed_total,
-        "threads": [_thread(thread) for thread in view.threads],
+        **view.numbers.shown(Scope.CLIENT),
+        "threads": [_thread(view, thread) for thread in view.threads],
         "updaters": [{"updater": number, "pid": pid} for number, pid in view.updaters.items()],
-        "tasks": [_task(task) for task in view.tasks],
+        "tasks": [_task(view, task) for task in view.tasks],
     }
 
 
-def _thread(thread: ThreadView) -> dict[str, object]:
-    stats = thread.stats
+def _thread(view: WorkerView, thread: ThreadView) -> dict[str, object]:
     return {
         "slot": thread.slot,
         "state": thread.state,
         "pid": thread.pid,
-        "restarts": thread.restarts,
-        "recordsPerSecond": round(thread.records_per_s, 1),
-        "processed": 0 if stats is None else stats.processed,
-        "produced": 0 if stats is None else stats.produced,
-        "commits": 0 if stats is None else stats.commits,
-        "transactionOpen": stats is not None and thread.pid is not None and stats.transaction_open,
-        "ratios": {} if stats is None else dict(stats.ratios),
+        **view.numbers.shown(Scope.THREAD, SlotId(view.worker, thread.slot).thread_id),
         "problem": thread.problem,
     }
 
 
-def _task(task: TaskView) -> dict[str, object]:
-    stats = task.stats
+def _task(view: WorkerView, task: TaskView) -> dict[str, object]:
     return {
         "task": str(task.task),
         "role": task.role,
         "state": task.state,
         "slot": task.slot,
-        "recordsPerSecond": round(task.records_per_s, 1),
-        "processed": 0 if stats is None else stats.processed,
-        "dropped": 0 if stats is None else stats.dropped,
-        "buffered": 0 if stats is None else stats.buffered,
-        "lag": None if stats is None else stats.lag,
-        "streamTime": None if stats is None else stats.stream_time,
-        "committed": {} if stats is None else dict(stats.committed),
-        "restored": task.restored,
-        "remaining": task.remaining,
+        **view.numbers.shown(Scope.TASK, str(task.task), role=task.role),
+        "committed": dict(task.committed),
         "caughtUp": task.caught_up,
         "problem": task.problem,
     }

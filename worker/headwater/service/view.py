@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from headwater.ids import SlotId
+from headwater.model import metrics
 from headwater.model.cluster import LAG_UNKNOWN, Role
+from headwater.model.metrics import Snapshot
 from headwater.native.messages import Following, Restored, RestoreProgress, Stats
 from headwater.service.decide.report import is_ready, status_of, thread_state
 from headwater.service.decide.values import (
@@ -17,13 +20,15 @@ from headwater.service.decide.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from headwater.ids import TaskId
     from headwater.model.cluster import TaskStatus
-    from headwater.native.messages import TaskStats
+    from headwater.model.metrics import Metric
     from headwater.service.children import Children
-    from headwater.service.decide.values import Copy, Observation, Table
+    from headwater.service.decide.values import Copy, Observation, Slot, Table
+
+_ON_THREAD: Final = (TaskPhase.RUNNING, TaskPhase.REVOKING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,31 +38,23 @@ class ThreadView:
     slot: int
     state: str
     pid: int | None
-    restarts: int
-    records_per_s: float
-    stats: Stats | None
-    problem: str
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskView:
-    """One task. ``restored`` and ``remaining`` count changelog records while it restores.
-
-    Of a standby or warm-up task ``remaining`` is its exact lag, ``None`` while it is unknown.
-    """
+    """One task."""
 
     task: TaskId
     state: str
     slot: int
-    records_per_s: float
-    stats: TaskStats | None
-    restored: int
-    remaining: int | None
     role: Role = Role.ACTIVE
     updater: int | None = None
     """The StateUpdater that restores or follows it."""
     caught_up: bool = False
     """Of a standby or warm-up task: whether its lag is acceptable."""
+    committed: Mapping[str, int] = field(default_factory=dict)
+    """By ``topic-partition``, while a StreamThread has it."""
     problem: str = ""
     """What keeps a standby or warm-up task from following."""
 
@@ -68,26 +65,30 @@ class WorkerView:
 
     Attributes:
         at_ms: boot-time clock; a main loop that hangs is seen by it.
-        restored_total: changelog records applied in restores since the worker started.
-        followed_total: changelog records applied to standby and warm-up tasks, likewise.
+        numbers: of the worker, its StreamThreads and its tasks.
     """
 
     at_ms: int
     application_id: str
     worker: str
     incarnation: str
-    epoch: int
-    has_lease: bool
-    is_ready: bool
     is_stopping: bool
+    numbers: Snapshot
     threads: tuple[ThreadView, ...] = ()
     updaters: Mapping[int, int] = field(default_factory=dict)
     """Process id by number."""
     tasks: tuple[TaskView, ...] = ()
-    failed_threads: int = 0
-    restored_total: int = 0
-    followed_total: int = 0
     problem: str = ""
+
+    @property
+    def epoch(self) -> int:
+        """The acknowledged epoch; 0 before the first."""
+        return self.numbers.count(metrics.ASSIGNMENT_EPOCH) or 0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every granted task is processed."""
+        return bool(self.numbers.value(metrics.READY))
 
 
 class Numbers:
@@ -125,84 +126,131 @@ class Numbers:
     def _take_stats(self, slot: int, stats: Stats, now_ms: int) -> None:
         before = self._stats.get(slot)
         self._stats[slot] = (now_ms, stats)
-        if before is None or before[1].processed > stats.processed or now_ms <= before[0]:
+        if before is None or now_ms <= before[0]:
             return
-        seconds = (now_ms - before[0]) / 1000
-        self._rates[slot] = (stats.processed - before[1].processed) / seconds
-        counts = {task.task: task.processed for task in before[1].tasks}
-        for task in stats.tasks:
-            moved = task.processed - counts.get(task.task, 0)
-            self._task_rates[task.task] = max(0, moved) / seconds
+        seconds, then = (now_ms - before[0]) / 1000, before[1].numbers
+        moved = stats.numbers.total(metrics.THREAD_PROCESS) - then.total(metrics.THREAD_PROCESS)
+        if moved < 0:
+            return
+        self._rates[slot] = round(moved / seconds, 1)
+        for task in stats.committed:
+            count = stats.numbers.count(metrics.TASK_PROCESS, str(task)) or 0
+            moved = count - (then.count(metrics.TASK_PROCESS, str(task)) or 0)
+            self._task_rates[task] = round(max(0, moved) / seconds, 1)
 
     def view(
         self, table: Table, children: Children, application_id: str, now_ms: int
     ) -> WorkerView:
         """Return what there is to see now."""
-        status = status_of(table)
-        of_task = {
-            task.task: task
-            for slot, (_, stats) in self._stats.items()
-            for task in stats.tasks
-            if (slot_ := table.slots.get(slot)) is not None and slot_.alive
-        }
+        threads = tuple(self._thread(table, children, slot) for slot in sorted(table.slots))
+        tasks = tuple(self._task(table, task) for task in status_of(table).tasks)
+        numbers = [
+            self._client_numbers(table, threads, tasks, now_ms),
+            *(self._thread_numbers(table, thread) for thread in threads),
+            *(self._task_numbers(table, task) for task in tasks),
+        ]
         return WorkerView(
             at_ms=now_ms,
             application_id=application_id,
             worker=table.worker,
             incarnation=table.incarnation,
-            epoch=table.epoch,
-            has_lease=table.has_lease(now_ms),
-            is_ready=is_ready(table),
             is_stopping=table.stopping_since_ms is not None,
-            threads=tuple(self._thread(table, children, slot) for slot in sorted(table.slots)),
+            numbers=Snapshot.merged(numbers),
+            threads=threads,
             updaters={
                 number: pid
                 for number in sorted(table.updaters)
                 if (pid := children.pid_of_updater(number)) is not None
             },
-            tasks=tuple(
-                self._task(table, of_task, task.task, task.state)
-                if task.role is Role.ACTIVE
-                else _copy(table.copies[task.task], task)
-                for task in status.tasks
-            ),
-            failed_threads=table.replaced
-            + sum(max(0, slot.process - 1) for slot in table.slots.values()),
-            restored_total=self._restored + sum(self._restoring.values()),
-            followed_total=self._followed + sum(self._following.values()),
+            tasks=tasks,
             problem="" if table.error is None else table.error.message,
         )
 
+    def _client_numbers(
+        self, table: Table, threads: Iterable[ThreadView], tasks: Iterable[TaskView], now_ms: int
+    ) -> Snapshot:
+        copies = [task for task in tasks if task.role is not Role.ACTIVE]
+        restarts = sum(max(0, slot.process - 1) for slot in table.slots.values())
+        return Snapshot.of(
+            {
+                metrics.ALIVE_STREAM_THREADS: sum(thread.pid is not None for thread in threads),
+                metrics.READY: is_ready(table),
+                metrics.LEASE_HELD: table.has_lease(now_ms),
+                metrics.ASSIGNMENT_EPOCH: table.epoch,
+                metrics.ACTIVE_RESTORING_TASKS: sum(t.on_updater for t in table.tasks.values()),
+                metrics.STANDBY_UPDATING_TASKS: sum(task.updater is not None for task in copies),
+                metrics.STANDBY_CAUGHT_UP_TASKS: sum(task.caught_up for task in copies),
+                metrics.FAILED_STREAM_THREADS: table.replaced + restarts,
+                metrics.RESTORE_RECORDS: self._restored + sum(self._restoring.values()),
+                metrics.STANDBY_UPDATE_RECORDS: self._followed + sum(self._following.values()),
+            }
+        )
+
     def _thread(self, table: Table, children: Children, number: int) -> ThreadView:
-        slot = table.slots[number]
-        _, stats = self._stats.get(number, (0, None))
-        alive = slot.alive and slot.phase is SlotPhase.RUNNING
+        slot, stats = table.slots[number], self._stats_of(number)
+        problem = "" if stats is None else stats.problem
         return ThreadView(
             slot=number,
             state=thread_state(table, slot),
             pid=children.pid_of_thread(number),
-            restarts=max(0, slot.process - 1),
-            records_per_s=self._rates.get(number, 0.0) if alive else 0.0,
-            stats=stats,
-            problem=slot.failed if not alive else stats.problem if stats is not None else "",
+            problem=problem if _is_running(slot) else slot.failed,
         )
 
-    def _task(
-        self, table: Table, of_task: Mapping[TaskId, TaskStats], task_id: TaskId, state: str
-    ) -> TaskView:
-        task = table.tasks[task_id]
-        restoring = task.phase in (TaskPhase.RESTORING, TaskPhase.CANCELLING)
-        running = task.phase in (TaskPhase.RUNNING, TaskPhase.REVOKING)
+    def _thread_numbers(self, table: Table, thread: ThreadView) -> Snapshot:
+        slot, stats = table.slots[thread.slot], self._stats_of(thread.slot)
+        name = SlotId(table.worker, thread.slot).thread_id
+        told = Snapshot() if stats is None else stats.numbers.only(name)
+        ours: dict[Metric, float] = {metrics.THREAD_RESTARTS: max(0, slot.process - 1)}
+        if _is_running(slot):
+            ours[metrics.THREAD_PROCESS_RATE] = self._rates.get(thread.slot, 0.0)
+        if stats is not None and thread.pid is None:
+            ours[metrics.TRANSACTION_OPEN] = False
+        state = Snapshot.of({metrics.THREAD_STATE: True}, name, thread.state)
+        return Snapshot.merged([told, Snapshot.of(ours, name), state])
+
+    def _task(self, table: Table, status: TaskStatus) -> TaskView:
+        if status.role is not Role.ACTIVE:
+            return _copy(table.copies[status.task], status)
+        task, stats = table.tasks[status.task], self._stats_of_task(table, status.task)
         return TaskView(
-            task=task_id,
-            state=state,
+            task=task.id,
+            state=status.state,
             slot=task.slot,
-            records_per_s=self._task_rates.get(task_id, 0.0) if running else 0.0,
-            stats=of_task.get(task_id) if running else None,
-            restored=task.restored,
-            remaining=task.remaining if restoring else None,
-            updater=task.updater if restoring else None,
+            updater=task.updater if task.on_updater else None,
+            committed={} if stats is None else stats.committed[task.id],
         )
+
+    def _task_numbers(self, table: Table, shown: TaskView) -> Snapshot:
+        name = str(shown.task)
+        state = Snapshot.of({metrics.TASK_STATE: True}, name, shown.state)
+        if shown.role is not Role.ACTIVE:
+            lag = table.copies[shown.task].lag
+            known = None if lag == LAG_UNKNOWN else lag
+            return Snapshot.merged([Snapshot.of({metrics.STANDBY_RECORDS_LAG: known}, name), state])
+        task, stats = table.tasks[shown.task], self._stats_of_task(table, shown.task)
+        told = Snapshot() if stats is None else stats.numbers.only(name)
+        ours: dict[Metric, float] = {metrics.LAST_RESTORED_RECORDS: task.restored}
+        if task.on_updater:
+            ours[metrics.RESTORED_RECORDS] = task.restored
+            ours[metrics.RESTORE_REMAINING_RECORDS] = task.remaining
+        if task.phase in _ON_THREAD:
+            ours[metrics.TASK_PROCESS_RATE] = self._task_rates.get(task.id, 0.0)
+        return Snapshot.merged([told, Snapshot.of(ours, name), state])
+
+    def _stats_of(self, slot: int) -> Stats | None:
+        return self._stats[slot][1] if slot in self._stats else None
+
+    def _stats_of_task(self, table: Table, task_id: TaskId) -> Stats | None:
+        """Return what the StreamThread that runs the task has said of it."""
+        task = table.tasks[task_id]
+        slot, stats = table.slots.get(task.slot), self._stats_of(task.slot)
+        if stats is None or task_id not in stats.committed or task.phase not in _ON_THREAD:
+            return None
+        return stats if slot is not None and slot.alive else None
+
+
+def _is_running(slot: Slot) -> bool:
+    return slot.alive and slot.phase is SlotPhase.RUNNING
 
 
 def _copy(copy: Copy, status: TaskStatus) -> TaskView:
@@ -210,10 +258,6 @@ def _copy(copy: Copy, status: TaskStatus) -> TaskView:
         task=copy.id,
         state=status.state,
         slot=status.slot,
-        records_per_s=0.0,
-        stats=None,
-        restored=0,
-        remaining=None if copy.lag == LAG_UNKNOWN else copy.lag,
         role=copy.role,
         updater=copy.updater if copy.on_updater else None,
         caught_up=status.caught_up,

@@ -178,10 +178,10 @@ def _note_answers(table: Table, message: FromThread | FromUpdater, now_ms: int) 
             table.unanswered_since_ms = 0
         case Following(problem=""):
             table.unanswered_since_ms = 0
-        case Stats(tasks=tasks, problem=problem):
+        case Stats(committed=committed, problem=problem):
             if problem:
                 table.unanswered_since_ms = table.unanswered_since_ms or now_ms
-            elif tasks:
+            elif committed:
                 table.unanswered_since_ms = 0
         case _:
             pass

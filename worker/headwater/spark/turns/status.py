@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.files import replace_file
 from headwater.httpserver import JSON, Answer, HttpServer, Request
+from headwater.model import metrics
+from headwater.model.metrics import METRICS, Scope, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,7 +50,7 @@ class DriverStatus:
         self._tasks: dict[str, dict[str, object]] = {}
         self.batches = 0
         """How many micro-batches are done."""
-        self._processed = self._dropped = self._opened = 0
+        self._processed = self._dropped = self._opened = self._duration_ms = 0
         self._input_rate = self._processed_rate = 0.0
 
     @property
@@ -92,10 +94,11 @@ class DriverStatus:
                 rate = count / max(took_s, 0.001)
                 self._processed_rate += _SMOOTHING * (rate - self._processed_rate)
             self._last_at = at_s
+            self._duration_ms = round(took_s * 1000)
             self._last = {
                 "id": number,
                 "inputRows": count,
-                "durationMs": round(took_s * 1000),
+                "durationMs": self._duration_ms,
                 "at": round(at_s * 1000),
             }
             self.batches += 1
@@ -108,43 +111,50 @@ class DriverStatus:
                     "offsets": {str(p): offset for p, offset in sorted(found.offsets.items())}
                 }
 
+    def numbers(self) -> Snapshot:
+        """Return every number of the driver."""
+        with self._lock:
+            return self._numbers()
+
+    def _numbers(self) -> Snapshot:
+        busy_s = 0 if self._busy_since is None else max(0, round(time.time() - self._busy_since))
+        return Snapshot.of(
+            {
+                metrics.SPARK_GENERATION: self.generation,
+                metrics.SPARK_RUNNING: self.is_ready,
+                metrics.SPARK_BATCHES: self.batches,
+                metrics.SPARK_RECORDS: self._processed,
+                metrics.SPARK_DROPPED_RECORDS: self._dropped,
+                metrics.SPARK_TASKS_OPENED: self._opened,
+                metrics.SPARK_TASKS: len(self._tasks),
+                metrics.SPARK_BATCH_DURATION_MS: self._duration_ms,
+                metrics.SPARK_BUSY_SECONDS: busy_s,
+                metrics.SPARK_INPUT_RATE: round(self._input_rate, 1),
+                metrics.SPARK_PROCESSED_RATE: round(self._processed_rate, 1),
+            }
+        )
+
     def document(self) -> dict[str, object]:
         """Return ``/status`` as JSON values."""
         with self._lock:
             return {
                 "state": self._state.value,
-                "generation": self.generation,
-                "batches": self.batches,
+                **self._numbers().shown(Scope.DRIVER),
                 "lastBatch": self._last,
                 "busySince": None if self._busy_since is None else round(self._busy_since * 1000),
-                "inputRowsPerSecond": round(self._input_rate, 1),
-                "processedRowsPerSecond": round(self._processed_rate, 1),
                 "tasks": dict(sorted(self._tasks.items())),
                 "error": self._error,
             }
 
     def metrics(self) -> str:
         """Return ``/metrics`` in Prometheus' text format."""
-        with self._lock:
-            duration_ms = 0 if self._last is None else self._last["durationMs"]
-            busy_s = (
-                0 if self._busy_since is None else max(0, round(time.time() - self._busy_since))
-            )
-            values = (
-                ("generation", "gauge", "Generation of the engine record.", self.generation),
-                ("running", "gauge", "1 while micro-batches are taken.", int(self.is_ready)),
-                ("batches_total", "counter", "Micro-batches done.", self.batches),
-                ("records_total", "counter", "Records processed.", self._processed),
-                ("dropped_records_total", "counter", "Records dropped.", self._dropped),
-                ("tasks_opened_total", "counter", "Times that a task was opened.", self._opened),
-                ("tasks", "gauge", "Tasks of the topology.", len(self._tasks)),
-                ("batch_duration_ms", "gauge", "Of the last micro-batch.", duration_ms),
-                ("busy_seconds", "gauge", "Since the micro-batch under way began.", busy_s),
-            )
+        numbers = self.numbers()
         return "".join(
-            f"# HELP headwater_spark_{name} {text}\n# TYPE headwater_spark_{name} {kind}\n"
-            f"headwater_spark_{name} {value}\n"
-            for name, kind, text, value in values
+            f"# HELP {metric.sample_name} {metric.help}\n"
+            f"# TYPE {metric.sample_name} {metric.type}\n"
+            f"{metric.sample_name} {int(value)}\n"
+            for metric in METRICS
+            if metric.is_scraped and (value := numbers.value(metric)) is not None
         )
 
 
