@@ -41,8 +41,8 @@ from headwater.native.messages import (
     Stop,
 )
 from headwater.native.process import ChildProcess
+from headwater.state.backends.rocks import RocksBackend
 from headwater.state.directory import StateDirectory
-from headwater.state.rocks import RocksBackend
 
 PARTITIONS = 4
 UPDATERS = 2

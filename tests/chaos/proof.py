@@ -6,8 +6,8 @@ import struct
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from headwater.state.backends.rocks import RocksBackend
 from headwater.state.directory import StateDirectory
-from headwater.state.rocks import RocksBackend
 from tests.support.reading import held
 
 if TYPE_CHECKING:

@@ -100,7 +100,7 @@ def test_the_store_holds_what_a_replay_up_to_its_position_gives(
 ) -> None:
     random_ = random.Random(seed)
     spec = StoreSpec(name="counts", kind=kind)
-    timestamped = kind is StoreKind.TIMESTAMPED_KEY_VALUE
+    timestamped = kind.timestamped
     changes = records(random_, random_.randrange(1, 300))
     end = (changes[-1].offset() or 0) + 3
     directory = StateDirectory(tmp_path, "app").store(TaskId(0, 0), "counts")

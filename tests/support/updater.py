@@ -26,8 +26,8 @@ from headwater.native.messages import (
     Restored,
 )
 from headwater.native.process import ChildProcess
+from headwater.state.backends.rocks import RocksBackend
 from headwater.state.directory import StateDirectory
-from headwater.state.rocks import RocksBackend
 from tests.support.creating import create_known
 from tests.support.topologies import counts_of
 from tests.support.waiting import wait_for

@@ -22,10 +22,11 @@ from headwater.dsl.rewrite.order import parents_first
 from headwater.dsl.rewrite.sources import merge_sources
 from headwater.dsl.writing import write
 from headwater.errors import TopologyError
-from headwater.model.nodes import OffsetReset, SourceNode, StoreSpec
+from headwater.model.nodes import OffsetReset, SourceNode
 from headwater.model.operators.aggregate import StreamAggregate, TableRepartitionMap
 from headwater.model.operators.stateless import PassThrough
 from headwater.model.operators.table import TableFilter, TableMapValues, TableSource, TableToStream
+from headwater.model.stores import StoreSpec
 
 if TYPE_CHECKING:
     from headwater.dsl.calls import Calls, Part

@@ -22,7 +22,6 @@ from headwater.ids import TopicPartition
 
 if TYPE_CHECKING:
     from headwater.errors import ProductionError
-    from headwater.ids import TaskId
 
 Headers: TypeAlias = "list[tuple[str, bytes | None]] | None"
 RawRecord: TypeAlias = "tuple[int, int, bytes | None, bytes | None, Headers]"
@@ -318,25 +317,6 @@ class StateListener(Protocol):
 
     def __call__(self, new: str, old: str) -> None:
         """Told after the fact, never on the per-record path."""
-        ...
-
-
-class GlobalStoreReader(Protocol):
-    """Port left for global stores: read-only views kept by the GlobalStreamThread."""
-
-    def get(self, key: Any) -> Any:
-        """Return the value of ``key`` in the whole topic."""
-        ...
-
-
-class StoreQuery(Protocol):
-    """Port left for interactive queries.
-
-    Reads from one task's store without disturbing the thread.
-    """
-
-    def query(self, task: TaskId, store: str, key: Any) -> Any:
-        """Return the value of ``key`` as of the last commit."""
         ...
 
 

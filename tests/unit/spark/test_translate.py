@@ -14,9 +14,9 @@ from headwater.config import StreamsConfig
 from headwater.dsl.aggregate import count_adder, count_initializer
 from headwater.dsl.loading import build_topology
 from headwater.errors import TopologyError
-from headwater.model.nodes import StoreKind
 from headwater.model.operators.aggregate import StreamAggregate
 from headwater.model.operators.stateless import DropNullKey
+from headwater.model.stores import StoreKind
 from headwater.model.topology import Topology
 from headwater.serde.primitives import StringSerde
 from headwater.spark.frames.choose import check_all_known, choose

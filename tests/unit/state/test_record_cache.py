@@ -11,7 +11,7 @@ from headwater.ids import TopicPartition
 from headwater.ports import Position, Timestamps, UnderWay
 from headwater.serde import Serdes
 from headwater.state import CacheBudget
-from headwater.state.cache import CONTEXT_BYTES
+from headwater.state.layers.cache import CONTEXT_BYTES
 
 if TYPE_CHECKING:
     from headwater.ports import Headers

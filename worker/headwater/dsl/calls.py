@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.model.nodes import SinkNode, SourceNode, StoreSpec
+    from headwater.model.nodes import SinkNode, SourceNode
     from headwater.model.operators.base import Operator, TableOperator
+    from headwater.model.stores import StoreSpec
     from headwater.serde.base import Serde
 
 CallId: TypeAlias = int

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.dsl.calls import Table
 from headwater.dsl.options import Materialized, changed, name_of
-from headwater.model.topology import StoreSpec
+from headwater.model.stores import StoreSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

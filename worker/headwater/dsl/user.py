@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headwater.dsl.options import Named
     from headwater.dsl.stream import KStream
     from headwater.model.processor_api import ProcessorSupplier
-    from headwater.model.topology import StoreSpec
+    from headwater.model.stores import StoreSpec
 
 K = TypeVar("K")
 V = TypeVar("V")

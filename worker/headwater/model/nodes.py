@@ -1,18 +1,17 @@
-"""The parts of a topology: nodes, stores, and the sub-topologies they form."""
+"""The parts of a topology: nodes, and the sub-topologies they form with their stores."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from headwater.model.operators.base import Operator
+    from headwater.model.stores import SerdeLike, StoreSpec
 
-SerdeLike: TypeAlias = Any
-"""A ``headwater.serde.Serde``; named loosely because ``serde`` lies above ``model``."""
 TimestampExtractorLike: TypeAlias = "Callable[..., int] | str"
 """A function ``(record, partition_time)``, a built-in extractor's name or ``"module:function"``."""
 
@@ -84,31 +83,6 @@ class SinkNode:
 
 
 Node: TypeAlias = SourceNode | ProcessorNode | SinkNode
-
-
-class StoreKind(StrEnum):
-    """How values lie in a store."""
-
-    KEY_VALUE = "key-value"
-    TIMESTAMPED_KEY_VALUE = "timestamped-key-value"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreSpec:
-    """One state store (Kafka's ``StoreBuilder``).
-
-    Two specs with equal fields are still two stores.
-    """
-
-    name: str
-    kind: StoreKind = StoreKind.TIMESTAMPED_KEY_VALUE
-    persistent: bool = True
-    key_serde: SerdeLike | None = None
-    value_serde: SerdeLike | None = None
-    caching: bool = True
-    logging: bool = True
-    topic_config: Mapping[str, str] = field(default_factory=dict)
-    """Extra changelog configs (``Materialized.withLoggingEnabled``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,7 @@ def _report_subtopology(
             ChangelogTopic(
                 name=changelog_topic(application_id, store.name),
                 store=store.name,
+                kind=store.kind.changelog,
                 configs=dict(store.topic_config),
                 persistent=store.persistent,
             )

@@ -89,11 +89,6 @@ class SubtopologyReport:
     changelogs: tuple[ChangelogTopic, ...] = field(default=(), metadata=meta(max_items=10_000))
     stores: tuple[str, ...] = field(default=(), metadata=TOPICS)
 
-    @property
-    def is_stateful(self) -> bool:
-        """Whether its tasks have state to restore, so that where they run matters."""
-        return bool(self.changelogs)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyReport:

@@ -26,17 +26,15 @@ from headwater.model.nodes import (
     Node,
     OffsetReset,
     ProcessorNode,
-    SerdeLike,
     SinkNode,
     SourceNode,
-    StoreKind,
-    StoreSpec,
     Subtopology,
     TimestampExtractorLike,
     TimestampExtractors,
 )
 from headwater.model.operators.user import UserProcessor
 from headwater.model.reporting import report
+from headwater.model.stores import SerdeLike, StoreKind, StoreSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

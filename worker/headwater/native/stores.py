@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import (
     ChangelogLostError,
-    ConfigError,
     KafkaUnavailableError,
     StoreCorruptedError,
 )
 from headwater.model import losses
 from headwater.model.reporting import changelog_topic
 from headwater.native.changelogs import Changelogs
-from headwater.processor.resolving import resolve_serde
+from headwater.processor.resolving import store_serdes
 from headwater.state import BlockCache, CacheBudget, open_store
 from headwater.state.restore import StoreRestorer, open_backend
 
@@ -30,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.ids import TaskId, TopicPartition
-    from headwater.model.topology import StoreSpec, Subtopology
+    from headwater.model.nodes import Subtopology
+    from headwater.model.stores import StoreSpec
     from headwater.native.clients import TaskClients
     from headwater.native.losses import ChangelogGuard
     from headwater.ports import Backend, Clock, KeyValueStore, RecordCollector
-    from headwater.serde import Serde
     from headwater.state.directory import StateDirectory, StoreDirectory
 
 log = logging.getLogger(__name__)
@@ -115,7 +114,7 @@ class StoreOpener:
             for spec in subtopology.stores:
                 changelog = changelogs.get(spec.name)
                 # First: without them nothing needs to be opened, nor restored.
-                key_serde, value_serde = self._serde("key", spec), self._serde("value", spec)
+                key_serde, value_serde = store_serdes(self._config, spec)
                 backend = self._backend(task_id, spec, changelog, topic_ids, ends)
                 try:
                     stores[spec.name] = open_store(
@@ -243,14 +242,3 @@ class StoreOpener:
             restorer.apply((), restorer.offset, complete_at_ms=self._clock.now_ms())
         finally:
             consumer.close()
-
-    def _serde(self, half: str, spec: StoreSpec) -> Serde[Any]:
-        option = f"default_{half}_serde"
-        given = spec.key_serde if half == "key" else spec.value_serde
-        serde = resolve_serde(option, given if given is not None else getattr(self._config, option))
-        if serde is None:
-            raise ConfigError(
-                f"store {spec.name} has no {half} serde and default.{half}.serde is not set; "
-                "give one of them"
-            )
-        return serde

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from headwater.ids import TaskId, TopicPartition
     from headwater.kafka.newest import Run
-    from headwater.model.nodes import StoreSpec
+    from headwater.model.stores import StoreSpec
     from headwater.native.losses import ChangelogGuard
+    from headwater.state.backends.rocks import BlockCache
     from headwater.state.directory import StateDirectory
     from headwater.state.restore import ChangelogFacts
-    from headwater.state.rocks import BlockCache
 
 
 log = logging.getLogger(__name__)

@@ -53,17 +53,17 @@ from headwater.native.messages import (
 )
 from headwater.native.process import failed
 from headwater.native.taskstores import TaskStores, TaskStoresOpener
+from headwater.state.backends.rocks import BlockCache
 from headwater.state.directory import StateDirectory
 from headwater.state.position import Rebuild
 from headwater.state.restore import BATCH_ENTRIES_MAX
-from headwater.state.rocks import BlockCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from headwater.ids import TaskId
     from headwater.kafka.newest import Run
-    from headwater.model.nodes import StoreSpec
+    from headwater.model.stores import StoreSpec
     from headwater.native.changelogs import Sight
     from headwater.native.messages import ChildSettings, ToUpdater
     from headwater.native.process import Link

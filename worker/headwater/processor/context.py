@@ -12,7 +12,7 @@ from headwater.model.processor_api import (
     Record,
     RecordMetadata,
 )
-from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore
+from headwater.processor.stores import view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,7 +37,10 @@ class TaskContext:
         self._node = node
         self._children = children
         self._environment = environment
-        self._stores = {name: _view(name, environment) for name in stores}
+        self._stores = {
+            name: view(environment.kinds[name], environment.store(name), environment.current)
+            for name in stores
+        }
 
     @property
     def task_id(self) -> TaskId:
@@ -133,8 +136,3 @@ class TaskContext:
         if current.offset >= 0:
             return RecordMetadata(*current.source, current.offset)
         return None if current.timestamp < 0 else RecordMetadata("", -1, -1)
-
-
-def _view(name: str, environment: Environment) -> KeyValueStore | TimestampedKeyValueStore:
-    kind = TimestampedKeyValueStore if environment.timestamped[name] else KeyValueStore
-    return kind(environment.store(name), environment.current)

@@ -6,22 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from headwater.errors import ConfigError, TopologyError
+from headwater.errors import TopologyError
 from headwater.ports import NO_RECORD, NOWHERE, UnderWay
-from headwater.processor.resolving import resolve_serde
+from headwater.processor.resolving import serde_of
 
 if TYPE_CHECKING:
     from headwater.config import StreamsConfig
     from headwater.ids import TaskId
+    from headwater.model.stores import StoreKind
     from headwater.ports import (
         Clock,
-        Headers,
         KeyValueStore,
         RecordCollector,
         StoreMap,
     )
     from headwater.processor.failures import Failures
     from headwater.processor.punctuation import Punctuations
+    from headwater.processor.resolving import Half
     from headwater.serde import Serde
 
 Warn: TypeAlias = Callable[[str], None]
@@ -93,8 +94,8 @@ class Environment:
     punctuations: Punctuations
     request_commit: Callable[[], None]
     stream_time: Callable[[], int]
-    timestamped: Mapping[str, bool]
-    """Per store: whether it keeps timestamps."""
+    kinds: Mapping[str, StoreKind]
+    """What each store is."""
     warn: Warn
 
     def store(self, name: str) -> KeyValueStore:
@@ -109,19 +110,13 @@ class Environment:
             )
         return self.stores[name]
 
-    def serde(self, half: str, given: Serde[Any] | None, node: str) -> Serde[Any]:
-        """Return the serde given, or the default for ``half`` (``key`` or ``value``).
+    def serde(self, half: Half, given: Serde[Any] | None, node: str) -> Serde[Any]:
+        """Return the serde given, or the default for ``half``.
 
         Raises:
             ConfigError: neither is there.
         """
-        option = f"default_{half}_serde"
-        serde = resolve_serde(option, given if given is not None else getattr(self.config, option))
-        if serde is None:
-            raise ConfigError(
-                f"node {node} has no {half} serde and default.{half}.serde is not set; give one"
-            )
-        return serde
+        return serde_of(self.config, half, given, f"node {node}")
 
     def dropping(self) -> Callable[[], None]:
         """Return a function that counts one dropped record."""
@@ -131,7 +126,3 @@ class Environment:
             counters.dropped += 1
 
         return drop
-
-    def headers_of(self) -> Headers:
-        """Return the headers of the record under way."""
-        return self.current.record[4]

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from headwater.errors import ConfigError
 from headwater.serde import Serde, Serdes
+
+if TYPE_CHECKING:
+    from headwater.config import StreamsConfig
+    from headwater.model.stores import StoreSpec
+
+Half: TypeAlias = Literal["key", "value"]
+"""Which half of a record a serde is for."""
 
 
 def resolve(option: str, reference: object) -> Any:
@@ -49,3 +56,46 @@ def resolve_serde(option: str, reference: object) -> Serde[Any] | None:
     if not isinstance(serde, Serde):
         raise ConfigError(f"{option}: {reference!r} is {serde!r}, not a Serde")
     return serde
+
+
+def find_serde(config: StreamsConfig, half: Half, given: Serde[Any] | None) -> Serde[Any] | None:
+    """Return the serde given, or the configured default; ``None`` if neither is there.
+
+    Raises:
+        ConfigError: the configured one cannot be imported or is not a serde.
+    """
+    option = f"default_{half}_serde"
+    return resolve_serde(option, getattr(config, option) if given is None else given)
+
+
+def serde_of(config: StreamsConfig, half: Half, given: Serde[Any] | None, owner: str) -> Serde[Any]:
+    """Return the serde given, or the configured default.
+
+    Args:
+        config: the application's.
+        half: which half of a record it is for.
+        given: what a node or a store was given.
+        owner: that node or store, for messages.
+
+    Raises:
+        ConfigError: neither is there, or the configured one cannot be imported or is not a serde.
+    """
+    serde = find_serde(config, half, given)
+    if serde is None:
+        raise ConfigError(
+            f"{owner} has no {half} serde and default.{half}.serde is not set; give one of them"
+        )
+    return serde
+
+
+def store_serdes(config: StreamsConfig, spec: StoreSpec) -> tuple[Serde[Any], Serde[Any]]:
+    """Return the serdes of a store's keys and values: its own, or the configured defaults.
+
+    Raises:
+        ConfigError: see :func:`serde_of`.
+    """
+    owner = f"store {spec.name}"
+    return (
+        serde_of(config, "key", spec.key_serde, owner),
+        serde_of(config, "value", spec.value_serde, owner),
+    )

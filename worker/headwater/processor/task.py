@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError, ProcessingError, TopologyError
-from headwater.model.topology import StoreKind
 from headwater.ports import PartitionOffsets
 from headwater.processor.buffer import RecordBuffer
 from headwater.processor.environment import Counters, Current, Environment, Warn
@@ -111,10 +110,7 @@ class StreamTask:
             punctuations=self._punctuations,
             request_commit=self._request_commit,
             stream_time=lambda: self.stream_time,
-            timestamped={
-                spec.name: spec.kind is StoreKind.TIMESTAMPED_KEY_VALUE
-                for spec in subtopology.stores
-            },
+            kinds={spec.name: spec.kind for spec in subtopology.stores},
             warn=warn,
         )
         self._pipeline = Pipeline(subtopology, environment)

@@ -1,10 +1,12 @@
 """State stores: where a task's tables and aggregates live between records.
 
-The only package that imports rocksdict.
+Stores differ by the layout of their keys and by their backend, never by a layer.
 
-    backend   ``MemoryBackend``, ``RocksBackend``   committed entries and their position
-    layers    ``WriteBack``, ``RecordCache``        what is not committed, what is not forwarded
-    store     ``open_store`` -> ``LayeredStore``    the ``KeyValueStore`` that processors see
+    backends    ``MemoryBackend``, ``RocksBackend``   committed entries and their position
+    keys        ``PlainKeys``                         how keys become bytes
+    codec       ``StoreCodec``                        how values become bytes
+    layers      ``WriteBack``, ``RecordCache``        what is not committed, what is not forwarded
+    store       ``open_store`` -> ``LayeredStore``    the ``KeyValueStore`` that processors see
 
 Entry points::
 
@@ -19,12 +21,12 @@ Entry points::
 May import ``ports`` and what lies below; knows neither Kafka nor threads.
 """
 
-from headwater.state.cache import CacheBudget
+from headwater.state.backends.memory import MemoryBackend
+from headwater.state.backends.rocks import BlockCache, RocksBackend, RocksOptions
 from headwater.state.directory import StateDirectory, StoredStore
-from headwater.state.memory import MemoryBackend
+from headwater.state.layers.cache import CacheBudget
 from headwater.state.position import Rebuild, RebuildReason, Usable, judge
 from headwater.state.restore import ChangelogFacts, StoreRestorer, open_backend
-from headwater.state.rocks import BlockCache, RocksBackend, RocksOptions
 from headwater.state.store import LayeredStore, open_store
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""How one store's keys and values become bytes, and which may be kept decoded between records.
+"""How one store's values become bytes, and which may be kept decoded between records.
 
 Three shapes of a value:
 
@@ -7,8 +7,7 @@ Three shapes of a value:
   ``immutable``, else its bytes, because user code may change a mutable value in place;
 * the *row* in the backend: ``timestamp int64 ‖ bytes`` in a store with timestamps, else the bytes.
 
-The changelog carries the bytes, with the timestamp as the record's. The *identity* of a key is
-what the layers' dicts are keyed by: the text itself for the string serde, else the key's bytes.
+The changelog carries the bytes, with the timestamp as the record's. Keys are in ``keys``.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import DeserializationError, SerializationError
-from headwater.model.topology import StoreKind
 from headwater.serde.primitives import BytesSerde, DoubleSerde, IntegerSerde, LongSerde, StringSerde
+from headwater.state.keys import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.model.topology import StoreSpec
+    from headwater.model.stores import StoreSpec
     from headwater.serde import Serde
 
 _TIMESTAMP: Final = struct.Struct(">q")
@@ -66,8 +65,7 @@ class StoreCodec:
     """The serdes of one store, bound to its changelog topic.
 
     Attributes:
-        key_is_identity: a key may be used in a dict as it is; only ``encode_key`` can tell
-            whether it is legal.
+        keys: how its keys become bytes.
         immutable: values may be kept decoded.
         exact: the class of value that needs no trial serialization, if it fits.
         limits: the smallest and the largest number of that class which fit; of a class that has
@@ -79,12 +77,11 @@ class StoreCodec:
     __slots__ = (
         "_deserialize",
         "_fits",
-        "decode_key",
-        "encode_key",
+        "_has_text_keys",
         "exact",
         "fixed_bytes",
         "immutable",
-        "key_is_identity",
+        "keys",
         "limits",
         "row_overhead",
         "serialize",
@@ -98,10 +95,9 @@ class StoreCodec:
     ) -> None:
         self.store = spec.name
         self.topic = topic
-        self.timestamped = spec.kind is StoreKind.TIMESTAMPED_KEY_VALUE
-        self.key_is_identity = type(key_serde) is StringSerde
-        self.encode_key: Callable[[Any], bytes] = key_serde.serializer(topic)
-        self.decode_key: Callable[[bytes], Any] = key_serde.deserializer(topic)
+        self.timestamped = spec.kind.timestamped
+        self.keys = keys_of(spec, topic, key_serde)
+        self._has_text_keys = self.keys.is_identity
         self.serialize: Callable[[Any], bytes] = value_serde.serializer(topic)
         self._deserialize: Callable[[bytes], Any] = value_serde.deserializer(topic)
         self.immutable = value_serde.immutable
@@ -114,31 +110,6 @@ class StoreCodec:
         )
         self.fixed_bytes = _FIXED_BYTES.get(type(value_serde)) if self.immutable else None
         self.row_overhead = _TIMESTAMP_BYTES if self.timestamped else 0
-
-    def identity(self, key: Any) -> Any:
-        """Return what the layers' dicts know ``key`` by.
-
-        Raises:
-            SerializationError: the key is null or its serde does not take it.
-        """
-        try:
-            data = self.encode_key(key)
-        except Exception as error:
-            raise self.key_error(key, error) from error
-        return key if self.key_is_identity else data
-
-    def key_bytes(self, identity: Any) -> bytes:
-        """Return the serialized key of an identity."""
-        data: bytes = self.encode_key(identity) if self.key_is_identity else identity
-        return data
-
-    def key_of(self, identity: Any) -> Any:
-        """Return the key of an identity."""
-        return identity if self.key_is_identity else self.decode_key(identity)
-
-    def identity_of(self, key_bytes: bytes) -> Any:
-        """Return the identity of a serialized key."""
-        return self.decode_key(key_bytes) if self.key_is_identity else key_bytes
 
     def to_stored(self, value: Any) -> Any:
         """Return the stored form of a value that is not ``None``.
@@ -187,7 +158,7 @@ class StoreCodec:
     def size(self, identity: Any, stored: Any) -> int:
         """Return the bytes of key and row, as Kafka Streams counts them for a cache's limit."""
         key = len(identity)
-        if self.key_is_identity and not identity.isascii():
+        if self._has_text_keys and not identity.isascii():
             key = len(identity.encode("utf-8", "surrogatepass"))
         if stored is None:
             return key
@@ -202,17 +173,6 @@ class StoreCodec:
         if self.exact is str:
             return len(stored) if stored.isascii() else len(stored.encode("utf-8", "surrogatepass"))
         return len(self.serialize(stored))
-
-    def key_error(self, key: Any, error: Exception) -> SerializationError:
-        """Return the error for a key that cannot be serialized."""
-        if key is None:
-            return SerializationError(
-                f"store {self.store}: the key is null; filter such records before they reach it"
-            )
-        return SerializationError(
-            f"store {self.store}: key {key!r:.200} ({type(key).__name__}) cannot be serialized "
-            f"for {self.topic}: {error}; give the store a key serde that fits"
-        )
 
     def value_error(self, value: Any, error: Exception) -> SerializationError:
         """Return the error for a value that cannot be serialized."""

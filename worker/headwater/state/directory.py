@@ -28,9 +28,9 @@ from headwater.errors import DiskFullError, StateError, StoreFormatError, StoreL
 from headwater.files import replace_file, sync_directory
 from headwater.ids import TaskId
 from headwater.privatefiles import NotOursError
+from headwater.state.backends.rocks import read_position
 from headwater.state.diskfull import is_disk_full
 from headwater.state.position import RebuildReason
-from headwater.state.rocks import read_position
 
 if TYPE_CHECKING:
     from collections.abc import Collection

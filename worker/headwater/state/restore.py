@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from headwater import failpoints
 from headwater.errors import StateError, StoreCorruptedError
-from headwater.model.topology import StoreKind
 from headwater.ports import Position
-from headwater.state.memory import MemoryBackend
+from headwater.state.backends.memory import MemoryBackend
+from headwater.state.backends.rocks import BlockCache, RocksBackend, RocksOptions, read_position
 from headwater.state.position import (
     Discard,
     Rebuild,
@@ -30,13 +30,12 @@ from headwater.state.position import (
     judge,
     may_be_last_copy,
 )
-from headwater.state.rocks import BlockCache, RocksBackend, RocksOptions, read_position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from headwater.model.topology import StoreSpec
+    from headwater.model.stores import StoreSpec
     from headwater.ports import Backend, RawRecord
     from headwater.state.directory import StoreDirectory
     from headwater.state.position import Verdict
@@ -172,7 +171,7 @@ class StoreRestorer:
         self._holder = holder
         self._options = replace(options or _RESTORING, bulk=True)
         self._block_cache = block_cache
-        self._timestamped = spec.kind is StoreKind.TIMESTAMPED_KEY_VALUE
+        self._timestamped = spec.kind.timestamped
         self.is_replaced = False
         self.kept: Path | None = None
         self._backend, self.verdict, position = self._opened(facts, now_ms, consent)

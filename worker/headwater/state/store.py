@@ -17,26 +17,24 @@ or to ``seal`` if the engine wants to go on while it waits for the broker.
 
 from __future__ import annotations
 
-from heapq import merge
-from itertools import chain, takewhile
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.ports import Timestamps
-from headwater.state.cache import RecordCache
 from headwater.state.codec import StoreCodec
-from headwater.state.updaters import Updating, compile_cached, compile_direct
-from headwater.state.writeback import WriteBack
+from headwater.state.layers.cache import RecordCache
+from headwater.state.layers.scan import scan_prefix, scan_range
+from headwater.state.layers.updaters import Updating, compile_cached, compile_direct
+from headwater.state.layers.writeback import WriteBack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from headwater.ids import TaskId
-    from headwater.model.topology import StoreSpec
+    from headwater.model.stores import StoreSpec
     from headwater.ports import Backend, Forward, Position, Send, UnderWay, Update
     from headwater.serde import Serde
-    from headwater.state.cache import CacheBudget
-    from headwater.state.writeback import Entry
+    from headwater.state.layers.cache import CacheBudget
+    from headwater.state.layers.writeback import Entry
 
 SETTLED_BYTES: Final = 16 * 1024 * 1024
 """Default bound on committed entries kept decoded, per store without a record cache."""
@@ -95,6 +93,7 @@ class LayeredStore:
         self.caching = cache is not None
         self.logging = spec.logging
         self._codec = below.codec
+        self._keys = below.codec.keys
         self._below = below
         self._cache = cache
         self._find: Callable[[Any], Entry | None] = below.find if cache is None else cache.find
@@ -108,13 +107,14 @@ class LayeredStore:
         Raises:
             SerializationError: the key is null or its serde does not take it.
         """
-        codec = self._codec
+        keys = self._keys
         try:
-            entry = self._find(key if codec.key_is_identity else codec.identity(key))
+            entry = self._find(key if keys.is_identity else keys.identity(key))
         except TypeError as error:
-            raise codec.key_error(key, error) from error
+            raise keys.error(key, error) from error
         if entry is None or entry.stored is None:
             return None
+        codec = self._codec
         return codec.to_value(entry.stored), entry.timestamp if codec.timestamped else -1
 
     def put(self, key: Any, value: Any, timestamp: int) -> None:
@@ -123,9 +123,8 @@ class LayeredStore:
         Raises:
             SerializationError: a serde does not take the key or the value.
         """
-        codec = self._codec
-        identity = codec.identity(key)
-        stored = None if value is None else codec.to_stored(value)
+        identity = self._keys.identity(key)
+        stored = None if value is None else self._codec.to_stored(value)
         if self._cache is not None:
             self._cache.put(identity, stored, timestamp, self._cache.under_way.record[4])
         else:
@@ -139,12 +138,10 @@ class LayeredStore:
         Ordered by serialized key; ``None`` leaves a side open. What is written after this call is
         not seen.
         """
-        codec = self._codec
-        low = None if start is None else codec.key_bytes(codec.identity(start))
-        high = None if end is None else codec.key_bytes(codec.identity(end))
-        written = self._written(low, high)
-        committed = self._below.backend.range(low, high, reverse=reverse)
-        return self._merged(written, committed, reverse=reverse)
+        keys = self._keys
+        low = None if start is None else keys.bytes_of(keys.identity(start))
+        high = None if end is None else keys.bytes_of(keys.identity(end))
+        return scan_range(self._below, self._cache, low, high, reverse=reverse)
 
     def prefix_scan(
         self, prefix: Any, encode: Callable[[Any], bytes] | None = None
@@ -157,45 +154,12 @@ class LayeredStore:
         Raises:
             SerializationError: the prefix is null or its serializer does not take it.
         """
-        codec = self._codec
+        keys = self._keys
         try:
-            low = codec.encode_key(prefix) if encode is None else encode(prefix)
+            data = keys.encode(prefix) if encode is None else encode(prefix)
         except Exception as error:
-            raise codec.key_error(prefix, error) from error
-        written = {
-            key: found for key, found in self._written(low, None).items() if key.startswith(low)
-        }
-        committed = self._below.backend.range(low, None, reverse=False)
-        begun = takewhile(lambda row: row[0].startswith(low), committed)
-        return self._merged(written, begun, reverse=False)
-
-    def _written(self, low: bytes | None, high: bytes | None) -> dict[bytes, tuple[Any, int]]:
-        key_bytes = self._codec.key_bytes
-        dirty = () if self._cache is None else self._cache.dirty()
-        found: dict[bytes, tuple[Any, int]] = {}
-        for entry in chain(self._below.written(), dirty):
-            key = key_bytes(entry.identity)
-            if (low is None or key >= low) and (high is None or key <= high):
-                found[key] = entry.stored, entry.timestamp
-        return found
-
-    def _merged(
-        self,
-        written: dict[bytes, tuple[Any, int]],
-        committed: Iterator[tuple[bytes, bytes]],
-        *,
-        reverse: bool,
-    ) -> Iterator[tuple[Any, Any, int]]:
-        codec = self._codec
-        rows = sorted(written.items(), key=itemgetter(0), reverse=reverse)
-        rest = ((key, codec.from_row(row)) for key, row in committed if key not in written)
-        for key, (stored, timestamp) in merge(rows, rest, key=itemgetter(0), reverse=reverse):
-            if stored is not None:
-                yield (
-                    codec.decode_key(key),
-                    codec.to_value(stored),
-                    timestamp if codec.timestamped else -1,
-                )
+            raise keys.error(prefix, error) from error
+        return scan_prefix(self._below, self._cache, data)
 
     def approximate_num_entries(self) -> int:
         """About how many keys there are: those committed and those written since."""
@@ -222,7 +186,7 @@ class LayeredStore:
     def updater(
         self, step: Update | None, timestamps: str, initializer: Callable[[], Any] | None = None
     ) -> Forward:
-        """Compile read-modify-write-forward; see ``headwater.state.updaters``."""
+        """Compile read-modify-write-forward; see ``headwater.state.layers.updaters``."""
         self._compiled = True
         updating = Updating(
             step=step,

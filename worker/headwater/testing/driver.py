@@ -16,12 +16,11 @@ from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any, Self
 
 from headwater.config import StreamsConfig
-from headwater.errors import ConfigError
 from headwater.ids import TaskId, TopicPartition
+from headwater.model.nodes import ProcessorNode, Subtopology
 from headwater.model.reporting import changelog_topic, decorate
-from headwater.model.topology import ProcessorNode, StoreKind, StoreSpec, Subtopology
-from headwater.processor.resolving import resolve_serde
-from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore
+from headwater.processor.resolving import serde_of, store_serdes
+from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore, view
 from headwater.processor.task import StreamTask
 from headwater.state import CacheBudget, LayeredStore, MemoryBackend, open_store
 from headwater.testing.collector import MemoryCollector, ProducedRecord
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
+    from headwater.model.stores import StoreSpec
     from headwater.model.topology import Topology
     from headwater.ports import Headers
     from headwater.serde import Serde
@@ -142,8 +142,7 @@ class TopologyTestDriver:
         return TestInputTopic(
             self,
             name,
-            self._serde("key", key_serde),
-            self._serde("value", value_serde),
+            *self._serdes(name, key_serde, value_serde),
             start_ms=self._clock.now_ms() if start_ms is None else start_ms,
             auto_advance_ms=auto_advance_ms,
         )
@@ -152,9 +151,7 @@ class TopologyTestDriver:
         self, name: str, key_serde: Serde[Any] | None = None, value_serde: Serde[Any] | None = None
     ) -> TestOutputTopic:
         """Return a topic to read from; serdes of ``None`` are the configured defaults."""
-        return TestOutputTopic(
-            self, name, self._serde("key", key_serde), self._serde("value", value_serde)
-        )
+        return TestOutputTopic(self, name, *self._serdes(name, key_serde, value_serde))
 
     def pipe_raw(
         self,
@@ -205,10 +202,7 @@ class TopologyTestDriver:
         """Return the store ``name`` as a processor sees it, or ``None`` if there is none."""
         for spec in self._subtopology.stores:
             if spec.name == name:
-                store = self._stores[name]
-                if spec.kind is StoreKind.TIMESTAMPED_KEY_VALUE:
-                    return TimestampedKeyValueStore(store, self._task.current)
-                return KeyValueStore(store, self._task.current)
+                return view(spec.kind, self._stores[name], self._task.current)
         return None
 
     def get_key_value_store(self, name: str) -> KeyValueStore | None:
@@ -270,15 +264,18 @@ class TopologyTestDriver:
         self._offsets[topic] += 1
         self._task.add_records(self._inputs[topic], [(offset, timestamp, key, value, headers)])
 
-    def _serde(self, half: str, given: Serde[Any] | None) -> Serde[Any]:
-        option = f"default_{half}_serde"
-        serde = resolve_serde(option, given if given is not None else getattr(self.config, option))
-        if serde is None:
-            raise ConfigError(f"give a {half} serde, or set default.{half}.serde")
-        return serde
+    def _serdes(
+        self, topic: str, key: Serde[Any] | None, value: Serde[Any] | None
+    ) -> tuple[Serde[Any], Serde[Any]]:
+        owner = f"topic {topic}"
+        return (
+            serde_of(self.config, "key", key, owner),
+            serde_of(self.config, "value", value, owner),
+        )
 
     def _open(self, spec: StoreSpec) -> LayeredStore:
         topic = changelog_topic(self.config.application_id, spec.name)
+        key_serde, value_serde = store_serdes(self.config, spec)
         return open_store(
             spec,
             task=TaskId(0, 0),
@@ -286,8 +283,8 @@ class TopologyTestDriver:
             backend=MemoryBackend(),
             cache=CacheBudget(self.config.statestore_cache_max_bytes),
             changelog_send=self._collector.sender(topic),
-            key_serde=self._serde("key", spec.key_serde),
-            value_serde=self._serde("value", spec.value_serde),
+            key_serde=key_serde,
+            value_serde=value_serde,
         )
 
 

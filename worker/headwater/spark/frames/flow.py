@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
-from headwater.model.nodes import ProcessorNode, StoreKind
-from headwater.processor.resolving import resolve_serde
+from headwater.model.nodes import ProcessorNode
+from headwater.processor.resolving import find_serde
 from headwater.spark.frames.kinds import Kind, Refused, written_as
 from headwater.spark.frames.plan import Fold, Output, Path, Step
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headwater.config import StreamsConfig
-    from headwater.model.nodes import StoreSpec, Subtopology
+    from headwater.model.nodes import Subtopology
     from headwater.model.operators.base import Operator
+    from headwater.model.stores import StoreSpec
+    from headwater.processor.resolving import Half
     from headwater.serde import Serde
 
 
@@ -89,14 +91,13 @@ class Surroundings:
     outputs: list[Output] = field(default_factory=list)
     shuffled: list[str] = field(default_factory=list)
 
-    def serde(self, half: str, given: Serde[Any] | None) -> Serde[Any]:
+    def serde(self, half: Half, given: Serde[Any] | None) -> Serde[Any]:
         """Return the serde given or the configured one.
 
         Raises:
             Refused: there is none.
         """
-        option = f"default_{half}_serde"
-        found = resolve_serde(option, given if given is not None else getattr(self.config, option))
+        found = find_serde(self.config, half, given)
         if found is None:
             raise Refused(f"it has no {half} serde, and default.{half}.serde is not set")
         return found
@@ -157,7 +158,7 @@ class Place:
         spec = next(store for store in self.group.stores if store.name == name)
         if not spec.logging:
             raise Refused(f"store {name} has no changelog that could be written")
-        if spec.kind is not StoreKind.TIMESTAMPED_KEY_VALUE:
+        if not spec.kind.timestamped:
             raise Refused(f"store {name} keeps no timestamps")
         return spec
 

@@ -26,14 +26,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headwater.state.writeback import DIRTY, UNSENT, Entry
+from headwater.state.layers.writeback import DIRTY, UNSENT, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.ports import Forward, Headers, Update
-    from headwater.state.cache import RecordCache
-    from headwater.state.writeback import WriteBack
+    from headwater.state.layers.cache import RecordCache
+    from headwater.state.layers.writeback import WriteBack
 
 
 class _NeverAClass:
@@ -66,14 +66,7 @@ def compile_cached(cache: RecordCache, updating: Updating) -> Forward:
     change = _cached_change(cache, updating, updating.step)
     if cache.codec.immutable:
         return _cached_fast(cache, updating, updating.step, change)
-
-    codec, entries = cache.codec, cache.entries
-
-    def update(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        identity = codec.identity(key)
-        change(entries.get(identity), identity, key, value, timestamp, headers)
-
-    return update
+    return _general(cache, change)
 
 
 def compile_direct(below: WriteBack, updating: Updating, forward: Forward | None) -> Forward:
@@ -85,12 +78,16 @@ def compile_direct(below: WriteBack, updating: Updating, forward: Forward | None
     change = _direct_change(below, updating, step, hear)
     if below.codec.immutable:
         return _direct_fast(below, updating, step, hear, change)
+    return _general(below, change)
 
-    codec, entries = below.codec, below.entries
+
+def _general(layer: RecordCache | WriteBack, change: Callable[..., None]) -> Forward:
+    """Let ``change`` handle every record."""
+    identity_of, get = layer.codec.keys.identity, layer.entries.get
 
     def update(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        identity = codec.identity(key)
-        change(entries.get(identity), identity, key, value, timestamp, headers)
+        identity = identity_of(key)
+        change(get(identity), identity, key, value, timestamp, headers)
 
     return update
 
@@ -109,11 +106,8 @@ def _cached_fast(
     """Handle a known key and immutable values of fixed size; ``change`` does the rest."""
     codec, entries = cache.codec, cache.entries
     pop, dirtied, moved, under_way = entries.pop, cache.dirtied, cache.moved, cache.under_way
-    key_is_identity, encode_key, key_error = (
-        codec.key_is_identity,
-        codec.encode_key,
-        codec.key_error,
-    )
+    keys = codec.keys
+    key_is_identity, encode_key, key_error = keys.is_identity, keys.encode, keys.error
     fixed: Any = codec.exact if codec.fixed_bytes is not None else _NeverAClass
     low, high = codec.limits
     take_max = updating.take_max
@@ -184,11 +178,11 @@ def _cached_change(cache: RecordCache, updating: Updating, step: Update) -> Call
 
 
 def _cached_upsert(cache: RecordCache) -> Forward:
-    codec = cache.codec
+    codec, identity_of = cache.codec, cache.codec.keys.identity
 
     def upsert(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         stored = None if value is None else codec.to_stored(value)
-        cache.put(codec.identity(key), stored, timestamp, headers)
+        cache.put(identity_of(key), stored, timestamp, headers)
 
     return upsert
 
@@ -203,11 +197,8 @@ def _direct_fast(
     """Handle a known key and immutable values of fixed size; ``change`` does the rest."""
     codec = below.codec
     get, mark = below.entries.get, below.mark
-    key_is_identity, encode_key, key_error = (
-        codec.key_is_identity,
-        codec.encode_key,
-        codec.key_error,
-    )
+    keys = codec.keys
+    key_is_identity, encode_key, key_error = keys.is_identity, keys.encode, keys.error
     fixed: Any = codec.exact if codec.fixed_bytes is not None else _NeverAClass
     low, high = codec.limits
     take_max, send_old = updating.take_max, updating.send_old
@@ -279,10 +270,10 @@ def _direct_change(
 
 
 def _direct_upsert(below: WriteBack, forward: Forward) -> Forward:
-    codec = below.codec
+    codec, identity_of = below.codec, below.codec.keys.identity
 
     def upsert(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        identity = codec.identity(key)
+        identity = identity_of(key)
         below.put(identity, None if value is None else codec.to_stored(value), timestamp)
         forward(key, (value, None), timestamp, headers)
 

@@ -143,9 +143,9 @@ class WriteBack:
         """
         codec = self.codec
         try:
-            key = codec.key_bytes(identity)
+            key = codec.keys.bytes_of(identity)
         except Exception as error:
-            raise codec.key_error(identity, error) from error
+            raise codec.keys.error(identity, error) from error
         row = self.backend.get(key)
         return None if row is None else Entry(identity, *codec.from_row(row))
 
@@ -158,7 +158,7 @@ class WriteBack:
         try:
             entry = self.entries.get(identity)
         except TypeError as error:
-            raise self.codec.key_error(identity, error) from error
+            raise self.codec.keys.error(identity, error) from error
         return entry or self.read(identity) or Entry(identity, None, -1)
 
     def find(self, identity: Any) -> Entry | None:
@@ -225,12 +225,8 @@ class WriteBack:
 
     def _send_all(self, send: Send) -> None:
         codec, partition = self.codec, self._partition
-        key_is_identity, encode, serialize = (
-            codec.key_is_identity,
-            codec.encode_key,
-            codec.serialize,
-        )
-        immutable = codec.immutable
+        key_is_identity, encode = codec.keys.is_identity, codec.keys.encode
+        serialize, immutable = codec.serialize, codec.immutable
         for entry in self.unsent:
             data = entry.stored
             if immutable and data is not None:
@@ -294,7 +290,8 @@ class WriteBack:
 
     def _rows(self) -> Iterator[tuple[bytes, bytes | None]]:
         codec = self.codec
-        key_is_identity, encode, to_row = codec.key_is_identity, codec.encode_key, codec.to_row
+        key_is_identity, encode = codec.keys.is_identity, codec.keys.encode
+        to_row = codec.to_row
         for entry in self.unwritten:
             assert not entry.flags & DIRTY, "a write between flush_cache and commit"
             key = encode(entry.identity) if key_is_identity else entry.identity

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.ports import NOWHERE, UnderWay
-from headwater.state.writeback import (
+from headwater.state.layers.writeback import (
     DIRTY,
     NEW,
     UNCOMMITTED,
@@ -23,7 +23,7 @@ from headwater.state.writeback import (
 
 if TYPE_CHECKING:
     from headwater.ports import Forward, Headers
-    from headwater.state.writeback import WriteBack
+    from headwater.state.layers.writeback import WriteBack
 
 CONTEXT_BYTES: Final = 45
 """What Kafka Streams counts for each entry beside key, row, topic name and headers: three links of
@@ -116,7 +116,7 @@ class RecordCache:
         try:
             entry = self.entries.get(identity)
         except TypeError as error:
-            raise self.codec.key_error(identity, error) from error
+            raise self.codec.keys.error(identity, error) from error
         if entry is not None:
             if not entry.flags & DIRTY:
                 # Looked up lately. Dirty ones keep their place: it is the order of the flush.
@@ -262,7 +262,7 @@ class RecordCache:
 
     def _flush_all(self, dirty: list[Entry], known: list[int], base: dict[Any, Any]) -> None:
         forward, under_way = self._forward, self.under_way
-        mark, key_of = self.below.mark, self.codec.key_of
+        mark, key_of = self.below.mark, self.codec.keys.key_of
         # Values that need no decoding, with nothing to say about the old ones: most aggregates.
         plain = self.codec.immutable and not self._send_old
         for entry, flags in zip(dirty, known, strict=True):
@@ -298,7 +298,7 @@ class RecordCache:
                 timestamp, headers = entry.timestamp, entry.headers
                 self.under_way.record = entry.offset, timestamp, None, None, headers
                 self.under_way.source = entry.source
-                forward(codec.key_of(entry.identity), change, timestamp, headers)
+                forward(codec.keys.key_of(entry.identity), change, timestamp, headers)
         if stored is None and entry.stored is None and not entry.flags & DIRTY:
             self._drop(entry)
 

@@ -249,11 +249,6 @@ class RocksBackend:
         except Exception as error:
             raise self._explain(error, "flushed") from error
 
-    def memory_bytes(self) -> int:
-        """Memtables and table readers of this store, without the shared block cache."""
-        names = ("rocksdb.cur-size-all-mem-tables", "rocksdb.estimate-table-readers-mem")
-        return sum(self._db.property_int_value(name) or 0 for name in names)
-
     def close(self) -> None:
         """Release the files; another process may open them after this returns."""
         if self._closed:
