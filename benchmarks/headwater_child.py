@@ -66,7 +66,7 @@ class _Sampler:
 
     def processed(self) -> int:
         tasks = list(self._thread.loop.tasks.values())
-        return sum(running.task.statistics().processed for running in tasks)
+        return sum(running.task.statistics().total(metrics.TASK_PROCESS) for running in tasks)
 
     def _sample(self) -> None:
         while not self.processed():

@@ -13,6 +13,7 @@ from tests.kafka.test_local_cluster import PARTITIONS, wait_counted
 from tests.support.local_cluster import APP, Load, LocalCluster, create_topics, streamapp
 from tests.support.waiting import wait_for
 
+from headwater.model.metrics import RESTORE_RECORDS
 from headwater_operator.local.observe import read_worker
 from headwater_operator.observe.numbers import HttpNumbers
 
@@ -70,7 +71,7 @@ def restored_at(endpoint: str) -> int:
     numbers = HttpNumbers(silence_ms=0)
     found = wait_for(lambda: numbers.ask({"it": endpoint}).get("it"), what="numbers", timeout_s=120)
     numbers.close()
-    return found.restored
+    return found.numbers.total(RESTORE_RECORDS)
 
 
 def changelog_records(bootstrap_servers: str, prefix: str) -> int:

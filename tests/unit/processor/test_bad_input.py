@@ -17,6 +17,7 @@ from headwater.errors import (
     SerializationError,
 )
 from headwater.ids import TopicPartition
+from headwater.model.metrics import DROPPED_RECORDS
 from headwater.ports import Unreadable
 from headwater.processor.failures import has_wrong_type
 from headwater.processor.handlers import (
@@ -302,7 +303,7 @@ def test_continue_drops_counts_warns_and_goes_on(
 
     assert taken == 3
     assert [key for key, _, _ in rig.sent()] in ([b"a", b"b"], [b"k", b"k"])
-    assert rig.task.statistics().dropped == 1
+    assert rig.task.statistics().total(DROPPED_RECORDS) == 1
     assert warning in rig.warnings[0]
     assert list(rig.commit().values()) == [3]
 
@@ -558,7 +559,7 @@ def test_an_aggregator_that_raises_leaves_the_aggregate_as_it_was() -> None:
     rig.process()
 
     assert rig.stores["sums"].get("a") == (3, 2)
-    assert rig.task.statistics().dropped == 1
+    assert rig.task.statistics().total(DROPPED_RECORDS) == 1
     assert "KSTREAM-AGGREGATE" in rig.warnings[0]
 
 
@@ -619,7 +620,7 @@ def test_a_record_that_the_client_could_not_unpack_meets_the_deserialization_han
     )
     rig.process()
     assert [key for key, _, _ in rig.sent()] == [b"a", b"c"]
-    assert rig.task.statistics().dropped == 1
+    assert rig.task.statistics().total(DROPPED_RECORDS) == 1
     assert rig.task.buffered(TopicPartition("in", 0)) == 0
     assert rig.commit()[TopicPartition("in", 0)] == 3
     (letter,) = rig.collector.of_topic("letters")

@@ -9,6 +9,7 @@ from tests.support.tasks import TaskRig, raw
 
 from headwater import Serdes, StreamsBuilder
 from headwater.errors import ProcessingError
+from headwater.model.metrics import DROPPED_RECORDS
 from headwater.testing import TopologyTestDriver
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def test_a_null_key_or_value_of_an_aggregation_is_counted_as_dropped() -> None:
 
     rig.process()
 
-    assert rig.task.statistics().dropped == 2
+    assert rig.task.statistics().total(DROPPED_RECORDS) == 2
 
 
 def test_reduce_starts_with_the_first_value() -> None:
@@ -271,7 +272,7 @@ def test_repartitioning_drops_null_keys_without_counting_them() -> None:
     rig.process()
 
     assert [key for key, _, _ in rig.sent("again-repartition")] == [b"a"]
-    assert rig.task.statistics().dropped == 0
+    assert rig.task.statistics().total(DROPPED_RECORDS) == 0
 
 
 def test_a_cached_aggregate_forwards_the_last_value_at_the_commit() -> None:
@@ -303,7 +304,7 @@ def test_a_partitioner_chooses(partitioner: Any, partitions: list[int | None]) -
     rig.process()
 
     assert [record.partition for record in rig.collector.of_topic("out")] == partitions
-    assert rig.task.statistics().dropped == (not partitions)
+    assert rig.task.statistics().total(DROPPED_RECORDS) == (not partitions)
 
 
 def test_a_partition_that_does_not_exist_is_an_error() -> None:

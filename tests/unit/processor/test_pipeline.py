@@ -13,6 +13,7 @@ from tests.support.tasks import TaskRig, raw
 
 from headwater import Serdes, StreamsBuilder
 from headwater.errors import ProcessingError
+from headwater.model.metrics import DROPPED_RECORDS
 
 STEPS: dict[str, tuple[Any, Any]] = {
     "filter": (
@@ -109,7 +110,7 @@ def test_what_fails_in_a_loop_skips_its_turn_only() -> None:
     rig.process()
 
     assert sent(rig) == [("k", "3"), ("k", "4"), ("k", "6")]
-    assert rig.task.statistics().dropped == 1
+    assert rig.task.statistics().total(DROPPED_RECORDS) == 1
 
 
 def test_a_merge_of_all_kinds_of_parents_is_one_stream() -> None:

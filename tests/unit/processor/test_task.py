@@ -10,6 +10,8 @@ from tests.support.tasks import TaskRig, raw
 from headwater import Processor, Record, Serdes, StreamsBuilder
 from headwater.errors import ConfigError, TopologyError
 from headwater.ids import TopicPartition
+from headwater.model import metrics
+from headwater.model.metrics import Snapshot
 from headwater.ports import Position
 from headwater.wire.offset_metadata import decode
 
@@ -180,8 +182,15 @@ def test_statistics_tell_what_happened() -> None:
 
     statistics = rig.task.statistics()
 
-    assert (statistics.processed, statistics.dropped, statistics.buffered) == (2, 1, 1)
-    assert statistics.stream_time == 5
+    assert statistics == Snapshot.of(
+        {
+            metrics.TASK_PROCESS: 2,
+            metrics.DROPPED_RECORDS: 1,
+            metrics.ACTIVE_BUFFER_COUNT: 1,
+            metrics.STREAM_TIME: 5,
+        },
+        str(rig.task.task_id),
+    )
 
 
 def test_a_missing_serde_is_named_with_its_node() -> None:

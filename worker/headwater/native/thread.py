@@ -287,7 +287,7 @@ class StreamThread:
         self._add(grown)
 
     def _close_task(self, running: RunningTask) -> dict[str, int]:
-        self._processed_by_closed += running.task.statistics().processed
+        self._processed_by_closed += running.task.statistics().total(metrics.TASK_PROCESS)
         running.task.close()
         return {str(partition): offset for partition, offset in running.committed.items()}
 
@@ -358,13 +358,8 @@ class StreamThread:
     def _task_statistics(self, running: RunningTask) -> Snapshot:
         found = running.task.statistics()
         lags = (self._consumer.lag(partition) for partition in running.start)
-        return Snapshot.of(
-            {
-                metrics.TASK_PROCESS: found.processed,
-                metrics.DROPPED_RECORDS: found.dropped,
-                metrics.ACTIVE_BUFFER_COUNT: found.buffered,
-                metrics.RECORDS_LAG: found.buffered + sum(lag for lag in lags if lag is not None),
-                metrics.STREAM_TIME: found.stream_time,
-            },
-            str(running.task_id),
+        buffered = found.total(metrics.ACTIVE_BUFFER_COUNT)
+        lag = buffered + sum(lag for lag in lags if lag is not None)
+        return Snapshot.merged(
+            [found, Snapshot.of({metrics.RECORDS_LAG: lag}, str(running.task_id))]
         )

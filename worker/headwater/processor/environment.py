@@ -66,15 +66,13 @@ class Current(UnderWay):
 class Counters:
     """What happened in a task since it was created."""
 
-    __slots__ = ("dropped", "processed", "punctuated")
+    __slots__ = ("dropped", "processed")
 
     def __init__(self) -> None:
         self.processed = 0
         """Records taken from the buffer, dropped ones included."""
         self.dropped = 0
         """Kafka's ``dropped-records``: null keys, handlers that said CONTINUE, and the like."""
-        self.punctuated = 0
-        """Punctuators called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from headwater.model.processor_api import PunctuationType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.processor.environment import Counters, Current
+    from headwater.processor.environment import Current
     from headwater.processor.failures import Failures
 
 
@@ -49,9 +49,8 @@ class Schedule:
 class Punctuations:
     """The schedules of one task."""
 
-    def __init__(self, current: Current, counters: Counters) -> None:
+    def __init__(self, current: Current) -> None:
         self._current = current
-        self._counters = counters
         self._stream: list[Schedule] = []
         self._wall: list[Schedule] = []
 
@@ -126,7 +125,6 @@ class Punctuations:
             if not schedule.cancelled:
                 schedule.advance(now)
                 heapq.heappush(schedules, schedule)
-        self._counters.punctuated += fired
         return fired
 
     def clear(self) -> None:

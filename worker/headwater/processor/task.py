@@ -9,10 +9,11 @@ running: add_records -> process -> punctuate -> prepare_commit -> (commit) -> po
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError, ProcessingError, TopologyError
+from headwater.model import metrics
+from headwater.model.metrics import Snapshot
 from headwater.ports import PartitionOffsets
 from headwater.processor.buffer import RecordBuffer
 from headwater.processor.environment import Counters, Current, Environment, Warn
@@ -30,18 +31,6 @@ if TYPE_CHECKING:
     from headwater.ids import TaskId, TopicPartition
     from headwater.model.topology import Subtopology
     from headwater.ports import Clock, Position, RecordCollector, Records, StoreMap
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskStatistics:
-    """What a task did since it was created, and what it holds."""
-
-    processed: int
-    dropped: int
-    punctuated: int
-    buffered: int
-    stream_time: int
-    uncommitted_bytes: int
 
 
 class StreamTask:
@@ -86,7 +75,7 @@ class StreamTask:
         self.current = Current()
         """The record under way."""
         self._counters = Counters()
-        self._punctuations = Punctuations(self.current, self._counters)
+        self._punctuations = Punctuations(self.current)
         self._failures = Failures(
             task_id=task_id,
             handlers=Handlers.of(config),
@@ -329,16 +318,16 @@ class StreamTask:
         for store in self._stores:
             store.flush_changelog()
 
-    def statistics(self) -> TaskStatistics:
-        """Return the task's counters."""
-        counters = self._counters
-        return TaskStatistics(
-            processed=counters.processed,
-            dropped=counters.dropped,
-            punctuated=counters.punctuated,
-            buffered=self._buffer.size,
-            stream_time=self.stream_time,
-            uncommitted_bytes=self.uncommitted_bytes(),
+    def statistics(self) -> Snapshot:
+        """Return what the task did since it was created, and what it holds."""
+        return Snapshot.of(
+            {
+                metrics.TASK_PROCESS: self._counters.processed,
+                metrics.DROPPED_RECORDS: self._counters.dropped,
+                metrics.ACTIVE_BUFFER_COUNT: self._buffer.size,
+                metrics.STREAM_TIME: self.stream_time,
+            },
+            str(self.task_id),
         )
 
     def _request_commit(self) -> None:

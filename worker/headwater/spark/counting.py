@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headwater.model.metrics import DROPPED_RECORDS, TASK_PROCESS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
@@ -59,7 +61,7 @@ class CommitCounts:
     def _counted(self, tasks: Collection[RunningTask]) -> Counts:
         found = [running.task.statistics() for running in tasks]
         return Counts(
-            sum(f.processed for f in found),
-            sum(f.dropped for f in found),
+            sum(f.total(TASK_PROCESS) for f in found),
+            sum(f.total(DROPPED_RECORDS) for f in found),
             self._dead_letters() if self._dead_letters is not None else 0,
         )

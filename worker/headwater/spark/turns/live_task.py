@@ -23,6 +23,7 @@ from headwater import failpoints, privatefiles
 from headwater.kafka.engine import EngineRecords
 from headwater.kafka.manifest import ManifestGate
 from headwater.kafka.settings import offset_reset
+from headwater.model.metrics import TASK_PROCESS
 from headwater.native.thread import SystemClock
 from headwater.native.watching import TopicWatch
 from headwater.spark.reader import TurnReader
@@ -190,7 +191,7 @@ class LiveTask:
     @property
     def processed(self) -> int:
         """How many records the task has processed, committed or not."""
-        return self._running.task.statistics().processed
+        return self._running.task.statistics().total(TASK_PROCESS)
 
     def close(self) -> None:
         """Release everything, even if some of it fails; what is not committed is given up."""
