@@ -17,7 +17,7 @@ from confluent_kafka import Message
 from headwater.ids import TaskId, TopicPartition
 from headwater.kafka.newest import Newest, Run
 from headwater.model.topology import StoreKind, StoreSpec
-from headwater.native.taskstores import Changelog
+from headwater.native.restoration import Changelog
 from headwater.state import ChangelogFacts, StateDirectory, StoreRestorer, open_backend
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from headwater import failpoints
 from headwater.errors import ChangelogLostError
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.topology import StoreKind, StoreSpec
-from headwater.native.taskstores import Changelog
+from headwater.native.restoration import Changelog
 from headwater.ports import Position
 from headwater.state import (
     ChangelogFacts,

@@ -8,22 +8,21 @@ that no store is ever behind; for a store in memory, which dies with its process
 from __future__ import annotations
 
 import logging
-import time
+from contextlib import closing
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.errors import (
     ChangelogLostError,
-    KafkaUnavailableError,
     StoreCorruptedError,
 )
 from headwater.model import losses
 from headwater.model.reporting import changelog_topic
 from headwater.native.changelogs import Changelogs
+from headwater.native.restoration import ChangelogOpener, restore_now
 from headwater.processor.resolving import store_serdes
 from headwater.state import BlockCache, CacheBudget, open_store
-from headwater.state.restore import StoreRestorer, open_backend
+from headwater.state.restore import open_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,8 +37,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_STALLED_S: Final = 60.0
-_POLL_S: Final = 0.1
+
+class _Logged(NamedTuple):
+    """A store's changelog as it is when the task is opened."""
+
+    partition: TopicPartition
+    topic_id: str
+    end: int
+    asked_at_ms: int
 
 
 class StoreOpener:
@@ -75,13 +80,14 @@ class StoreOpener:
         self._collector = collector
         self._restore_consumer = clients.restore_consumer
         self._clock = clock
+        self._blocks = blocks or BlockCache()
         self._heartbeat = heartbeat
         self._guard = guard
+        self._opener = ChangelogOpener(holder, self._blocks, guard)
         self._changelogs = Changelogs(clients.admin)
         self._directory = directory
         self._holder = holder
         self._cache = CacheBudget(cache_bytes)
-        self._blocks = blocks or BlockCache()
 
     def resize_cache(self, limit: int) -> None:
         """Change this thread's share of the record cache, unless it has none."""
@@ -108,14 +114,19 @@ class StoreOpener:
             StateError: a store cannot be opened.
             ConfigError: a serde is missing.
         """
+        asked_at_ms = self._clock.now_ms()
         ends = self._admin.end_offsets(changelogs.values())
         stores: dict[str, KeyValueStore] = {}
         try:
             for spec in subtopology.stores:
                 changelog = changelogs.get(spec.name)
+                logged = None
+                if changelog is not None:
+                    topic_id = topic_ids[changelog.topic]
+                    logged = _Logged(changelog, topic_id, ends[changelog], asked_at_ms)
                 # First: without them nothing needs to be opened, nor restored.
                 key_serde, value_serde = store_serdes(self._config, spec)
-                backend = self._backend(task_id, spec, changelog, topic_ids, ends)
+                backend = self._backend(task_id, spec, logged)
                 try:
                     stores[spec.name] = open_store(
                         spec,
@@ -138,107 +149,66 @@ class StoreOpener:
             raise
         return stores
 
-    def _backend(
-        self,
-        task_id: TaskId,
-        spec: StoreSpec,
-        changelog: TopicPartition | None,
-        topic_ids: Mapping[str, str],
-        ends: Mapping[TopicPartition, int],
-    ) -> Backend:
+    def _backend(self, task_id: TaskId, spec: StoreSpec, logged: _Logged | None) -> Backend:
         directory = self._directory.store(task_id, spec.name) if spec.persistent else None
-        if changelog is not None:
-            end = ends[changelog]
-            if not spec.persistent:
-                return self._restored(task_id, spec, None, changelog, topic_ids, end)
-            try:
-                backend = self._open_backend(spec, directory)
-            except StoreCorruptedError:
-                # It was whole when the StateUpdater closed it, or it is opened without one.
-                return self._restored(task_id, spec, directory, changelog, topic_ids, end)
-            position = backend.position()
-            is_current = position is not None and position.topic_id == topic_ids[changelog.topic]
-            log.info(
-                "task %s: store %s at offset %s of %s, which ends at %d",
-                task_id,
-                spec.name,
-                None if position is None else position.offset,
-                changelog,
-                end,
-            )
-            is_new = end == 0 and position is None
-            if is_new and (news := self._guard.never_held(changelog, spec.name)):
-                log.warning("task %s built anew: %s", task_id, news)
-            if is_new or (is_current and position is not None and position.offset == end):
-                return backend
-            backend.close()
-            return self._restored(task_id, spec, directory, changelog, topic_ids, end)
-        return self._open_backend(spec, directory)
+        if logged is None:
+            return self._open_backend(spec, directory)
+        if directory is None:
+            return self._restored(task_id, spec, None, logged)
+        try:
+            backend = self._open_backend(spec, directory)
+        except StoreCorruptedError:
+            # It was whole when the StateUpdater closed it, or it is opened without one.
+            return self._restored(task_id, spec, directory, logged)
+        position = backend.position()
+        is_current = position is not None and position.topic_id == logged.topic_id
+        log.info(
+            "task %s: store %s at offset %s of %s, which ends at %d",
+            task_id,
+            spec.name,
+            None if position is None else position.offset,
+            logged.partition,
+            logged.end,
+        )
+        is_new = logged.end == 0 and position is None
+        if is_new and (news := self._guard.never_held(logged.partition, spec.name)):
+            log.warning("task %s built anew: %s", task_id, news)
+        if is_new or (is_current and position is not None and position.offset == logged.end):
+            return backend
+        backend.close()
+        return self._restored(task_id, spec, directory, logged)
 
     def _open_backend(self, spec: StoreSpec, directory: StoreDirectory | None) -> Backend:
         return open_backend(spec, directory, holder=self._holder, block_cache=self._blocks)
 
     def _restored(
-        self,
-        task_id: TaskId,
-        spec: StoreSpec,
-        directory: StoreDirectory | None,
-        changelog: TopicPartition,
-        topic_ids: Mapping[str, str],
-        end: int,
+        self, task_id: TaskId, spec: StoreSpec, directory: StoreDirectory | None, logged: _Logged
     ) -> Backend:
         """Apply what the store lacks, up to where the changelog ended when the task was opened."""
-        found = self._changelogs.facts([changelog]).get(changelog)
-        if found is None or found.topic_id != topic_ids[changelog.topic]:
+        partition = logged.partition
+        found = self._changelogs.facts([partition]).get(partition)
+        if found is None or found.topic_id != logged.topic_id:
             is_there_again = found is not None
-            raise ChangelogLostError(losses.deleted(changelog.topic, is_there_again=is_there_again))
-        known = replace(found, log_end=end)
-        name = f"store {spec.name} of task {task_id}"
-        restorer = StoreRestorer(
+            raise ChangelogLostError(losses.deleted(partition.topic, is_there_again=is_there_again))
+        changelog, news = self._opener.open(
             spec,
             directory,
-            known,
-            now_ms=self._clock.now_ms(),
-            holder=self._holder,
-            block_cache=self._blocks,
-            consent=partial(self._guard.consent, changelog, known, name),
+            partition,
+            replace(found, log_end=logged.end),
+            logged.asked_at_ms,
+            name=f"store {spec.name} of task {task_id}",
         )
         try:
-            if news := self._guard.news(changelog, known, spec.name, restorer):
+            if news:
                 log.warning("task %s built anew: %s", task_id, news)
-            if restorer.offset < end:
-                self._read(changelog, end, restorer)
+            if changelog.offset < changelog.end:
+                with closing(self._restore_consumer()) as consumer:
+                    restore_now(consumer, changelog, self._heartbeat)
         except BaseException:
-            restorer.close()
+            changelog.close()
             raise
         if directory is None:
-            return restorer.take()
+            return changelog.restorer.take()
         # Opened again for reading and writing: a restore has the options of a bulk load.
-        restorer.close()
+        changelog.close()
         return self._open_backend(spec, directory)
-
-    def _read(self, changelog: TopicPartition, end: int, restorer: StoreRestorer) -> None:
-        consumer = self._restore_consumer()
-        try:
-            consumer.assign({changelog: restorer.offset})
-            moved_at = time.monotonic()
-            while restorer.offset < end:
-                before = restorer.offset
-                for _, records in consumer.poll(_POLL_S):
-                    restorer.apply(records, records[-1][0] + 1)
-                # The end that the client reports lies behind markers, which are no records.
-                reached = consumer.end_of(changelog)
-                if reached is not None and reached > restorer.offset:
-                    restorer.apply((), reached)
-                if restorer.offset > before:
-                    moved_at = time.monotonic()
-                elif time.monotonic() - moved_at > _STALLED_S:
-                    raise KafkaUnavailableError(
-                        f"nothing new of {changelog} at offset {before} for {_STALLED_S:.0f} s "
-                        f"while restoring up to {end}; check the broker, and that no transaction "
-                        "is left open"
-                    )
-                self._heartbeat()
-            restorer.apply((), restorer.offset, complete_at_ms=self._clock.now_ms())
-        finally:
-            consumer.close()

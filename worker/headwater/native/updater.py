@@ -6,17 +6,15 @@
                         ├─ Restore: the tail up to the end of this moment ─► close ─► Restored
                         └─ CancelRestore ─► close ─► Cancelled
 
-The end of a restore is the changelog's end offset, open transactions counted, as it is when the
-restore begins; main sends ``Restore`` only after whoever wrote before has released the task or was
-fenced. Only committed records are applied. A restore is complete when the *consumer's position*
-has reached that end: the last offsets of a changelog are commit markers, aborted records or gaps
-of compaction more often than records. Stores in memory are the StreamThread's own business.
+How a changelog becomes a store is ``restoration``'s. The end of a restore is the changelog's end
+offset, open transactions counted, as it is when the restore begins; main sends ``Restore`` only
+after whoever wrote before has released the task or was fenced. Stores in memory are the
+StreamThread's own business.
 
-What is read is taken in, and written when it is much or has waited: only the newest change of each
-key. Standby and warm-up tasks are followed without an end. Restores come first: while there is one,
-followed changelogs wait. Copies that keep up are followed by a thread of low priority, so that
-processing goes first on a full machine. A follower outlives what it knew when it opened the store,
-so now and then it looks whether its changelogs are still the same ones (``_look``).
+Standby and warm-up tasks are followed without an end, while there is no restore. Copies that keep
+up are followed by a thread of low priority, so that processing goes first on a full machine. A
+follower outlives what it knew when it opened the store, so now and then it looks whether its
+changelogs are still the same ones (``_look``).
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
 from headwater.config import StreamsConfig
-from headwater.errors import HeadwaterError, StateError, StoreCorruptedError
+from headwater.errors import HeadwaterError, StoreCorruptedError
 from headwater.ids import TopicPartition
 from headwater.kafka.access import Access
 from headwater.kafka.consumer import PartitionConsumer
@@ -52,36 +50,28 @@ from headwater.native.messages import (
     Stopped,
 )
 from headwater.native.process import failed
+from headwater.native.restoration import ChangelogOpener, Restoration
 from headwater.native.taskstores import TaskStores, TaskStoresOpener
 from headwater.state.backends.rocks import BlockCache
 from headwater.state.directory import StateDirectory
 from headwater.state.position import Rebuild
-from headwater.state.restore import BATCH_ENTRIES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from headwater.ids import TaskId
-    from headwater.kafka.newest import Run
     from headwater.model.stores import StoreSpec
     from headwater.native.changelogs import Sight
     from headwater.native.messages import ChildSettings, ToUpdater
     from headwater.native.process import Link
-    from headwater.native.taskstores import Changelog
+    from headwater.native.restoration import Changelog
     from headwater.state.restore import ChangelogFacts
 
 log = logging.getLogger(__name__)
 
 _PROGRESS_S: Final = 0.5
-_POLL_S: Final = 0.02
-"""So long a command may wait while nothing comes, for example one that promotes a copy."""
 _POLL_RECORDS: Final = 1_000
 """So few that what a poll returns is still in the processor's cache when it is looked at."""
-_POLLS_MORE: Final = 4
-_WRITE_S: Final = 2.0
-"""So long a change may wait for the next one of its key before it is written to the store."""
-_TAKEN_BYTES_MAX: Final = 48 * 1024 * 1024
-"""Memory for what waits, of all stores."""
 _IDLE_S: Final = 1.0
 _LOOK_S: Final = 20.0
 """How often followed changelogs are looked at."""
@@ -128,10 +118,14 @@ class StateUpdater:
         guard = ChangelogGuard(access, report)
         self._opener = TaskStoresOpener(
             StateDirectory(Path(settings.state_dir), settings.application_id),
-            f"StateUpdater {settings.slot} of {settings.worker}",
-            BlockCache(write_buffer_bytes=_WRITE_BUFFER_BYTES),
+            ChangelogOpener(
+                f"StateUpdater {settings.slot} of {settings.worker}",
+                BlockCache(write_buffer_bytes=_WRITE_BUFFER_BYTES),
+                guard,
+            ),
             guard,
         )
+        self._restoration = Restoration(self._consumer)
         self._specs = {
             subtopology.id: tuple(
                 spec for spec in subtopology.stores if spec.logging and spec.persistent
@@ -140,11 +134,9 @@ class StateUpdater:
         }
         self._tasks: dict[TaskId, TaskStores] = {}
         self._of_partition: dict[TopicPartition, TaskStores] = {}
-        self._paused: set[TopicPartition] = set()
         self._told_at = self._looked_at = 0.0
         self._looking_from: Mapping[TopicPartition, int] = {}
         self._sights: Callable[[], dict[TopicPartition, Sight] | None] | None = None
-        self._followed = 0
         self._courteous = CourteousThread()
 
     def run(self) -> None:
@@ -167,10 +159,9 @@ class StateUpdater:
         self._link.send(Stopped())
 
     def _turn(self) -> None:
-        self._put_restores_first()
         self._read()
         self._look()
-        self._cut_off.check(self._reading)
+        self._cut_off.check(self._restoration.reading)
         self._tell_progress()
 
     def _may_step_back(self) -> bool:
@@ -218,7 +209,6 @@ class StateUpdater:
                 self._fail(task, error, following=follow)
             return
         asked_at_ms = now_ms()
-        start: dict[TopicPartition, int] = {}
         for task in tasks:
             try:
                 if self._goes_on(task, facts, asked_at_ms):
@@ -232,16 +222,17 @@ class StateUpdater:
             log.info("task %s: %s %s", task, "following" if follow else "restoring", stores.ahead)
             if follow and stores.from_scratch:
                 log.warning("task %s built anew: %s", task, "; ".join(stores.from_scratch))
-            for partition, changelog in stores.changelogs.items():
-                self._of_partition[partition] = stores
-                self._advance(stores, changelog, changelog.offset)
+            self._of_partition |= dict.fromkeys(stores.changelogs, stores)
+        begun = [self._tasks[task] for task in tasks if task in self._tasks]
+        self._restoration.add(
+            changelog
+            for stores in begun
+            for changelog in stores.changelogs.values()
+            if changelog.partition not in self._restoration.changelogs
+        )
+        self._end_failed()
+        for stores in begun:
             self._finish_if_done(stores)
-            start |= {
-                changelog.partition: changelog.offset
-                for changelog in stores.changelogs.values()
-                if task in self._tasks and (follow or not changelog.done)
-            }
-        self._consumer.assign(start)
         self._told_at = 0.0
 
     def _partitions(self, task: TaskId) -> dict[TopicPartition, StoreSpec]:
@@ -264,111 +255,32 @@ class StateUpdater:
         stores.restore(facts, asked_at_ms)
         log.info("task %s: promoted, %s", task, stores.ahead)
         for changelog in stores.changelogs.values():
-            self._advance(stores, changelog, changelog.offset)
-        self._finish_if_done(stores)
+            self._restoration.advance(changelog, changelog.offset)
         return True
 
     # -- apply -----------------------------------------------------------------------------------
 
-    def _put_restores_first(self) -> None:
-        """Let followed changelogs wait while a task is restored."""
-        followed = {p for p, stores in self._of_partition.items() if stores.follows}
-        waiting = followed if any(not stores.follows for stores in self._tasks.values()) else set()
-        self._paused &= self._of_partition.keys()
-        if resumed := self._paused - waiting:
-            self._consumer.resume(resumed)
-        if paused := waiting - self._paused:
-            self._consumer.pause(paused)
-        self._paused = waiting
-
-    def _reading(self) -> list[TopicPartition]:
-        return [
-            partition
-            for partition, stores in self._of_partition.items()
-            if partition not in self._paused
-            and (stores.follows or not stores.changelogs[partition].done)
-        ]
-
     def _read(self) -> None:
         try:
-            self._take(self._consumer.poll_runs(_POLL_S))
-            for _ in range(_POLLS_MORE):
-                if not self._consumer.has_backlog:
-                    break
-                self._take(self._consumer.poll_runs(0))
+            lost = self._restoration.read()
         except HeadwaterError as error:
             # The consumer does not say for whom: every task under way is tried again.
             for stores in list(self._tasks.values()):
                 self._fail(stores.task, error, following=stores.follows)
             return
-        for partition in self._consumer.take_lost():
-            if (lost := self._of_partition.get(partition)) is not None:
-                # The log was truncated under us, or is another one: judge the position anew.
-                self._begin_again(lost)
+        self._end_failed()
+        for stores in {id(found): found for found in map(self._owner, lost) if found}.values():
+            # The log was truncated under us, or is another one: judge the position anew.
+            self._begin_again(stores)
         for stores in list(self._tasks.values()):
-            for partition, changelog in stores.changelogs.items():
-                is_read = stores.follows or not changelog.done
-                end = self._consumer.end_of(partition) if is_read else None
-                if end is not None:
-                    changelog.at_end_at = time.monotonic()
-                    self._advance(stores, changelog, end)
             self._finish_if_done(stores)
-        self._write_what_is_due()
+
+    def _owner(self, changelog: Changelog) -> TaskStores | None:
+        return self._of_partition.get(changelog.partition)
 
     def _begin_again(self, stores: TaskStores) -> None:
         self._drop(stores.task)
         self._begin([stores.task], follow=stores.follows)
-
-    def _take(self, runs: Iterable[tuple[TopicPartition, Run]]) -> None:
-        for partition, run in runs:
-            stores = self._of_partition.get(partition)
-            if stores is None:
-                continue
-            changelog, found, position = stores.changelogs[partition], run, run.next_offset
-            if not stores.follows:
-                if changelog.done:
-                    continue
-                if position > changelog.end:
-                    # Written behind the end by a zombie, or the beginnings of the next owner's.
-                    found, position = run.before(changelog.end), changelog.end
-            changelog.take(found)
-            changelog.move(position)
-            if stores.follows:
-                self._followed += len(found)
-            self._advance(stores, changelog, position)
-
-    def _advance(self, stores: TaskStores, changelog: Changelog, position: int) -> None:
-        """Note that everything below ``position`` was seen, be it records or not."""
-        if position >= changelog.end and not changelog.done:
-            end = max(position, changelog.end) if stores.follows else changelog.end
-            changelog.move(max(changelog.offset, end))
-            self._write(stores, changelog, complete_at_ms=changelog.asked_at_ms)
-            changelog.done = stores.task in self._tasks
-        elif stores.follows and position > changelog.offset:
-            changelog.move(position)
-
-    def _write_what_is_due(self) -> None:
-        """Write what is much, or has waited long enough for most of it to be outdated."""
-        under_way = [
-            (stores, changelog)
-            for stores in self._tasks.values()
-            for changelog in stores.changelogs.values()
-        ]
-        is_much = sum(each.newest.size_bytes for _, each in under_way) > _TAKEN_BYTES_MAX
-        for stores, changelog in under_way:
-            is_batch = not stores.follows and len(changelog.newest) >= BATCH_ENTRIES_MAX
-            if is_batch or is_much or changelog.waiting_s > _WRITE_S:
-                self._write(stores, changelog)
-
-    def _write(
-        self, stores: TaskStores, changelog: Changelog, complete_at_ms: int | None = None
-    ) -> None:
-        if stores.task not in self._tasks:
-            return
-        try:
-            changelog.write(complete_at_ms)
-        except StateError as error:
-            self._store_failed(stores, changelog, error)
 
     def _finish_if_done(self, stores: TaskStores) -> None:
         if stores.task not in self._tasks or stores.follows:
@@ -384,10 +296,15 @@ class StateUpdater:
             )
         )
 
-    def _store_failed(self, stores: TaskStores, changelog: Changelog, error: StateError) -> None:
-        if isinstance(error, StoreCorruptedError):
-            changelog.condemn()
-        self._fail(stores.task, error, following=stores.follows)
+    def _end_failed(self) -> None:
+        """Give up the tasks that have a store which could not be written."""
+        for changelog, error in self._restoration.take_failed():
+            stores = self._owner(changelog)
+            if stores is None:
+                continue
+            if isinstance(error, StoreCorruptedError):
+                changelog.condemn()
+            self._fail(stores.task, error, following=stores.follows)
 
     def _fail(self, task: TaskId, error: HeadwaterError, *, following: bool) -> None:
         self._drop(task)
@@ -398,12 +315,9 @@ class StateUpdater:
         stores = self._tasks.pop(task, None)
         if stores is None:
             return
-        if paused := self._paused & stores.changelogs.keys():
-            self._consumer.resume(paused)  # or else the next one to read it would wait
-        self._consumer.unassign(stores.changelogs)
+        self._restoration.remove(stores.changelogs)
         for partition in stores.changelogs:
             self._of_partition.pop(partition, None)
-            self._paused.discard(partition)
         stores.close()
 
     # -- followers -------------------------------------------------------------------------------
@@ -456,19 +370,9 @@ class StateUpdater:
         if changelog.done:
             changelog.end, changelog.asked_at_ms = facts.log_end, sight.asked_at_ms
             changelog.done = False
-            self._advance(stores, changelog, offset)
+            self._restoration.advance(changelog, offset)
+            self._end_failed()
         return True
-
-    def _settle(self) -> None:
-        """Keep stores at the end of their changelogs so that they can be closed at once."""
-        for stores in [stores for stores in self._tasks.values() if stores.follows]:
-            for changelog in stores.changelogs.values():
-                try:
-                    if changelog.done:
-                        changelog.restorer.settle()
-                except StateError as error:
-                    self._store_failed(stores, changelog, error)
-                    break
 
     # -- tell ------------------------------------------------------------------------------------
 
@@ -477,7 +381,8 @@ class StateUpdater:
         if now - self._told_at < _PROGRESS_S:
             return
         self._told_at = now
-        self._settle()
+        self._restoration.settle()
+        self._end_failed()
         lags = {}
         for stores in self._tasks.values():
             if stores.follows:
@@ -491,4 +396,6 @@ class StateUpdater:
         if lags:
             lost_s = self._connection.lost_for_s
             problem = f"no broker has answered for {lost_s:.0f} s" if lost_s > 1 else ""
-            self._link.offer(Following(lags=lags, applied=self._followed, problem=problem))
+            self._link.offer(
+                Following(lags=lags, applied=self._restoration.followed, problem=problem)
+            )
