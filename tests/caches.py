@@ -34,7 +34,7 @@ NO_FETCH = {
 }
 """The environment of a test: nothing in it reaches a registry by its ordinary client."""
 JAR_SETS = (jar_sets.KAFKA, jar_sets.STREAMS, jar_sets.ECJ, jar_sets.SPARK_KAFKA)
-JAVA_SOURCES = (ROOT / "tests" / "java" / "oracle", ROOT / "tests" / "java" / "apps")
+JAVA_SOURCES = tuple(ROOT / "tests" / "java" / name for name in ("oracle", "apps", "serdes"))
 
 
 def fill() -> None:

@@ -82,6 +82,37 @@ class JavaTool:
         )
 
 
+class Answering:
+    """A running Java program that answers each line of JSON with one."""
+
+    def __init__(self, sources: str, main_class: str, *, jar_set: str = jar_sets.STREAMS) -> None:
+        tool = JavaTool(Path(__file__).parent / sources, jar_set=jar_set)
+        jvm = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", QUIET)
+        self._process = tool.start(main_class, jvm=jvm)
+
+    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Put one request and return its answer."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"the program ended with status {self._process.wait(10)}"
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        """End the program."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        finally:
+            self._process.kill()
+            self._process.stdout.close()
+
+
 class Oracle:
     """A running ``Oracle.java``: answers what Java makes of a topology (tests/oracle/FORMAT.md)."""
 

@@ -133,6 +133,19 @@ def test_kafkas_class_names_are_understood() -> None:
     assert config.default_timestamp_extractor == "wallclock"
 
 
+@pytest.mark.parametrize(
+    ("java", "name"),
+    [
+        ("ShortSerde", "short"), ("FloatSerde", "float"), ("BooleanSerde", "boolean"),
+        ("UUIDSerde", "uuid"), ("VoidSerde", "void"), ("ByteBufferSerde", "bytes"),
+    ],
+)  # fmt: skip
+def test_kafkas_serdes_are_understood(java: str, name: str) -> None:
+    given = f"org.apache.kafka.common.serialization.Serdes${java}"
+
+    assert StreamsConfig.parse(APP | {"default.value.serde": given}).default_value_serde == name
+
+
 def test_every_built_in_serde_resolves_and_the_lists_are_equal() -> None:
     assert [resolve_serde("s", name) for name in SERDE_NAMES] == [
         Serdes.by_name(name) for name in SERDE_NAMES

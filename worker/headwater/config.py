@@ -133,16 +133,25 @@ def _reference(
     return parse
 
 
-SERDE_NAMES: Final = ("bytes", "string", "integer", "long", "double", "json")
-"""The built-in serdes; ``headwater.serde`` lies above us, so a test keeps the two lists equal."""
+SERDE_NAMES: Final = (
+    "bytes", "string", "short", "integer", "long", "float", "double", "boolean", "uuid", "void",
+    "json",
+)  # fmt: skip
+"""The built-in serdes that need no argument, by their names in ``headwater.serde.Serdes``."""
 
 _SERDE_CLASSES: Final = {
     "StringSerde": "string",
-    "LongSerde": "long",
+    "ShortSerde": "short",
     "IntegerSerde": "integer",
+    "LongSerde": "long",
+    "FloatSerde": "float",
     "DoubleSerde": "double",
+    "BooleanSerde": "boolean",
+    "UUIDSerde": "uuid",
+    "VoidSerde": "void",
     "ByteArraySerde": "bytes",
     "BytesSerde": "bytes",
+    "ByteBufferSerde": "bytes",
 }
 _LOG_AND = ("log-and-fail", "log-and-continue")
 _EXTRACTORS: Final = {

@@ -29,7 +29,7 @@ from headwater.model.operators.aggregate import (
     TableAggregate,
     TableRepartitionMap,
 )
-from headwater.serde.primitives import Serdes
+from headwater.serde import Serdes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,6 +4,6 @@ May import ``errors``, ``config``, ``model``; touches no device.
 """
 
 from headwater.serde.base import Serde
-from headwater.serde.primitives import Serdes
+from headwater.serde.builtin import Serdes
 
 __all__ = ["Serde", "Serdes"]
