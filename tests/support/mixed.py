@@ -26,7 +26,7 @@ class Alarm(Processor[Any, Any, str, int]):
     in Kafka Streams. For when it has rung last, that makes no difference.
     """
 
-    def init(self, context: ProcessorContext) -> None:
+    def init(self, context: ProcessorContext[str, int]) -> None:
         super().init(context)
         self._sums = context.get_state_store("sums")
         context.schedule(ALARM_MS, PunctuationType.STREAM_TIME, self._ring)

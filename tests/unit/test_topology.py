@@ -47,6 +47,7 @@ def _started() -> Topology:
         (lambda t: t.add_state_store(StoreSpec(name="s"), "nobody"), "'nobody' is not added"),
         (lambda t: t.add_state_store(StoreSpec(name="s"), "source"), "source or a sink"),
         (lambda t: t.connect_processor_and_state_stores("step", "s"), "'s' is not added"),
+        (lambda t: t.connect_processor_and_state_stores("step"), "No store is named for 'step'"),
         (
             lambda t: t.add_state_store(StoreSpec(name="s")).add_state_store(StoreSpec(name="s")),
             "A different store",

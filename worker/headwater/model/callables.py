@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from headwater.errors import TopologyError
 from headwater.model.nodes import TimestampExtractors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_PROCESSOR_METHODS: Final = ("init", "process", "close")
 
 
 def objection(function: Any, *, several: bool = False) -> str | None:
@@ -93,22 +88,6 @@ def check_extractor(place: str, extractor: object) -> None:
             f"{place}: there is no timestamp extractor {extractor!r}; use one of "
             f'{", ".join(TimestampExtractors)}, "module:function" or a function'
         )
-
-
-def check_supplier(name: str, supplier: Callable[[], object]) -> None:
-    """Refuse a supplier that is no function or returns one instance twice: each task needs its own.
-
-    Raises:
-        TopologyError: as said, or a method of the processor is an async or generator function.
-    """
-    place = f"The processor supplier of {name!r}"
-    check_function(place, supplier)
-    made = supplier()
-    if made is supplier():
-        raise TopologyError(f"{place} returns the same instance twice: return a new one each time")
-    for method in _PROCESSOR_METHODS:
-        if (given := getattr(made, method, None)) is not None:
-            check_function(f"The processor of {name!r}", given)
 
 
 def _called(function: object) -> str:

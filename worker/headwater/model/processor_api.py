@@ -1,27 +1,28 @@
-"""The Processor API: what a user's processor is given and gives.
+"""The Processor API: what a user's processor is given, and records as it gives them.
 
-(Kafka Streams' ``processor.api``, KIP-478, KIP-820).
+(Kafka Streams' ``processor.api``, KIP-478, KIP-820.) The processors are in ``processors``.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from headwater.ids import TaskId
+    from headwater.model.durations import Duration
 
 Headers: TypeAlias = "list[tuple[str, bytes | None]] | None"
 
-KIn = TypeVar("KIn")
-VIn = TypeVar("VIn")
-KOut = TypeVar("KOut")
-VOut = TypeVar("VOut")
 K = TypeVar("K")
 V = TypeVar("V")
+KR = TypeVar("KR")
+VR = TypeVar("VR")
+KForward = TypeVar("KForward")
+VForward = TypeVar("VForward")
 
 
 class RecordMetadata(NamedTuple):
@@ -54,11 +55,11 @@ class Record(Generic[K, V]):
     timestamp: int
     headers: Headers = None
 
-    def with_key(self, key: Any) -> Record[Any, V]:
+    def with_key(self, key: KR) -> Record[KR, V]:
         """Return the same record with another key."""
         return Record(key, self.value, self.timestamp, self.headers)
 
-    def with_value(self, value: Any) -> Record[K, Any]:
+    def with_value(self, value: VR) -> Record[K, VR]:
         """Return the same record with another value."""
         return Record(self.key, value, self.timestamp, self.headers)
 
@@ -69,6 +70,31 @@ class Record(Generic[K, V]):
     def with_headers(self, headers: Headers) -> Record[K, V]:
         """Return the same record with other headers."""
         return Record(self.key, self.value, self.timestamp, headers)
+
+
+@dataclass(slots=True)
+class FixedKeyRecord(Generic[K, V]):
+    """A record whose key stays (Kafka's ``FixedKeyRecord``); it may be shared, as a ``Record``.
+
+    The task makes it; what a processor forwards comes of it by the ``with_`` methods.
+    """
+
+    key: K
+    value: V
+    timestamp: int
+    headers: Headers = None
+
+    def with_value(self, value: VR) -> FixedKeyRecord[K, VR]:
+        """Return the same record with another value."""
+        return FixedKeyRecord(self.key, value, self.timestamp, self.headers)
+
+    def with_timestamp(self, timestamp: int) -> FixedKeyRecord[K, V]:
+        """Return the same record at another time, in milliseconds."""
+        return FixedKeyRecord(self.key, self.value, timestamp, self.headers)
+
+    def with_headers(self, headers: Headers) -> FixedKeyRecord[K, V]:
+        """Return the same record with other headers."""
+        return FixedKeyRecord(self.key, self.value, self.timestamp, headers)
 
 
 class PunctuationType(StrEnum):
@@ -88,8 +114,8 @@ class Cancellable(Protocol):
         ...
 
 
-class ProcessorContext(Protocol):
-    """What a processor may ask of its task (Kafka's ``ProcessorContext``)."""
+class ProcessingContext(Protocol):
+    """What any processor may ask of its task (Kafka's ``ProcessingContext``)."""
 
     @property
     def task_id(self) -> TaskId:
@@ -106,34 +132,49 @@ class ProcessorContext(Protocol):
         """The configured state directory."""
         ...
 
+    @property
+    def key_serde(self) -> Any:
+        """The configured ``default.key.serde``.
+
+        Raises:
+            ConfigError: it is not set.
+        """
+        ...
+
+    @property
+    def value_serde(self) -> Any:
+        """The configured ``default.value.serde``.
+
+        Raises:
+            ConfigError: it is not set.
+        """
+        ...
+
     def app_configs(self) -> Mapping[str, object]:
         """Return the configuration as it was given, by the names in which it was given."""
         ...
 
-    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
-        """Hand ``record`` to every child, or only to the child node of that name.
-
-        Raises:
-            TopologyError: there is no child of that name.
-            ValueError: the timestamp is negative.
-        """
+    def app_configs_with_prefix(self, prefix: str) -> Mapping[str, object]:
+        """Return what was given under names that begin with ``prefix``, which is cut off."""
         ...
 
     def schedule(
         self,
-        interval_ms: int,
+        interval: Duration,
         kind: PunctuationType,
         callback: Callable[[int], None],
         *,
         start_ms: int | None = None,
     ) -> Cancellable:
-        """Call ``callback(timestamp_ms)`` every ``interval_ms``; from ``init`` or ``process``.
+        """Call ``callback(timestamp_ms)`` every ``interval``; from ``init`` or ``process``.
 
         Stream time first fires at the first record; a jump over several intervals fires once.
-        ``start_ms`` is when to fire first, in milliseconds since the epoch (KIP-1146).
+        ``interval`` is a ``timedelta`` or whole milliseconds. ``start_ms`` is when to fire first,
+        in milliseconds since the epoch (KIP-1146).
 
         Raises:
-            TopologyError: the callback is an async or generator function.
+            TopologyError: the callback is an async or generator function, or the interval no
+                duration.
             ValueError: the interval is not positive or the start is negative.
         """
         ...
@@ -163,28 +204,27 @@ class ProcessorContext(Protocol):
         ...
 
 
-class Processor(ABC, Generic[KIn, VIn, KOut, VOut]):
-    """One step of a topology in user code; every task has its own instance.
+class ProcessorContext(ProcessingContext, Protocol[KForward, VForward]):
+    """What a processor may ask of its task (Kafka's ``ProcessorContext``)."""
 
-    ``context`` is there from ``init`` on.
-    """
+    def forward(self, record: Record[KForward, VForward], child: str | None = None) -> None:
+        """Hand ``record`` to every child, or only to the child node of that name.
 
-    context: ProcessorContext
-
-    def init(self, context: ProcessorContext) -> None:
-        """Keep the context.
-
-        An override calls ``super().init(context)`` first, then schedules and fetches stores.
+        Raises:
+            TopologyError: there is no child of that name.
+            ValueError: the timestamp is negative.
         """
-        self.context = context
-
-    @abstractmethod
-    def process(self, record: Record[KIn, VIn]) -> None:
-        """Handle one record; results go to ``self.context.forward``."""
-
-    def close(self) -> None:
-        """Release what ``init`` took; stores are closed by the task."""
+        ...
 
 
-ProcessorSupplier: TypeAlias = Callable[[], Processor[KIn, VIn, KOut, VOut]]
-"""Makes a new processor at each call; a ``Processor`` class that needs no arguments is one."""
+class FixedKeyProcessorContext(ProcessingContext, Protocol[KForward, VForward]):
+    """What a processor that keeps keys may ask of its task (Kafka's class of this name)."""
+
+    def forward(self, record: FixedKeyRecord[KForward, VForward], child: str | None = None) -> None:
+        """Hand ``record`` to every child, or only to the child node of that name.
+
+        Raises:
+            TopologyError: there is no child of that name.
+            ValueError: the timestamp is negative.
+        """
+        ...

@@ -17,7 +17,6 @@ from headwater.model.callables import (
     check_extractor,
     check_function,
     check_functions,
-    check_supplier,
 )
 from headwater.model.description import describe, parents_of
 from headwater.model.java_order import hash_set_order
@@ -35,12 +34,13 @@ from headwater.model.nodes import (
 from headwater.model.operators.user import UserProcessor
 from headwater.model.reporting import report
 from headwater.model.stores import SerdeLike, StoreKind, StoreSpec
+from headwater.model.suppliers import stores_of, supplier_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from headwater.model.operators.base import Operator
-    from headwater.model.processor_api import ProcessorSupplier
+    from headwater.model.processors import ProcessorFunction, ProcessorSupplier
     from headwater.model.topics import TopologyReport
 
 __all__ = [
@@ -114,16 +114,26 @@ class Topology:
         )
 
     def add_processor(
-        self, name: str, supplier: ProcessorSupplier[Any, Any, Any, Any], *parents: str
+        self,
+        name: str,
+        supplier: ProcessorSupplier[Any, Any, Any, Any] | ProcessorFunction[Any, Any, Any, Any],
+        *parents: str,
     ) -> Topology:
         """Let a new processor of ``supplier`` handle what ``parents`` forward, in every task.
 
+        In place of a supplier a function ``(record)`` or ``(record, context)`` may return or yield
+        what is forwarded. The stores of the supplier's ``stores()`` are added and connected.
+
         Raises:
             TopologyError: the name is taken, a parent is missing, unknown, a sink or the node
-                itself, or the supplier returns the same instance twice.
+                itself, the supplier makes no processor or returns the same instance twice, or
+                another store has the name of one of its stores.
         """
-        check_supplier(name, supplier)
-        return self.add_operator(name, UserProcessor(supplier=supplier), parents)
+        made = supplier_of(name, supplier)
+        self.add_operator(name, UserProcessor(supplier=made), parents)
+        for store in stores_of(name, supplier):
+            self.add_state_store(store, name)
+        return self
 
     def add_sink(
         self,
@@ -180,8 +190,11 @@ class Topology:
         """Let ``processor`` use ``stores``; processors that share a store share a sub-topology.
 
         Raises:
-            TopologyError: a store or the processor is unknown, or the node is a source or a sink.
+            TopologyError: no store is named, a store or the processor is unknown, or the node is
+                a source or a sink.
         """
+        if not stores:
+            raise TopologyError(f"No store is named for {processor!r}: name at least one")
         for store in stores:
             if store not in self._stores:
                 raise TopologyError(

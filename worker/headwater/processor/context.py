@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.errors import TopologyError
 from headwater.model.callables import check_function
+from headwater.model.durations import millis
 from headwater.model.processor_api import (
     Cancellable,
+    FixedKeyRecord,
     PunctuationType,
     Record,
     RecordMetadata,
@@ -18,12 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.ids import TaskId
+    from headwater.model.durations import Duration
     from headwater.processor.environment import Environment
     from headwater.processor.routing import Children
+    from headwater.serde import Serde
 
 
 class TaskContext:
-    """The ``ProcessorContext`` of one processor in one task."""
+    """The context of one processor in one task, of either kind."""
 
     __slots__ = ("_children", "_environment", "_node", "_stores")
 
@@ -61,7 +65,27 @@ class TaskContext:
         """Return the configuration as it was given."""
         return self._environment.config.originals
 
-    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+    def app_configs_with_prefix(self, prefix: str) -> Mapping[str, object]:
+        """Return what was given under names that begin with ``prefix``, which is cut off."""
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self._environment.config.originals.items()
+            if name.startswith(prefix)
+        }
+
+    @property
+    def key_serde(self) -> Serde[Any]:
+        """The configured default."""
+        return self._environment.serde("key", None, self._node)
+
+    @property
+    def value_serde(self) -> Serde[Any]:
+        """The configured default."""
+        return self._environment.serde("value", None, self._node)
+
+    def forward(
+        self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None = None
+    ) -> None:
         """Hand ``record`` to every child, or only to the child node of that name.
 
         Raises:
@@ -78,23 +102,24 @@ class TaskContext:
 
     def schedule(
         self,
-        interval_ms: int,
+        interval: Duration,
         kind: PunctuationType,
         callback: Callable[[int], None],
         *,
         start_ms: int | None = None,
     ) -> Cancellable:
-        """Call ``callback(timestamp_ms)`` every ``interval_ms``; ``start_ms`` anchors the first.
+        """Call ``callback(timestamp_ms)`` every ``interval``; ``start_ms`` anchors the first.
 
         Raises:
-            TopologyError: the callback is an async or generator function.
+            TopologyError: the callback is an async or generator function, or the interval no
+                duration.
             ValueError: the interval is not positive or the start is negative.
         """
         check_function(f"schedule() in {self._node}", callback)
         environment = self._environment
         return environment.punctuations.schedule(
             self._node,
-            interval_ms,
+            millis(f"schedule() in {self._node}: the interval", interval),
             kind,
             callback,
             now_ms=environment.clock.now_ms(),

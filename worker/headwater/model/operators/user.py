@@ -16,3 +16,10 @@ class UserProcessor(Operator):
     """A user's processor; ``supplier()`` makes one per task. Its node names its stores."""
 
     supplier: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserFixedKeyProcessor(Operator):
+    """A user's processor that keeps keys; see ``UserProcessor``."""
+
+    supplier: Callable[[], Any]

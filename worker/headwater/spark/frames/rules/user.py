@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.model.operators.user import UserProcessor
+from headwater.model.operators.user import UserFixedKeyProcessor, UserProcessor
 from headwater.spark.frames.flow import computed
 from headwater.spark.frames.kinds import Refused
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 @computed.register(UserProcessor)
-def _processor(_operator: UserProcessor, at: Place) -> tuple[Flow, str]:
+@computed.register(UserFixedKeyProcessor)
+def _processor(_operator: UserProcessor | UserFixedKeyProcessor, at: Place) -> tuple[Flow, str]:
     if at.node.stores:
         raise Refused("Python code uses its store")
     raise Refused("a processor is Python code, with state and time of its own")
