@@ -73,6 +73,7 @@ from headwater.model.processors import (
     Processor,
     ProcessorSupplier,
 )
+from headwater.model.store_suppliers import KeyValueBytesStoreSupplier, Stores
 from headwater.model.topology import (
     OffsetReset,
     StoreKind,
@@ -140,6 +141,7 @@ __all__ = [
     "KafkaAuthError",
     "KafkaStreams",
     "KafkaUnavailableError",
+    "KeyValueBytesStoreSupplier",
     "KeyValueStore",
     "LocalKafkaError",
     "Materialized",
@@ -176,6 +178,7 @@ __all__ = [
     "StoreKind",
     "StoreLockedError",
     "StoreSpec",
+    "Stores",
     "StreamsBuilder",
     "TimestampExtractors",
     "TimestampedKeyValueStore",

@@ -7,7 +7,7 @@ stores asks the kind, never which kind it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -67,3 +67,19 @@ class StoreSpec:
     logging: bool = True
     topic_config: Mapping[str, str] = field(default_factory=dict)
     """Extra changelog configs (``Materialized.withLoggingEnabled``)."""
+
+    def with_caching_enabled(self) -> StoreSpec:
+        """Return the same store with a record cache: repeated updates of a key become one."""
+        return replace(self, caching=True)
+
+    def with_caching_disabled(self) -> StoreSpec:
+        """Return the same store without a record cache."""
+        return replace(self, caching=False)
+
+    def with_logging_enabled(self, topic_config: Mapping[str, str] | None = None) -> StoreSpec:
+        """Return the same store with a changelog, whose topic has these configs."""
+        return replace(self, logging=True, topic_config=dict(topic_config or {}))
+
+    def with_logging_disabled(self) -> StoreSpec:
+        """Return the same store without a changelog: what it holds is lost with its task."""
+        return replace(self, logging=False, topic_config={})
