@@ -6,8 +6,9 @@ import contextlib
 import io
 from typing import TYPE_CHECKING, Any
 
-from headwater import Serdes
+from headwater import Serdes, StreamsBuilder
 from headwater.testing import TopologyTestDriver
+from tests.oracle.processors import Noted
 from tests.oracle.translate import Drawing
 
 if TYPE_CHECKING:
@@ -43,14 +44,17 @@ class LateCommits(TopologyTestDriver):
 
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``describe``, ``outputs``, ``produced``, ``stores`` and ``seen``."""
-    drawing = Drawing(request)
-    topology = drawing.topology()
     config = {
         "application.id": request["app_id"],
         "default.key.serde": request.get("key", "bytes"),
         "default.value.serde": request.get("value", "bytes"),
         **request.get("config", {}),
     }
+    noted = Noted()
+    if request.get("wrapped"):
+        config["processor.wrapper.class"] = noted
+    drawing = Drawing(request, builder=StreamsBuilder(config))
+    topology = drawing.topology()
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         every = request.get("commit_every", 0)
         driver = LateCommits(topology, config) if every else TopologyTestDriver(topology, config)
@@ -82,6 +86,8 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
         "stores": stores,
         "seen": drawing.seen,
         "printed": printed.getvalue().splitlines(),
+        "wrapped": noted.wrapped,
+        "records": noted.records,
     }
 
 

@@ -61,6 +61,12 @@ OPERATIONS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
     ({"op": "to", "on": "stream", "topic": "out"}, {"produced": {"name": "n", **STRINGS}}, "n"),
     ({"op": "to", "on": "stream", "extractor": "even_odd"}, {"produced": {"name": "n"}}, "n"),
     ({"op": "to", "on": "stream", "extractor": "place"}, {"produced": {"name": "n"}}, "n"),
+    ({"op": "process", "on": "stream", "fn": "turn"}, {"name": "n"}, "n"),
+    (
+        {"op": "process_values", "on": "stream", "fn": "keep"},
+        {"name": "n", "brings": True, "stores": [{"store": "st", "persistent": False}]},
+        "stores: [st]",
+    ),
     ({"op": "filter", "on": "table", "fn": "always"}, {"name": "n", "materialized": STORED}, "n"),
     ({"op": "filter_not", "on": "table", "fn": "never"}, {"materialized": STORED}, "st"),
     ({"op": "map_values", "on": "table", "fn": "length"}, {"materialized": LONGS}, None),

@@ -16,13 +16,13 @@ from headwater import (
     Serdes,
     StreamsBuilder,
 )
-from tests.oracle import functions
+from tests.oracle import functions, processors
 from tests.oracle.expressions import known_function
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater import Topology
+    from headwater import StoreSpec, Topology
     from tests.oracle.expressions import Types
 
 _SERDES = {"key": "key_serde", "value": "value_serde"}
@@ -40,6 +40,8 @@ class Drawing:
     builder: StreamsBuilder = field(default_factory=StreamsBuilder)
     handles: dict[str, Any] = field(default_factory=dict)
     seen: list[list[Any]] = field(default_factory=list)
+    stores: dict[str, StoreSpec] = field(default_factory=dict)
+    """Of processors, by name."""
 
     def topology(self) -> Topology:
         """Draw all steps and build."""
@@ -109,6 +111,19 @@ class Drawing:
             self.seen.append([step["id"], functions.text(key), functions.text(value)])
 
         return note
+
+    def _process(self, step: Mapping[str, Any]) -> Any:
+        return self._processed(step, processors.Free)
+
+    def _process_values(self, step: Mapping[str, Any]) -> Any:
+        return self._processed(step, processors.FixedKey)
+
+    def _processed(self, step: Mapping[str, Any], kind: type[Any]) -> Any:
+        stores = [self.stores.setdefault(store.name, store) for store in processors.stores_of(step)]
+        brings = step.get("brings", False)
+        supplier = processors.Supplier(kind, step, stores, brings=brings)
+        connected = () if brings else stores
+        return getattr(self.handles[step["on"]], step["op"])(supplier, *connected, **_name(step))
 
     def _merge(self, step: Mapping[str, Any]) -> Any:
         return self.handles[step["on"]].merge(self.handles[step["with"]], **_name(step))

@@ -81,6 +81,7 @@ from headwater.model.topology import (
     TimestampExtractors,
     Topology,
 )
+from headwater.model.wrapping import ProcessorWrapper
 from headwater.processor.handlers import (
     ErrorHandlerContext,
     FailedOutput,
@@ -156,6 +157,7 @@ __all__ = [
     "Processor",
     "ProcessorContext",
     "ProcessorSupplier",
+    "ProcessorWrapper",
     "Produced",
     "ProductionError",
     "PunctuationType",

@@ -177,6 +177,15 @@ _processing_handler = _reference(
         "LogAndContinueProcessingExceptionHandler": "log-and-continue",
     },
 )
+
+
+def _import_path(name: str, value: object) -> Reference:
+    module, _, attribute = value.partition(":") if isinstance(value, str) else (value, "", value)
+    if value is None or not (module and attribute):
+        raise _refuse(name, value, 'a Python class, or "module:Class"')
+    return value
+
+
 _production_handler = _reference("default", java={"DefaultProductionExceptionHandler": "default"})
 
 
@@ -214,6 +223,8 @@ class StreamsConfig:
     deserialization_exception_handler: Reference = "log-and-fail"
     processing_exception_handler: Reference = "log-and-fail"
     production_exception_handler: Reference = "default"
+    processor_wrapper_class: Reference = None
+    """A ``ProcessorWrapper``: the class, or ``"module:Class"``; used where a topology is built."""
     errors_dead_letter_queue_topic_name: str | None = None
     """Where the built-in handlers send what could not be handled; ``None`` sends nothing."""
     allow_lost_changelogs: tuple[str, ...] = ()
@@ -337,6 +348,7 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "default_key_serde": _serde,
     "default_value_serde": _serde,
     "default_timestamp_extractor": _extractor,
+    "processor_wrapper_class": _import_path,
     "deserialization_exception_handler": _deserialization_handler,
     "processing_exception_handler": _processing_handler,
     "production_exception_handler": _production_handler,

@@ -34,8 +34,10 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.TopologyConfig;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.internals.InternalTopicConfig;
@@ -101,8 +103,14 @@ public final class Oracle {
         try {
             Properties config = config(directory);
             stage = "build";
-            Steps steps = new Steps(line -> seen.add(JSON.valueToTree(line)));
+            Wrapper.forget();
+            StreamsBuilder builder =
+                    request.path("wrapped").asBoolean(false)
+                            ? new StreamsBuilder(new TopologyConfig(new StreamsConfig(config)))
+                            : new StreamsBuilder();
+            Steps steps = new Steps(builder, line -> seen.add(JSON.valueToTree(line)));
             Topology topology = steps.build(request.required("steps")).build(config);
+            answer.set("wrapped", JSON.valueToTree(Wrapper.WRAPPED));
             answer.put("describe", topology.describe().toString());
             InternalTopologyBuilder internals = field(topology, Topology.class, "internalTopologyBuilder");
             if (!request.has("inputs")) {
@@ -130,6 +138,9 @@ public final class Oracle {
         String value = request.path("value").asText("bytes");
         config.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Options.serde(key).getClass());
         config.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Options.serde(value).getClass());
+        if (request.path("wrapped").asBoolean(false)) {
+            config.put(StreamsConfig.PROCESSOR_WRAPPER_CLASS_CONFIG, Wrapper.class);
+        }
         for (Map.Entry<String, JsonNode> entry : request.path("config").properties()) {
             config.put(entry.getKey(), entry.getValue().asText());
         }
@@ -206,6 +217,7 @@ public final class Oracle {
                 if (!internalTopics.contains(sent.topic())) outputs.add(shown);
             }
             answer.set("seen", seen);
+            answer.set("records", JSON.valueToTree(Wrapper.RECORDS));
         }
     }
 

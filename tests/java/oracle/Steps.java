@@ -25,15 +25,18 @@ import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.ValueMapper;
 import org.apache.kafka.streams.kstream.ValueMapperWithKey;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.StoreBuilder;
 
 /** Turns the steps of a request into calls of the DSL: one method per operation. */
 final class Steps {
-    private final StreamsBuilder builder = new StreamsBuilder();
+    private final StreamsBuilder builder;
     private final Map<String, Object> results = new HashMap<>();
+    private final Map<String, StoreBuilder<?>> known = new HashMap<>();
     private final Consumer<List<String>> seen;
 
-    /** Steps whose peek, for_each and print report to {@code seen}. */
-    Steps(Consumer<List<String>> seen) {
+    /** Steps drawn on {@code builder}, whose peek, for_each and print report to {@code seen}. */
+    Steps(StreamsBuilder builder, Consumer<List<String>> seen) {
+        this.builder = builder;
         this.seen = seen;
     }
 
@@ -154,6 +157,7 @@ final class Steps {
                 return named == null ? stream.toTable(stored) : stream.toTable(named, stored);
             }
             case "to": return to(stream, step);
+            case "process", "process_values": return process(op, stream, step, named);
             default: throw new Oracle.BadRequest("a stream has no operation " + op);
         }
     }
@@ -220,6 +224,29 @@ final class Steps {
         return options != null && options.has("name")
                 ? Branched.withConsumer(note::accept, options.get("name").asText())
                 : Branched.withConsumer(note::accept);
+    }
+
+    private KStream<Object, Object> process(
+            String op, KStream<Object, Object> stream, JsonNode step, Named named) {
+        List<StoreBuilder<?>> stores = new ArrayList<>();
+        for (StoreBuilder<?> store : Behaviour.stores(step)) {
+            stores.add(known.computeIfAbsent(store.name(), name -> store));
+        }
+        String[] names = {};
+        if (!Behaviour.brings(step)) {
+            for (StoreBuilder<?> store : stores) builder.addStateStore(store);
+            names = stores.stream().map(StoreBuilder::name).toArray(String[]::new);
+        }
+        if (op.equals("process")) {
+            var supplier = Behaviour.supplier(step, stores);
+            return named == null
+                    ? stream.process(supplier, names)
+                    : stream.process(supplier, named, names);
+        }
+        var supplier = Behaviour.fixedKeySupplier(step, stores);
+        return named == null
+                ? stream.processValues(supplier, names)
+                : stream.processValues(supplier, named, names);
     }
 
     private Object to(KStream<Object, Object> stream, JsonNode step) {

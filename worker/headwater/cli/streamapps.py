@@ -70,11 +70,14 @@ def topology_asked_for(arguments: argparse.Namespace) -> tuple[Topology, StreamA
         TopologyError: the topology breaks a rule.
     """
     from headwater.native.loading import topology_of  # noqa: PLC0415 - keeps help fast
-    from headwater.service.settings import topology_source  # noqa: PLC0415
+    from headwater.service.settings import config_of, topology_source  # noqa: PLC0415
 
     if arguments.file is not None:
         app = read(arguments.file, arguments.app, arguments.topology)
-        return topology_of(topology_source(app.spec.topology), arguments.import_path), app
+        source = topology_source(app.spec.topology)
+        return topology_of(
+            source, arguments.import_path, config_of(without_credentials(app), {})
+        ), app
     if arguments.topology is None:
         raise UserError("no topology is named: give MODULE:FUNCTION, or -f FILE with a StreamApp")
     return topology_of(arguments.topology, arguments.import_path), None

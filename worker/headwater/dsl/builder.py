@@ -21,6 +21,7 @@ from headwater.model.operators.table import TableSource
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from headwater.config import StreamsConfig
     from headwater.dsl.stream import KStream
     from headwater.dsl.table import KTable
     from headwater.model.topology import StoreSpec, Topology
@@ -39,9 +40,16 @@ class StreamsBuilder:
             Source: KSTREAM-SOURCE-0000000000 (topics: [in])
     """
 
-    __slots__ = ("_drawing",)
+    __slots__ = ("_config", "_drawing")
 
-    def __init__(self) -> None:
+    def __init__(self, config: Mapping[str, object] | StreamsConfig | None = None) -> None:
+        """Begin an empty drawing.
+
+        ``config`` is the application's, as for Java's ``StreamsBuilder(TopologyConfig)``: its
+        ``processor.wrapper.class`` wraps the processors of the topology. What runs an application
+        gives it to the builder that the application's function draws on.
+        """
+        self._config = config
         self._drawing = Drawing()
 
     def stream(
@@ -112,7 +120,7 @@ class StreamsBuilder:
             TopologyError: names clash, a topic is read in two ways, a store is missing.
         """
         check_optimization(config or {})
-        return write(rewrite(self._drawing.calls))
+        return write(rewrite(self._drawing.calls), self._config)
 
     def _read(self, source: Source, consumed: Consumed[Any, Any]) -> Origin:
         return Origin(

@@ -17,7 +17,7 @@ from headwater.model.callables import objection
 from headwater.model.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _TEXT_MODULE: Final = "streamapp_topology"
 _TEXT_FILE: Final = "<spec.topology>"
@@ -86,17 +86,17 @@ def load_function(path: str) -> Callable[..., Any]:
     return function
 
 
-def load_topology(path: str) -> Topology:
+def load_topology(path: str, config: Mapping[str, object] | None = None) -> Topology:
     """Return the topology that the function at ``path`` builds; see :func:`build_topology`.
 
     Raises:
         ImportPathError: the path leads to no function, or the function makes no topology.
         TopologyError: the topology breaks a rule.
     """
-    return build_topology(load_function(path), path)
+    return build_topology(load_function(path), path, config)
 
 
-def load_text(source: SourceText) -> Topology:
+def load_text(source: SourceText, config: Mapping[str, object] | None = None) -> Topology:
     """Return the topology that a function in a source text builds; see :func:`build_topology`.
 
     The text becomes a module without a file; tracebacks show its lines all the same.
@@ -123,15 +123,17 @@ def load_text(source: SourceText) -> Topology:
             f"The source text of spec.topology has no function {source.function!r}; it defines "
             f"{_functions(module) or 'no function'}: name one in spec.topology.function"
         )
-    return build_topology(function, f"spec.topology:{source.function}")
+    return build_topology(function, f"spec.topology:{source.function}", config)
 
 
-def build_topology(function: Callable[..., Any], path: str = "build") -> Topology:
+def build_topology(
+    function: Callable[..., Any], path: str = "build", config: Mapping[str, object] | None = None
+) -> Topology:
     """Call ``function`` and return the topology it makes.
 
     It either takes a ``StreamsBuilder`` and draws on it, or takes nothing; it may return a
     ``Topology``, a ``StreamsBuilder`` or, having been given a builder, nothing. ``path`` names it
-    in messages.
+    in messages. ``config`` is the application's, for its builder.
 
     Raises:
         ImportPathError: it takes other arguments, raises, or returns something else.
@@ -139,7 +141,7 @@ def build_topology(function: Callable[..., Any], path: str = "build") -> Topolog
     """
     if reason := objection(function):
         raise ImportPathError(f"{path!r}: {reason}")
-    builder = StreamsBuilder()
+    builder = StreamsBuilder(config)
     takes_builder = _takes_builder(function, path)
     try:
         result = function(builder) if takes_builder else function()

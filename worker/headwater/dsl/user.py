@@ -103,5 +103,5 @@ class UserOfStream(Drawn[K, V]):
     def _below(
         self, name: str, operator: Operator, supplier: object, stores: tuple[str | StoreSpec, ...]
     ) -> Origin:
-        connected = (*stores_of(name, supplier), *stores)
-        return self.origin.below(Processor(name=name, operator=operator, stores=connected))
+        stores_of(name, supplier)  # checked here; the topology adds them
+        return self.origin.below(Processor(name=name, operator=operator, stores=stores))

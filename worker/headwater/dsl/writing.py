@@ -10,16 +10,21 @@ from headwater.model.operators.stateless import DropNullKey
 from headwater.model.topology import SinkNode, SourceNode, StoreSpec, Topology
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.config import StreamsConfig
     from headwater.dsl.calls import Calls, Part
 
 
-def write(calls: Calls) -> Topology:
+def write(calls: Calls, config: Mapping[str, object] | StreamsConfig | None = None) -> Topology:
     """Return the topology of ``calls``, each of which comes after its parents.
+
+    ``config`` is the application's; see :class:`Topology`.
 
     Raises:
         TopologyError: names clash, a topic is read in two ways, a store is missing.
     """
-    topology = Topology()
+    topology = Topology(config)
     names = {call.id: call.part.name for call in calls}
     for call in calls:
         _write(topology, call.part, tuple(names[parent] for parent in call.parents))

@@ -55,13 +55,14 @@ class ProcessorNode:
     """Does what its ``operator`` says with what its parents forward.
 
     ``stores`` are the names of all connected stores, in the order in which Kafka Streams
-    initialises them.
+    initialises them. ``wrapped`` makes processors around an operator of the DSL (KIP-1112).
     """
 
     name: str
     parents: tuple[str, ...]
     operator: Operator
     stores: tuple[str, ...] = ()
+    wrapped: Callable[[], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,12 +69,12 @@ def check_supplier(node: str, supplier: Supplier, *, does: str = "process") -> N
     place = f"The processor supplier of {node!r}"
     check_function(place, supplier)
     made = supplier()
-    if made is not None and made is supplier():
-        raise TopologyError(f"{place} returns the same instance twice: return a new one each time")
     if not callable(getattr(made, does, None)):
         raise TopologyError(
             f"{place} returns {made!r:.100}, which has no method {does}(): return a new processor"
         )
+    if made is supplier():
+        raise TopologyError(f"{place} returns the same instance twice: return a new one each time")
     for method in _METHODS:
         if (has := getattr(made, method, None)) is not None:
             check_function(f"The processor of {node!r}", has)

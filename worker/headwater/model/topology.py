@@ -31,14 +31,16 @@ from headwater.model.nodes import (
     TimestampExtractorLike,
     TimestampExtractors,
 )
-from headwater.model.operators.user import UserProcessor
+from headwater.model.operators.user import UserFixedKeyProcessor, UserProcessor
 from headwater.model.reporting import report
 from headwater.model.stores import SerdeLike, StoreKind, StoreSpec
 from headwater.model.suppliers import stores_of, supplier_of
+from headwater.model.wrapping import brought_stores, wrapped_operator, wrapped_user, wrapper_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from headwater.config import StreamsConfig
     from headwater.model.operators.base import Operator
     from headwater.model.processors import ProcessorFunction, ProcessorSupplier
     from headwater.model.topics import TopologyReport
@@ -72,9 +74,16 @@ class Topology:
         "_stores",
         "_subtopologies",
         "_topics",
+        "_wrapper",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, config: Mapping[str, object] | StreamsConfig | None = None) -> None:
+        """Begin an empty topology.
+
+        ``config`` is the application's, as for Java's ``Topology(TopologyConfig)``: its
+        ``processor.wrapper.class`` wraps the processors that are added.
+        """
+        self._wrapper = wrapper_of(config)
         self._nodes: dict[str, Node] = {}
         self._stores: dict[str, StoreSpec] = {}
         self._store_users: dict[str, list[str]] = {}
@@ -130,10 +139,7 @@ class Topology:
                 another store has the name of one of its stores.
         """
         made = supplier_of(name, supplier)
-        self.add_operator(name, UserProcessor(supplier=made), parents)
-        for store in stores_of(name, supplier):
-            self.add_state_store(store, name)
-        return self
+        return self.add_operator(name, UserProcessor(supplier=made), parents)
 
     def add_sink(
         self,
@@ -238,7 +244,20 @@ class Topology:
         self._check_new(name)
         node = ProcessorNode(name=name, parents=tuple(dict.fromkeys(parents)), operator=operator)
         self._check_parents(node)
-        return self._add(node)
+        if not isinstance(operator, UserProcessor | UserFixedKeyProcessor):
+            wrapper = self._wrapper
+            wrapped = None if wrapper is None else wrapped_operator(wrapper, name, operator)
+            self._add(node if wrapped is None else replace(node, wrapped=wrapped))
+            stores = () if wrapped is None else stores_of(name, wrapped)
+        else:
+            given = operator.supplier
+            if self._wrapper is not None:
+                operator = wrapped_user(self._wrapper, name, operator)
+            self._add(replace(node, operator=operator))
+            stores = brought_stores(name, operator.supplier, given)
+        for store in stores:
+            self.add_state_store(store, name)
+        return self
 
     def add_sink_node(self, node: SinkNode) -> Topology:
         """Add a sink as a value; see :meth:`add_sink`."""

@@ -47,4 +47,4 @@ class ApplicationSettings:
             ImportPathError: it leads to no topology.
             TopologyError: the topology breaks a rule.
         """
-        return topology_of(self.topology, self.import_path)
+        return topology_of(self.topology, self.import_path, self.config)

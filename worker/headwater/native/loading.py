@@ -11,7 +11,7 @@ from headwater.dsl.loading import SourceText, build_topology, load_text, load_to
 from headwater.native import logs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from headwater.model.topology import Topology
     from headwater.native.messages import ChildSettings
@@ -24,12 +24,17 @@ def is_loading() -> bool:
     return bool(_loading)
 
 
-def topology_of(source: str | SourceText | bytes, import_path: Sequence[str] = ()) -> Topology:
+def topology_of(
+    source: str | SourceText | bytes,
+    import_path: Sequence[str] = (),
+    config: Mapping[str, object] | None = None,
+) -> Topology:
     """Build the topology.
 
     Args:
         source: ``"module:function"``, a module's text, or a function pickled by cloudpickle.
         import_path: directories that are put in front of ``sys.path`` first.
+        config: the application's, as it was given.
 
     Raises:
         ImportPathError: it leads to no topology.
@@ -38,11 +43,13 @@ def topology_of(source: str | SourceText | bytes, import_path: Sequence[str] = (
     sys.path[:0] = [path for path in import_path if path not in sys.path]
     if isinstance(source, bytes):
         function: Any = cloudpickle.loads(source)
-        return build_topology(function)
+        return build_topology(function, config=config)
     _loading.append(str(source))
     try:
         with logs.ours_kept():
-            return load_topology(source) if isinstance(source, str) else load_text(source)
+            if isinstance(source, str):
+                return load_topology(source, config)
+            return load_text(source, config)
     finally:
         _loading.pop()
 
@@ -54,6 +61,6 @@ def child_topology(settings: ChildSettings) -> Topology:
         ImportPathError: it leads to no topology.
         TopologyError: the topology breaks a rule.
     """
-    topology = topology_of(settings.topology, settings.import_path)
+    topology = topology_of(settings.topology, settings.import_path, settings.config)
     logs.settle(settings.logs)
     return topology

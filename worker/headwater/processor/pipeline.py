@@ -16,6 +16,7 @@ from headwater.processor.code import NESTED_MAX, Code, call
 from headwater.processor.compiling import Resident, Site, compile_operator
 from headwater.processor.operators.endpoints import Input, compile_source, emit_sink
 from headwater.processor.routing import Children
+from headwater.processor.wrapped import compile_wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,6 +115,8 @@ class Pipeline:
             compile_children=partial(self._children_of, node),
             keep=self._residents.append,
         )
+        if node.wrapped is not None:
+            return compile_wrapped(node.wrapped, site)
         return compile_operator(node.operator, site)
 
 

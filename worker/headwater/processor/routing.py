@@ -27,6 +27,11 @@ class Children:
         self.forward: Forward = _combine(tuple(by_name.values()))
         """Hands a record to every child."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names, in order of addition."""
+        return tuple(self._by_name)
+
     def named(self, name: str) -> Forward:
         """Return the child ``name``.
 

@@ -108,7 +108,7 @@ class KafkaStreams:
         )
         self._config = self._settings.parsed()
         self._beat_s = min(_BEAT_MAX_S, lease_duration_ms(self._config) / 1000 / _BEATS)
-        self._topology = topology_of(source)
+        self._topology = topology_of(source, config=self._settings.config)
         self._takeover = takeover
         self._guard = threading.RLock()
         self._state = ClientState.CREATED

@@ -115,7 +115,7 @@ class Worker:
     ) -> None:
         config = settings.parsed()
         self._raises = raises
-        topology = topology_of(settings.topology, settings.import_path)
+        topology = topology_of(settings.topology, settings.import_path, settings.config)
         self._carrier = carrier
         self._application_id = config.application_id
         self._children = Children(settings, config)

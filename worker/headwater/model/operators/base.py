@@ -37,6 +37,8 @@ class Operator:
     __slots__ = ()
 
     wants_old_values: ClassVar[Wanted | None] = None
+    keeps_keys: ClassVar[bool] = False
+    """A ``ProcessorWrapper`` sees a ``FixedKeyProcessor``, as in Kafka Streams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

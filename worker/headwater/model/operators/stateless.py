@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from headwater.model.operators.base import Operator
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter(Operator):
     """KStream.filter / filter_not: keep when ``predicate(key, value)`` differs from ``negate``."""
+
+    keeps_keys: ClassVar = True
 
     predicate: Predicate
     negate: bool = False
@@ -32,6 +34,8 @@ class Map(Operator):
 class MapValues(Operator):
     """KStream.map_values: ``mapper(value)``, or ``mapper(key, value)`` when ``with_key``."""
 
+    keeps_keys: ClassVar = True
+
     mapper: Callable[..., Any]
     with_key: bool = False
 
@@ -47,6 +51,8 @@ class FlatMap(Operator):
 class FlatMapValues(Operator):
     """KStream.flat_map_values: ``mapper`` gives any number of values."""
 
+    keeps_keys: ClassVar = True
+
     mapper: Callable[..., Iterable[Any]]
     with_key: bool = False
 
@@ -61,6 +67,8 @@ class SelectKey(Operator):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peek(Operator):
     """KStream.peek (forwards) and for_each (``terminal``): call ``action(key, value)``."""
+
+    keeps_keys: ClassVar = True
 
     action: Callable[[Any, Any], Any]
     terminal: bool = False
@@ -83,6 +91,8 @@ class PassThrough(Operator):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropNullKey(Operator):
     """The filter in front of a repartition sink."""
+
+    keeps_keys: ClassVar = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

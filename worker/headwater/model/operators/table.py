@@ -47,3 +47,5 @@ class TableMapValues(TableOperator):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableToStream(Operator):
     """KTable.to_stream: a change becomes its new value; ``None`` for a deletion."""
+
+    keeps_keys: ClassVar = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from headwater.model.operators.base import Operator
 
@@ -21,5 +21,7 @@ class UserProcessor(Operator):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserFixedKeyProcessor(Operator):
     """A user's processor that keeps keys; see ``UserProcessor``."""
+
+    keeps_keys: ClassVar = True
 
     supplier: Callable[[], Any]

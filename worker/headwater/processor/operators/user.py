@@ -22,13 +22,23 @@ if TYPE_CHECKING:
 @compile_operator.register(UserProcessor)
 def compile_user_processor(operator: UserProcessor, site: Site) -> Emit:
     """Hand each record to the task's own processor, which forwards what it likes."""
-    return _compile(_UserNode, operator.supplier, site)
+    return compile_supplier(operator.supplier, site)
 
 
 @compile_operator.register(UserFixedKeyProcessor)
 def compile_user_fixed_key_processor(operator: UserFixedKeyProcessor, site: Site) -> Emit:
     """As a processor of any kind; its records have no ``with_key``."""
-    return _compile(_FixedKeyNode, operator.supplier, site)
+    return compile_fixed_key_supplier(operator.supplier, site)
+
+
+def compile_supplier(supplier: Supplier, site: Site) -> Emit:
+    """Hand each record to a processor of ``supplier``."""
+    return _compile(_UserNode, supplier, site)
+
+
+def compile_fixed_key_supplier(supplier: Supplier, site: Site) -> Emit:
+    """Hand each record to a processor of ``supplier`` that keeps keys."""
+    return _compile(_FixedKeyNode, supplier, site)
 
 
 def _compile(kind: type[_UserNode], supplier: Supplier, site: Site) -> Emit:

@@ -199,6 +199,8 @@ def _behind(
         case SinkNode():
             return None, of_sink(node, merged(parents), around)
         case ProcessorNode():
+            if node.wrapped is not None:
+                raise Refused("processor.wrapper.class wraps it, which is Python code")
             place = Place(node=node, flow=merged(parents), group=group, around=around)
             return computed(node.operator, place)
 

@@ -1,0 +1,236 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessorContext;
+import org.apache.kafka.streams.processor.api.FixedKeyProcessorSupplier;
+import org.apache.kafka.streams.processor.api.FixedKeyRecord;
+import org.apache.kafka.streams.processor.api.ProcessingContext;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.ProcessorSupplier;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.StoreBuilder;
+import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.TimestampedKeyValueStore;
+import org.apache.kafka.streams.state.ValueAndTimestamp;
+
+/** What a processor of the catalogue does, whether it may change keys or not. */
+final class Behaviour {
+    /** Where its results go; a processor that keeps keys ignores the key. */
+    interface Out {
+        void send(Object key, Object value, long timestamp, Headers headers);
+    }
+
+    private static final Duration INTERVAL = Duration.ofMillis(10);
+    private static final Instant START = Instant.ofEpochMilli(25);
+
+    private final String fn;
+    private final List<StoreBuilder<?>> stores;
+    private ProcessingContext context;
+    private Out out;
+
+    Behaviour(JsonNode step, List<StoreBuilder<?>> stores) {
+        this.fn = step.required("fn").asText();
+        this.stores = stores;
+    }
+
+    void init(ProcessingContext context, Out out) {
+        this.context = context;
+        this.out = out;
+        switch (fn) {
+            case "stream_ticks":
+                context.schedule(INTERVAL, PunctuationType.STREAM_TIME, this::tick);
+                break;
+            case "wall_ticks":
+                context.schedule(INTERVAL, PunctuationType.WALL_CLOCK_TIME, this::tick);
+                break;
+            case "anchored_stream_ticks":
+                context.schedule(START, INTERVAL, PunctuationType.STREAM_TIME, this::tick);
+                break;
+            case "anchored_wall_ticks":
+                context.schedule(START, INTERVAL, PunctuationType.WALL_CLOCK_TIME, this::tick);
+                break;
+            default:
+        }
+    }
+
+    void process(Object key, Object value, long timestamp, Headers headers) {
+        String text = Functions.text(value);
+        switch (fn) {
+            case "again":
+                out.send(key, text, timestamp, headers);
+                out.send(key, text + "+", timestamp + 1, headers);
+                break;
+            case "turn":
+                out.send(text, Functions.text(key), timestamp, headers);
+                break;
+            case "with_header":
+                Headers more = new RecordHeaders(headers);
+                more.add("more", new byte[] {1});
+                out.send(key, text, timestamp, more);
+                break;
+            case "place":
+                out.send(key, place(), timestamp, headers);
+                break;
+            case "keep":
+                for (StoreBuilder<?> store : stores) {
+                    String old = replace(store.name(), Functions.text(key), text, timestamp);
+                    out.send(key, old + ">" + text, timestamp, headers);
+                }
+                break;
+            case "stream_ticks", "wall_ticks", "anchored_stream_ticks", "anchored_wall_ticks":
+                out.send(key, text, timestamp, headers);
+                break;
+            default: throw new Oracle.BadRequest("no processor is called " + fn);
+        }
+    }
+
+    private void tick(long now) {
+        out.send("tick", now + " " + place(), now, new RecordHeaders());
+    }
+
+    private String place() {
+        String where =
+                context.recordMetadata()
+                        .map(m -> (m.topic() == null ? "" : m.topic()) + "-" + m.partition() + "-" + m.offset())
+                        .orElse("nowhere");
+        return where + " " + context.currentStreamTimeMs();
+    }
+
+    private String replace(String name, String key, String value, long timestamp) {
+        Object store = context.getStateStore(name);
+        if (store instanceof TimestampedKeyValueStore<?, ?>) {
+            TimestampedKeyValueStore<String, String> stamped = context.getStateStore(name);
+            ValueAndTimestamp<String> old = stamped.get(key);
+            stamped.put(key, ValueAndTimestamp.make(value, timestamp));
+            return old == null ? "null" : old.value() + "@" + old.timestamp();
+        }
+        KeyValueStore<String, String> plain = context.getStateStore(name);
+        String old = plain.get(key);
+        plain.put(key, value);
+        return String.valueOf(old);
+    }
+
+    // -- suppliers ---------------------------------------------------------------------------
+
+    static ProcessorSupplier<Object, Object, Object, Object> supplier(
+            JsonNode step, List<StoreBuilder<?>> stores) {
+        return new ProcessorSupplier<>() {
+            @Override
+            public Processor<Object, Object, Object, Object> get() {
+                return new Free(step, stores);
+            }
+
+            @Override
+            public Set<StoreBuilder<?>> stores() {
+                return brought(step, stores);
+            }
+        };
+    }
+
+    static FixedKeyProcessorSupplier<Object, Object, Object> fixedKeySupplier(
+            JsonNode step, List<StoreBuilder<?>> stores) {
+        return new FixedKeyProcessorSupplier<>() {
+            @Override
+            public FixedKeyProcessor<Object, Object, Object> get() {
+                return new FixedKey(step, stores);
+            }
+
+            @Override
+            public Set<StoreBuilder<?>> stores() {
+                return brought(step, stores);
+            }
+        };
+    }
+
+    static boolean brings(JsonNode step) {
+        return step.path("brings").asBoolean(false);
+    }
+
+    private static Set<StoreBuilder<?>> brought(JsonNode step, List<StoreBuilder<?>> stores) {
+        return brings(step) ? new HashSet<>(stores) : null;
+    }
+
+    static List<StoreBuilder<?>> stores(JsonNode step) {
+        List<StoreBuilder<?>> builders = new ArrayList<>();
+        for (JsonNode one : step.path("stores")) {
+            String name = one.required("store").asText();
+            boolean persistent = one.path("persistent").asBoolean(true);
+            boolean stamped = one.path("timestamped").asBoolean(true);
+            KeyValueBytesStoreSupplier supplier =
+                    !persistent
+                            ? Stores.inMemoryKeyValueStore(name)
+                            : stamped
+                                    ? Stores.persistentTimestampedKeyValueStore(name)
+                                    : Stores.persistentKeyValueStore(name);
+            Serde<Object> string = Options.serde("string");
+            StoreBuilder<?> builder =
+                    stamped
+                            ? Stores.timestampedKeyValueStoreBuilder(supplier, string, string)
+                            : Stores.keyValueStoreBuilder(supplier, string, string);
+            if (one.path("caching").asBoolean(false)) builder.withCachingEnabled();
+            if (!one.path("logging").asBoolean(true)) builder.withLoggingDisabled();
+            builders.add(builder);
+        }
+        return builders;
+    }
+
+    private static final class Free implements Processor<Object, Object, Object, Object> {
+        private final Behaviour behaviour;
+
+        Free(JsonNode step, List<StoreBuilder<?>> stores) {
+            behaviour = new Behaviour(step, stores);
+        }
+
+        @Override
+        public void init(ProcessorContext<Object, Object> context) {
+            behaviour.init(
+                    context,
+                    (key, value, timestamp, headers) ->
+                            context.forward(new Record<>(key, value, timestamp, headers)));
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            behaviour.process(record.key(), record.value(), record.timestamp(), record.headers());
+        }
+    }
+
+    /** Forwards what the last record it was given becomes. */
+    private static final class FixedKey implements FixedKeyProcessor<Object, Object, Object> {
+        private final Behaviour behaviour;
+        private FixedKeyRecord<Object, Object> last;
+
+        FixedKey(JsonNode step, List<StoreBuilder<?>> stores) {
+            behaviour = new Behaviour(step, stores);
+        }
+
+        @Override
+        public void init(FixedKeyProcessorContext<Object, Object> context) {
+            behaviour.init(
+                    context,
+                    (key, value, timestamp, headers) -> {
+                        if (last == null) return;
+                        context.forward(
+                                last.withValue(value).withTimestamp(timestamp).withHeaders(headers));
+                    });
+        }
+
+        @Override
+        public void process(FixedKeyRecord<Object, Object> record) {
+            last = record;
+            behaviour.process(record.key(), record.value(), record.timestamp(), record.headers());
+        }
+    }
+}
