@@ -47,7 +47,7 @@ class Serdes:
     boolean: Final[Serde[bool]] = BooleanSerde()
     uuid: Final[Serde[uuids.UUID]] = UUIDSerde()
     void: Final[Serde[None]] = VoidSerde()
-    json: Final[Serde[Any]] = JsonSerde()
+    json: Final[JsonSerde] = JsonSerde()
 
     _BY_NAME: ClassVar[tuple[str, ...]] = SERDE_NAMES
 
