@@ -2,10 +2,11 @@
 
     python -m tests.caches [--all] [--kube-node FOLDER]
 
-Kafka's jars, Java Kafka Streams, the Java compiler, Spark's Kafka connector and the compiled
-programs of ``tests/java`` always; with ``--all`` the Kubernetes programs, too; with a tool that
-runs a real node also what its images are made of. What is there is not fetched again. This is the
-only step that fetches: a test that would has an error that names it (``NO_FETCH``).
+Kafka's jars, Java Kafka Streams, the Java compiler, Avro, a schema registry, Spark's Kafka
+connector and the compiled programs of ``tests/java`` always; with ``--all`` the Kubernetes
+programs, too; with a tool that runs a real node also what its images are made of. What is there is
+not fetched again. This is the only step that fetches: a test that would has an error that names it
+(``NO_FETCH``).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from headwater.errors import LocalKafkaError
 from headwater.local import class_data, jar_sets, jars
 from headwater.local.java import find_java
+from tests.java import registry
 from tests.java.tool import JavaTool
 from tests.support import spark_classes
 
@@ -33,8 +35,14 @@ NO_FETCH = {
     "GOPROXY": "off",
 }
 """The environment of a test: nothing in it reaches a registry by its ordinary client."""
-JAR_SETS = (jar_sets.KAFKA, jar_sets.STREAMS, jar_sets.ECJ, jar_sets.SPARK_KAFKA)
-JAVA_SOURCES = tuple(ROOT / "tests" / "java" / name for name in ("oracle", "apps", "serdes"))
+JAR_SETS = (jar_sets.KAFKA, jar_sets.STREAMS, jar_sets.ECJ, jar_sets.AVRO, jar_sets.SPARK_KAFKA)
+JAVA_SOURCES = {
+    ROOT / "tests" / "java" / "oracle": jar_sets.STREAMS,
+    ROOT / "tests" / "java" / "apps": jar_sets.STREAMS,
+    ROOT / "tests" / "java" / "serdes": jar_sets.STREAMS,
+    ROOT / "tests" / "java" / "avro": jar_sets.AVRO,
+}
+"""Directories of Java programs, with the jars that each is compiled with."""
 
 
 def fill() -> None:
@@ -46,7 +54,8 @@ def fill() -> None:
     found = jars.class_path(*JAR_SETS)
     class_data.prepare()
     java = find_java()
-    classes = [JavaTool(sources).compile() for sources in JAVA_SOURCES]
+    registry.prepare()
+    classes = [JavaTool(one, jar_set=needed).compile() for one, needed in JAVA_SOURCES.items()]
     spark_classes.write()
     print(
         f"{len(found)} jars are in {jars.store()}, the compiled programs of the tests in "

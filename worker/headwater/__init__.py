@@ -30,6 +30,7 @@ from headwater.errors import (
     HeadwaterError,
     ImportPathError,
     ImportTimeoutError,
+    IncompatibleSchemaError,
     InstanceRunningError,
     InvalidTimestampError,
     KafkaAuthError,
@@ -42,6 +43,9 @@ from headwater.errors import (
     ProductionError,
     RecordError,
     RecordTooLargeError,
+    SchemaNotFoundError,
+    SchemaRegistryError,
+    SchemaRegistryUnavailableError,
     SerializationError,
     SpecError,
     StateError,
@@ -100,9 +104,11 @@ from headwater.serde import Serde, Serdes
 from headwater.wire.dead_letter import DeadLetterRecord
 
 if TYPE_CHECKING:
+    from headwater.kafka.registry import AvroSerde, JsonSchemaSerde, ProtobufSerde
     from headwater.service.streams import KafkaStreams
 
 __all__ = [
+    "AvroSerde",
     "BackfillError",
     "BackfillUnfinishedError",
     "Branched",
@@ -133,8 +139,10 @@ __all__ = [
     "HeadwaterError",
     "ImportPathError",
     "ImportTimeoutError",
+    "IncompatibleSchemaError",
     "InstanceRunningError",
     "InvalidTimestampError",
+    "JsonSchemaSerde",
     "KGroupedStream",
     "KGroupedTable",
     "KStream",
@@ -160,6 +168,7 @@ __all__ = [
     "ProcessorWrapper",
     "Produced",
     "ProductionError",
+    "ProtobufSerde",
     "PunctuationType",
     "RawInput",
     "Record",
@@ -170,6 +179,9 @@ __all__ = [
     "Repartitioned",
     "Response",
     "Result",
+    "SchemaNotFoundError",
+    "SchemaRegistryError",
+    "SchemaRegistryUnavailableError",
     "Serde",
     "Serdes",
     "SerializationError",
@@ -198,4 +210,8 @@ def __getattr__(name: str) -> Any:
         from headwater.service.streams import KafkaStreams  # noqa: PLC0415
 
         return KafkaStreams
+    if name in {"AvroSerde", "JsonSchemaSerde", "ProtobufSerde"}:
+        from headwater.kafka import registry  # noqa: PLC0415
+
+        return getattr(registry, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

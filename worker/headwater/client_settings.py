@@ -87,6 +87,26 @@ PRODUCER: Final = frozenset(
 )
 
 
+REGISTRY_PREFIX: Final = "schema.registry."
+REGISTRY: Final = frozenset(
+    {
+        "auto.register.schemas",
+        "basic.auth.credentials.source",
+        "basic.auth.user.info",
+        "key.subject.name.strategy",
+        "normalize.schemas",
+        "use.latest.version",
+        "value.subject.name.strategy",
+    }
+)
+"""What serdes of a schema registry are told, beside what begins with the prefix."""
+
+
+def is_registry_setting(name: str) -> bool:
+    """Whether a setting is about the schema registry."""
+    return name.startswith(REGISTRY_PREFIX) or name in REGISTRY
+
+
 def is_client_setting(name: str) -> bool:
     """Whether a setting is a client's, with a prefix or without."""
     if name.startswith(PREFIXES):

@@ -18,7 +18,9 @@ from headwater.client_settings import (
     CONSUMER,
     PREFIXES,
     PRODUCER,
+    REGISTRY,
     is_client_setting,
+    is_registry_setting,
 )
 from headwater.errors import ConfigError
 from headwater.logsettings import parse_format, parse_levels
@@ -240,6 +242,8 @@ class StreamsConfig:
     topology_optimization: str = "none"
     overrides: Mapping[str, object] = field(default_factory=dict)
     """Prefixed and bare client settings as given, with Kafka's dotted names."""
+    registry: Mapping[str, object] = field(default_factory=dict)
+    """What serdes of a schema registry are told, by its dotted names."""
     originals: Mapping[str, object] = field(default_factory=dict)
     """Everything as given, for ``ProcessorContext.app_configs``."""
 
@@ -276,11 +280,15 @@ class StreamsConfig:
         """
         options: dict[str, Any] = {}
         overrides: dict[str, object] = {}
+        registry: dict[str, object] = {}
         for name, value in given.items():
             if not isinstance(name, str):
                 raise ConfigError(f"option names are texts, not {name!r}")
             if is_client_setting(name):
                 overrides[name] = value
+                continue
+            if is_registry_setting(dotted := name.replace("_", ".")):
+                registry[dotted] = value
                 continue
             snake = _canonical(name)
             if snake in options:
@@ -293,6 +301,7 @@ class StreamsConfig:
         config = cls(
             **options,
             overrides=overrides,
+            registry=registry,
             originals=dict(given),
         )
         _check_overrides(config)
@@ -361,7 +370,7 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "request_timeout_ms": _whole(0),
     "topology_optimization": _unoptimized,
 }
-"""How each option is checked; every field of ``StreamsConfig`` but the last two has one."""
+"""How each option is checked; every field of ``StreamsConfig`` but the last three has one."""
 
 _ALIASES: Final = {
     "cache_max_bytes_buffering": "statestore_cache_max_bytes",
@@ -406,7 +415,7 @@ def _canonical(name: str) -> str:
     if snake in _NOT_HERE:
         raise ConfigError(f"{name} has no effect here: {_NOT_HERE[snake]}; remove it")
     candidates = {option.replace("_", "."): option for option in [*_PARSERS, *_ALIASES]}
-    candidates |= {setting: setting for setting in COMMON | CONSUMER | PRODUCER}
+    candidates |= {setting: setting for setting in COMMON | CONSUMER | PRODUCER | REGISTRY}
     near = difflib.get_close_matches(snake.replace("_", "."), candidates, n=1, cutoff=0.6)
     hint = f"; did you mean {near[0]}?" if near else ""
     prefixes = ", ".join(f"{prefix}*" for prefix in PREFIXES)

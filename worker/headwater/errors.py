@@ -9,6 +9,10 @@
     ├── EnvironmentProblemError         something around us is missing or refuses
     │   ├── KafkaUnavailableError       no broker answers
     │   ├── KafkaAuthError              the broker refuses us
+    │   ├── SchemaRegistryError         the schema registry refuses
+    │   │   ├── SchemaRegistryUnavailableError   it does not answer
+    │   │   ├── SchemaNotFoundError     it has no such schema
+    │   │   └── IncompatibleSchemaError a schema does not go with those before it
     │   ├── TopicError                  a topic is missing or has the wrong partitions
     │   │   ├── MissingTopicError
     │   │   └── PartitionMismatchError
@@ -87,6 +91,22 @@ class KafkaUnavailableError(EnvironmentProblemError):
 
 class KafkaAuthError(EnvironmentProblemError):
     """The broker refused the credentials, the TLS handshake or the operation."""
+
+
+class SchemaRegistryError(EnvironmentProblemError):
+    """The schema registry refuses what a serde asks of it."""
+
+
+class SchemaRegistryUnavailableError(SchemaRegistryError):
+    """The schema registry does not answer."""
+
+
+class SchemaNotFoundError(SchemaRegistryError):
+    """The schema registry has no such schema, or no such subject."""
+
+
+class IncompatibleSchemaError(SchemaRegistryError):
+    """A schema is not compatible with those that its subject has."""
 
 
 class TopicError(EnvironmentProblemError):

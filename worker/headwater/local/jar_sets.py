@@ -1,4 +1,4 @@
-"""Which jars make up Kafka, the Streams yardstick, the Java compiler, and Spark's Kafka connector.
+"""Which jars make up Kafka, the Streams yardstick, Avro, the Java compiler, and Spark's connector.
 
 The lock files beside this module are written by ``python -m headwater.local.jar_sets NAME...``
 and committed. They hold no address: where jars come from is jgo's configuration, whether they are
@@ -27,6 +27,7 @@ ROOTS: dict[str, tuple[str, ...]] = {
         _SLF4J,
     ),
     "ecj-3.42.0": ("org.eclipse.jdt:ecj:3.42.0",),
+    "avro-1.12.2": ("org.apache.avro:avro:1.12.2", _SLF4J),
     f"spark-kafka-{SPARK_VERSION}": (
         f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}",
         "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
@@ -73,6 +74,7 @@ class JarSet:
 KAFKA = f"kafka-{KAFKA_VERSION}"
 STREAMS = f"streams-{KAFKA_VERSION}"
 ECJ = "ecj-3.42.0"
+AVRO = "avro-1.12.2"
 SPARK_KAFKA = f"spark-kafka-{SPARK_VERSION}"
 
 

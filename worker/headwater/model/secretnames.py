@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _SECRET: Final = re.compile(
     r"(?i)secret|password|token|credential|jaas|access[.]?key|private[.]?key|ssl[.]key[.]pem"
-    r"|ssl[.]keystore[.]key"
+    r"|ssl[.]keystore[.]key|user[.]info"
 )
 _PLACES: Final = (".url", ".location", ".uri")
 

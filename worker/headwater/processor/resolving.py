@@ -65,7 +65,8 @@ def find_serde(config: StreamsConfig, half: Half, given: Serde[Any] | None) -> S
         ConfigError: the configured one cannot be imported or is not a serde.
     """
     option = f"default_{half}_serde"
-    return resolve_serde(option, getattr(config, option) if given is None else given)
+    found = resolve_serde(option, getattr(config, option) if given is None else given)
+    return None if found is None else found.configured(config.registry, is_key=half == "key")
 
 
 def serde_of(config: StreamsConfig, half: Half, given: Serde[Any] | None, owner: str) -> Serde[Any]:

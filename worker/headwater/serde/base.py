@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
 
@@ -22,6 +22,17 @@ class Serde(ABC, Generic[T]):
     """
 
     immutable: ClassVar[bool] = False
+
+    def configured(self, settings: Mapping[str, object], *, is_key: bool) -> Serde[T]:
+        """Return this serde as an application configures it (Kafka's ``Serde.configure``).
+
+        Most have nothing to configure and return themselves.
+
+        Args:
+            settings: what the application's configuration says about serdes.
+            is_key: it is for keys.
+        """
+        return self
 
     @abstractmethod
     def serializer(self, topic: str) -> Callable[[T], bytes]:

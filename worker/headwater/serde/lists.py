@@ -21,7 +21,7 @@ from headwater.serde.primitives import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
 
@@ -50,6 +50,10 @@ class ListSerde(Serde[list[T]]):
     def __init__(self, inner: Serde[T]) -> None:
         self._inner = inner
         self._size = _SIZES.get(type(inner))
+
+    def configured(self, settings: Mapping[str, object], *, is_key: bool) -> ListSerde[T]:
+        """Return the list of the inner serde as it is configured."""
+        return ListSerde(self._inner.configured(settings, is_key=is_key))
 
     def serializer(self, topic: str) -> Callable[[list[T]], bytes]:
         """Return the encoder of lists and tuples; a TypeError for anything else."""

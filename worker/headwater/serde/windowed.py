@@ -14,7 +14,7 @@ from headwater.model.windows import Window, Windowed
 from headwater.serde.base import Serde
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from headwater.model.durations import Duration
 
@@ -37,6 +37,10 @@ class TimeWindowedSerde(Serde[Windowed[K]]):
     def __init__(self, inner: Serde[K], size: Duration) -> None:
         self.inner = inner
         self.size_ms = millis("TimeWindowedSerde: size", size)
+
+    def configured(self, settings: Mapping[str, object], *, is_key: bool) -> TimeWindowedSerde[K]:
+        """Return the serde with the inner one as it is configured."""
+        return TimeWindowedSerde(self.inner.configured(settings, is_key=is_key), self.size_ms)
 
     def serializer(self, topic: str) -> Callable[[Windowed[K]], bytes]:
         """Return the encoder; a TypeError for anything but a ``Windowed``."""
@@ -75,6 +79,12 @@ class SessionWindowedSerde(Serde[Windowed[K]]):
 
     def __init__(self, inner: Serde[K]) -> None:
         self.inner = inner
+
+    def configured(
+        self, settings: Mapping[str, object], *, is_key: bool
+    ) -> SessionWindowedSerde[K]:
+        """Return the serde with the inner one as it is configured."""
+        return SessionWindowedSerde(self.inner.configured(settings, is_key=is_key))
 
     def serializer(self, topic: str) -> Callable[[Windowed[K]], bytes]:
         """Return the encoder; a TypeError for anything but a ``Windowed``."""
