@@ -44,10 +44,11 @@ COMMANDS_RUN_BY = {
 }
 # These need Spark.
 PROGRAMS_RUN_BY = {"docs/dataframes.md": ROOT / "tests" / "spark" / "test_dataframes_page.py"}
-# These are of other kinds than a StreamApp.
+# These are of other kinds than a StreamApp, or a StreamApp of another application.
 RESOURCES_TRIED_BY = {
     "docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py",
     "docs/backfill.md": ROOT / "tests" / "unit" / "spark" / "test_masters.py",
+    "docs/serdes.md": ROOT / "tests" / "unit" / "service" / "test_credentials.py",
 }
 
 

@@ -194,6 +194,11 @@ BROKEN_RULES = (
         rule="a client certificate (type TLS) needs TLS to the broker: set spec.kafka.tls",
     ),
     Case("spec/kafka/config/sasl.password", "secret", rule=_SECURITY),
+    Case(
+        "spec/kafka",
+        {"schemaRegistry": {"url": "http://r"}, "config": {"schema.registry.url": "http://s"}},
+        rule="schemaRegistry says where the registry is: take it out of config",
+    ),
     Case("spec/kafka/config/security.protocol", "SSL", rule=_SECURITY),
     Case(
         "spec/scaleDown/workersToRemove",

@@ -59,6 +59,7 @@ def place_of(path: str) -> str:
 _OURS = "keys that begin with headwater.dev/ or app.kubernetes.io/ are the operator's: "
 _PATHS = "/var/lib/headwater, /etc/headwater, /tmp, /var/run/secrets are the worker's own: "
 _SECURITY = "tls and authentication decide about security.protocol, sasl.* and ssl.*.location: "
+_REGISTRY = "schemaRegistry says where the registry is: "
 _TOLERATION = "operator Exists takes no value; operator Equal, the default, needs a key"
 _KEY = {"name": "a", "key": "b"}
 _VOLUMES: tuple[dict[str, Any], ...] = (
@@ -106,6 +107,11 @@ JUST_KEPT = (
         rule=_SECURITY,
     ),
     Case("spec/kafka/config/ssl.endpoint.identification.algorithm", "none", rule=_SECURITY),
+    Case(
+        "spec/kafka",
+        {"schemaRegistry": {"url": "http://r:1"}, "config": {"schema.registry.timeout": 5}},
+        rule=_REGISTRY,
+    ),
     Case(
         "spec/scaleDown/workersToRemove",
         ["counter-w-0", "counter-w-123456789"],

@@ -84,4 +84,10 @@ def _on_one_machine(app: StreamApp) -> StreamApp:
             "spec.kafka.config (security.protocol, sasl.*, ssl.*.location), or leave "
             "bootstrapServers out to use a private Kafka"
         )
+    if kafka.schema_registry is not None and kafka.schema_registry.secret_ref is not None:
+        raise SpecError(
+            "spec.kafka.schemaRegistry.secretRef: its Secret is on a cluster; on one machine leave "
+            "schemaRegistry out and say schema.registry.url and basic.auth.user.info in "
+            "spec.kafka.config"
+        )
     return app

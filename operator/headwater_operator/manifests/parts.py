@@ -24,6 +24,10 @@ _KAFKA: Final = "headwater-kafka"
 _SPREAD_OVER: Final = ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
 
 _CREDENTIALS: Final = {"username": podcontract.USERNAME_FILE, "password": podcontract.PASSWORD_FILE}
+_REGISTRY: Final = {
+    "username": podcontract.REGISTRY_USERNAME_FILE,
+    "password": podcontract.REGISTRY_PASSWORD_FILE,
+}
 _CERTIFICATE: Final = {
     "tls.crt": podcontract.CERTIFICATE_FILE,
     "tls.key": podcontract.KEY_FILE,
@@ -98,6 +102,8 @@ def _kafka_sources(app: StreamApp) -> list[Manifest]:
         is_tls = kafka.authentication.type is AuthenticationType.TLS
         items = _CERTIFICATE if is_tls else _CREDENTIALS
         sources.append(podcontract.secret_source(kafka.authentication.secret_ref.name, items))
+    if (registry := kafka.schema_registry) is not None and registry.secret_ref is not None:
+        sources.append(podcontract.secret_source(registry.secret_ref.name, _REGISTRY))
     return sources
 
 
@@ -113,6 +119,9 @@ def secrets_needed(app: StreamApp) -> list[tuple[str, str]]:
         keys = " and ".join(_CERTIFICATE if is_tls else _CREDENTIALS)
         said = f"spec.kafka.authentication needs its keys {keys}"
         needed.append((kafka.authentication.secret_ref.name, said))
+    if (registry := kafka.schema_registry) is not None and registry.secret_ref is not None:
+        said = f"spec.kafka.schemaRegistry needs its keys {' and '.join(_REGISTRY)}"
+        needed.append((registry.secret_ref.name, said))
     return needed
 
 

@@ -43,6 +43,7 @@ apiVersion: v1
 kind: Secret
 metadata: {name: unused}
 """
+REGISTRY = GOOD + "  kafka: {schemaRegistry: {url: 'http://r', secretRef: {name: user}}}"
 SECURED = GOOD + "  kafka: {bootstrapServers: 'b:9093', tls: {}}"
 
 
@@ -77,6 +78,9 @@ def run(*arguments: object) -> int:
             IN_MAP.replace("name: code", "name: code, key: b.py") + CODE,
             "with the key 'b.py' in this file",
             id="no such key",
+        ),
+        pytest.param(
+            REGISTRY, "secretRef: its Secret is on a cluster", id="a Secret of a registry"
         ),
         pytest.param(SECURED, "spec.kafka.tls: its Secrets are on a cluster", id="Secrets"),
     ],

@@ -106,6 +106,7 @@ def test_credentials_are_mounted_read_only_and_under_the_names_that_the_worker_k
         "bootstrapServers": "b:1",
         "tls": {"caSecretRef": {"name": "authority", "key": "root.pem"}},
         "authentication": {"type": "TLS", "secretRef": {"name": "certificate"}},
+        "schemaRegistry": {"url": "https://r", "secretRef": {"name": "registry"}},
     }
     spec = pod(kafka=kafka)["spec"]
     volume = next(each for each in spec["volumes"] if each["name"] == "headwater-kafka")
@@ -122,6 +123,15 @@ def test_credentials_are_mounted_read_only_and_under_the_names_that_the_worker_k
                 "items": [
                     {"key": "tls.crt", "path": "tls.crt"},
                     {"key": "tls.key", "path": "tls.key"},
+                ],
+            }
+        },
+        {
+            "secret": {
+                "name": "registry",
+                "items": [
+                    {"key": "username", "path": "registry-username"},
+                    {"key": "password", "path": "registry-password"},
                 ],
             }
         },

@@ -4,13 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.kube.pki import Authority
+from tests.support.pages import blocks
 
 from headwater.config import StreamsConfig
-from headwater.errors import ConfigError
+from headwater.errors import ConfigError, SpecError
 from headwater.kafka.errors import Connection
 from headwater.kafka.producer import StreamsProducer
 from headwater.kafka.settings import producer_settings
+from headwater.model.secretnames import is_secret
 from headwater.model.streamapp import parse
 from headwater.service.settings import WorkerSettings, config_of
 
@@ -44,6 +47,8 @@ def directory(tmp_path: Path) -> Path:
         "tls.key": pair.key.read_text(),
         "username": "username\n",
         "password": f"{SECRET}\n",
+        "registry-username": "reader\n",
+        "registry-password": f"{SECRET}: 2\n",
     }
     for name, content in contents.items():
         (tmp_path / name).write_text(content)
@@ -157,3 +162,57 @@ def test_a_password_is_in_no_message_and_no_description(directory: Path) -> None
     with pytest.raises(ConfigError, match="UnicodeDecodeError") as raised:
         config(directory, authentication=authentication("PLAIN"))
     assert SECRET not in str(raised.value)
+
+
+def test_the_registry_and_its_user_are_told_to_serdes(directory: Path) -> None:
+    registry = {"url": "https://registry:8081", "secretRef": {"name": "registry-user"}}
+
+    found = config(directory, schemaRegistry=registry)
+    parsed = StreamsConfig.parse(found)
+
+    assert parsed.registry == {
+        "schema.registry.url": "https://registry:8081",
+        "basic.auth.user.info": f"reader:{SECRET}: 2",
+    }
+    assert config(None, schemaRegistry={"url": "http://r:1"})["schema.registry.url"] == "http://r:1"
+    assert is_secret("basic.auth.user.info")
+
+
+def test_what_the_registry_s_secret_lacks_is_named(directory: Path) -> None:
+    registry = {"url": "https://registry:8081", "secretRef": {"name": "registry-user"}}
+    asked = r"spec\.kafka\.schemaRegistry\.secretRef registry-user: "
+
+    (directory / "registry-username").write_text("a:b")
+    with pytest.raises(ConfigError, match=asked + "the user's name has a colon"):
+        config(directory, schemaRegistry=registry)
+    (directory / "registry-username").unlink()
+    with pytest.raises(ConfigError, match=asked + "cannot use .*registry-username"):
+        config(directory, schemaRegistry=registry)
+
+
+@pytest.mark.parametrize(
+    ("kafka", "words"),
+    [
+        ({"schemaRegistry": {"url": "http://user:word@r"}}, "an http address without a user"),
+        ({"schemaRegistry": {"url": "registry:8081"}}, "an http address without a user"),
+        (
+            {
+                "schemaRegistry": {"url": "http://r"},
+                "config": {"schema.registry.url": "http://other"},
+            },
+            "schemaRegistry says where the registry is",
+        ),
+    ],
+)
+def test_a_registry_is_named_once_and_without_a_password(kafka: dict[str, Any], words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        config(None, **kafka)
+
+
+def test_the_example_of_the_page_says_all_that_is_needed(directory: Path) -> None:
+    [block] = blocks("serdes.md", "yaml")
+
+    found = config_of(parse(yaml.safe_load(block)), {}, directory)
+
+    assert found["schema.registry.url"] == "https://registry.example:8081"
+    assert found["basic.auth.user.info"] == f"reader:{SECRET}: 2"

@@ -61,6 +61,8 @@ CERTIFICATE_FILE: Final = "tls.crt"
 KEY_FILE: Final = "tls.key"
 USERNAME_FILE: Final = "username"
 PASSWORD_FILE: Final = "password"  # noqa: S105 - the name of a file
+REGISTRY_USERNAME_FILE: Final = "registry-username"
+REGISTRY_PASSWORD_FILE: Final = "registry-password"  # noqa: S105 - the name of a file
 TOKEN_FILE: Final = "token"  # noqa: S105 - the name of a file
 """Below the service account's directory, as ``CA_FILE``."""
 

@@ -45,6 +45,8 @@ _SECURITY: Final = (
     "ssl.key.location",
 )
 
+_REGISTRY: Final = ("schema.registry.url", "basic.auth.user.info")
+
 
 def own_field_rules() -> tuple[Rule, ...]:
     """Return the rules that keep :data:`OWN_FIELDS` out of a field ``config``."""
@@ -125,6 +127,23 @@ class KafkaAuthentication:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaRegistrySpec:
+    """Where the schemas of Avro, Protobuf and JSON Schema are.
+
+    Attributes:
+        url: the registry's address; several are joined by commas.
+        secret_ref: a Secret with the keys username and password, for basic authentication.
+    """
+
+    url: str = field(
+        metadata=meta(
+            pattern="https?://[^@ ]+", meaning="an http address without a user", max_length=4_096
+        )
+    )
+    secret_ref: SecretReference | None = field(default=None, metadata=meta(cluster_only=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSpec:
     """A topic to create before the application starts, unless it exists.
 
@@ -149,6 +168,8 @@ class KafkaSpec:
             the one named when the operator was installed.
         tls: encrypt, and check the broker's certificate.
         authentication: prove who we are.
+        schema_registry: the schema registry, for serdes that need one. Everything else about it is
+            said in spec.config.
         config: settings for every client (consumer, producer, admin), by Kafka's names. Numbers
             and texts; write true and false in quotes.
         topics: topics to create before the application starts, unless they exist, so that one file
@@ -183,6 +204,17 @@ class KafkaSpec:
                 or not set(kafka.config) & set(_SECURITY)
             ),
         ),
+        Rule(
+            cel=(
+                "!has(self.config) || !has(self.schemaRegistry) || "
+                f"[{', '.join(repr(key) for key in _REGISTRY)}].all(k, !(k in self.config))"
+            ),
+            message="schemaRegistry says where the registry is: take it out of config",
+            field="config",
+            holds=lambda kafka: (
+                kafka.schema_registry is None or not set(kafka.config) & set(_REGISTRY)
+            ),
+        ),
     )
 
     bootstrap_servers: str | None = field(
@@ -197,6 +229,7 @@ class KafkaSpec:
     authentication: KafkaAuthentication | None = field(
         default=None, metadata=meta(cluster_only=True)
     )
+    schema_registry: SchemaRegistrySpec | None = None
     config: Mapping[str, Scalar] = field(default_factory=dict)
     topics: tuple[TopicSpec, ...] = field(
         default=(), metadata=meta(keys=("name",), change=Change.LIVE)

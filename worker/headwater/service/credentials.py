@@ -59,6 +59,32 @@ def security_of(kafka: KafkaSpec, directory: Path | None) -> dict[str, str]:
     return settings
 
 
+def registry_of(kafka: KafkaSpec, directory: Path | None) -> dict[str, str]:
+    """Return what serdes are told of the schema registry; nothing if none is named.
+
+    Args:
+        kafka: of the StreamApp.
+        directory: where the files with credentials are; ``None`` if there is none.
+
+    Raises:
+        ConfigError: a file is missing or empty, or the user's name has a colon.
+    """
+    registry = kafka.schema_registry
+    if registry is None:
+        return {}
+    settings = {"schema.registry.url": registry.url}
+    if registry.secret_ref is not None:
+        asked = f"spec.kafka.schemaRegistry.secretRef {registry.secret_ref.name}"
+        name = _text(directory, podcontract.REGISTRY_USERNAME_FILE, asked)
+        password = _text(directory, podcontract.REGISTRY_PASSWORD_FILE, asked)
+        if ":" in name:
+            raise ConfigError(
+                f"{asked}: the user's name has a colon: basic authentication has none"
+            )
+        settings["basic.auth.user.info"] = f"{name}:{password}"
+    return settings
+
+
 def _file(directory: Path | None, name: str, asked: str) -> Path:
     """Return the path of a file that is there.
 

@@ -13,7 +13,7 @@ from headwater.model.streamapp import IMPORT_TIMEOUT_MS
 from headwater.native.logs import chosen
 from headwater.native.messages import ChildSettings
 from headwater.privatefiles import default_state_dir
-from headwater.service.credentials import security_of
+from headwater.service.credentials import registry_of, security_of
 from headwater.service.decide.values import LEASE_MS
 
 if TYPE_CHECKING:
@@ -161,6 +161,7 @@ def config_of(
         **spec.kafka.config,
         **spec.config,
         **security_of(spec.kafka, kafka_dir),
+        **registry_of(spec.kafka, kafka_dir),
         "application.id": app.application_id,
         "num.stream.threads": spec.threads_per_worker,
         "processing.guarantee": spec.processing_guarantee.value,
