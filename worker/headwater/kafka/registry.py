@@ -6,11 +6,12 @@ holds no client. The first record that needs the registry has it asked, and its 
 
 from __future__ import annotations
 
+import atexit
 import copy
 import json
 import re
 from abc import abstractmethod
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from headwater.client_settings import REGISTRY_PREFIX
@@ -293,12 +294,14 @@ class ProtobufSerde(RegistrySerde[T]):
             raise TypeError(f"a {type(value).__name__} is no {self._message.__name__}")
 
 
-@lru_cache(maxsize=16)
+@cache
 def _client(settings: str) -> Any:
     """Return the one client of a registry in this process: what it was told, it keeps."""
     from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415
 
-    return SchemaRegistryClient(json.loads(settings))
+    client = SchemaRegistryClient(json.loads(settings))
+    atexit.register(client.close)
+    return client
 
 
 def _of_client(settings: Mapping[str, object]) -> dict[str, object]:
