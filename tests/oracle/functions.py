@@ -134,6 +134,33 @@ FLAT_VALUE_MAPPER_TYPES = {
     "key_and_value": "string",
 }
 
+JOIN_CHARACTERS = 24
+
+
+def _both(a: Any, b: Any) -> str:
+    return f"{text(a)}+{text(b)}"[-JOIN_CHARACTERS:]
+
+
+JOINERS = {
+    "both": _both,
+    "left_value": lambda a, b: a,
+    "right_value": lambda a, b: b,
+    "total_length": lambda a, b: len(text(a)) + len(text(b)),
+    "null_if_even_together": lambda a, b: (
+        None if (len(text(a)) + len(text(b))) % 2 == 0 else _both(a, b)
+    ),
+}
+JOINERS_WITH_KEY = {"both_with_key": lambda k, a, b: f"{text(k)}={_both(a, b)}"}
+# "l" and "r" mean the type of the left and of the right value.
+JOINER_TYPES = {
+    "both": "string",
+    "left_value": "l",
+    "right_value": "r",
+    "total_length": "long",
+    "null_if_even_together": "string",
+    "both_with_key": "string",
+}
+
 REDUCERS = {
     "concat": lambda a, b: (text(a) + text(b))[-CONCAT_CHARACTERS:],
     "add": lambda a, b: a + b,

@@ -52,6 +52,7 @@ class Generator:
         for _ in range(self.random.randint(STEPS_MIN, STEPS_MAX)):
             self._grow()
         self._finish()
+        self._leave_partitions_open()
         request: dict[str, Any] = {
             "app_id": "app",
             "config": self._config(),
@@ -112,10 +113,11 @@ class Generator:
                 self._select_key, self._peek, self._merge, self._split, self._repartition,
                 self._group_by_key, self._group_by_key, self._group_by, self._group_by,
                 self._to_table, self._to, self._end, self._through_a_topic,
+                self._join_stream, self._join_stream,
             ),
             "table": (
                 self._filter, self._map_values, self._to_stream, self._to_stream,
-                self._group_table, self._group_table,
+                self._group_table, self._group_table, self._join_tables, self._join_tables,
             ),
             "grouped stream": (self._aggregate_stream,),
             "grouped table": (self._aggregate_table,),
@@ -452,6 +454,50 @@ class Generator:
         stream = replace(handle, kind="stream", key=key, rekeyed=rekeyed)
         self._add(stream, step, None if rekeyed else handle.key_serde, handle.value_serde)
 
+    # ---- joins -------------------------------------------------------------------------------
+
+    def _partner(self, handle: Handle) -> Handle | None:
+        """A table with keys of the same type, the newest more often than others."""
+        fitting = [
+            other for other in self.handles if other.kind == "table" and other.key == handle.key
+        ]
+        return self.random.choice(fitting[-4:]) if fitting else None
+
+    def _join_stream(self, handle: Handle) -> None:
+        table = self._partner(handle)
+        if table is None:
+            return
+        fn = self.random.choice(list(functions.JOINER_TYPES))
+        given = self._serdes(handle, inherited=True)
+        given |= {"other": table.value} if self._chance(0.1) else {}
+        given |= {"name": self._fresh("join-")} if self._chance(0.3) else {}
+        options = {"joined": given} if given or self._chance(0.2) else {}
+        op = self.random.choice(("join", "left_join"))
+        step = self._step(op, on=handle.step, **{"with": table.step}, fn=fn, **options)
+        joined = replace(handle, value=_joined(fn, handle, table), rekeyed=False)
+        self._add(joined, step, given.get("key") or handle.key_serde, None)
+
+    def _join_tables(self, handle: Handle) -> None:
+        other = self._partner(handle)
+        assert other is not None, "a table fits itself"
+        fn = self.random.choice(list(functions.JOINERS))
+        value = _joined(fn, handle, other)
+        fields = self._named()
+        given: dict[str, Any] = {}
+        if self._chance(0.5):
+            given = self._serdes(replace(handle, value_serde=None), inherited=True, value=value)
+            fields["materialized"] = given | self._store_options(0.6)
+        op = self.random.choice(("join", "left_join", "outer_join"))
+        step = self._step(op, on=handle.step, **{"with": other.step}, fn=fn, **fields)
+        joined = replace(handle, value=value)
+        self._add(joined, step, given.get("key") or handle.key_serde, given.get("value"))
+
+    def _leave_partitions_open(self) -> None:
+        """What is joined needs equal counts, and sources have one partition here."""
+        if any(step["op"].endswith("join") for step in self.steps):
+            for step in self.steps:
+                step.get("repartitioned", {}).pop("partitions", None)
+
     def _finish(self) -> None:
         """Let some results come out, so that there is something to compare."""
         tables = [handle for handle in self.handles if handle.kind == "table"]
@@ -508,6 +554,11 @@ class Generator:
 
 def _result(kind: str, handle: Handle) -> str:
     return {"k": handle.key, "v": handle.value}.get(kind, kind)
+
+
+def _joined(fn: str, left: Handle, right: Handle) -> str:
+    kind = functions.JOINER_TYPES[fn]
+    return {"l": left.value, "r": right.value}.get(kind, kind)
 
 
 def generate(random: Random, *, records: int = 0) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 from headwater.errors import TopologyError
 from headwater.model.partitions import plan
 from tests.golden.test_describe import CASES, DIRECTORY, load_request
+from tests.oracle.differences import check_copartitioned, refused_by_java_alone
 from tests.oracle.generate import generate
 from tests.oracle.translate import Drawing
 
@@ -35,11 +36,13 @@ def test_a_random_topology_has_java_s_description_and_topics(seed: str, oracle: 
     topology = Drawing(request).topology()
     answer = oracle.ask(request)
 
+    if refused_by_java_alone(answer):
+        return
     assert "error" not in answer, answer["error"]
     assert _without_addresses(topology.describe()) == _without_addresses(answer["describe"])
     report = topology.report("app")
     assert _topics(report) == answer["subtopologies"]
-    assert [sorted(group) for group in report.copartition_groups] == answer["copartitioned"]
+    check_copartitioned(request, report.copartition_groups, answer["copartitioned"])
 
 
 def _topics(report: TopologyReport) -> dict[str, Any]:

@@ -57,6 +57,20 @@ OPERATIONS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
         {"repartitioned": {"name": "n", "partitions": 3, **STRINGS}},
         "n-repartition",
     ),
+    ({"op": "join", "on": "stream", "with": "table", "fn": "both"}, {"joined": {"name": "n"}}, "n"),
+    (
+        {"op": "left_join", "on": "stream", "with": "table", "fn": "both_with_key"},
+        {"joined": {"name": "n", "other": "string", **STRINGS}},
+        "n",
+    ),
+    *(
+        (
+            {"op": op, "on": "table", "with": "table", "fn": "both"},
+            {"name": "n", "materialized": STORED},
+            "n-join-this",
+        )
+        for op in ("join", "left_join", "outer_join")
+    ),
     ({"op": "to_table", "on": "stream"}, {"name": "n", "materialized": STORED}, "n"),
     ({"op": "to", "on": "stream", "topic": "out"}, {"produced": {"name": "n", **STRINGS}}, "n"),
     ({"op": "to", "on": "stream", "extractor": "even_odd"}, {"produced": {"name": "n"}}, "n"),

@@ -99,6 +99,27 @@ def test_stateless_functions_have_a_twin(
         assert (name, seen) == (name, _pairs(values, apply(function)))
 
 
+@pytest.mark.parametrize("name", sorted(functions.JOINERS | functions.JOINERS_WITH_KEY))
+def test_joiners_have_a_twin(oracle: Oracle, name: str) -> None:
+    """With the record before as the table's value."""
+    joiner = functions.JOINERS.get(name)
+    keyed = functions.JOINERS_WITH_KEY.get(name, lambda k, a, b: joiner(a, b))  # type: ignore[misc]
+    steps = [
+        {"id": "grouped", "op": "group_by_key", "on": "in"},
+        {"id": "held", "op": "reduce", "on": "grouped", "fn": "last"},
+        {"id": "end", "op": "left_join", "on": "in", "with": "held", "fn": name},
+    ]
+    held: dict[Any, Any] = {}
+    expected = []
+    for key in KEYS:
+        for value in filter(lambda value: value is not None, STRINGS):
+            if key is not None:
+                held[key] = value
+            expected.append((text(key), text(keyed(key, value, held.get(key)))))
+
+    assert _see(oracle, steps, STRINGS, "string") == expected
+
+
 def _fold(values: list[Any], first: Callable[[], Any], step: Callable[[Any, Any, Any], Any]) -> Any:
     """Outputs of an aggregation at cache 0: each key's running value, null starts it anew."""
     seen = []

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.oracle.differences import refused_by_java_alone
 from tests.oracle.generate import generate
 from tests.oracle.run import run
 
@@ -105,6 +106,8 @@ def _compare(request: dict[str, Any], oracle: Oracle) -> None:
     java = oracle.ask(request)
     ours = run(request)
 
+    if refused_by_java_alone(java):
+        return
     assert "error" not in java, java["error"]
     assert _by_topic(ours["outputs"]) == _by_topic(java["outputs"])
     assert ours["stores"] == java["stores"]

@@ -9,6 +9,7 @@ from headwater import (
     Branched,
     Consumed,
     Grouped,
+    Joined,
     Materialized,
     OffsetReset,
     Produced,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from headwater import StoreSpec, Topology
     from tests.oracle.expressions import Types
 
-_SERDES = {"key": "key_serde", "value": "value_serde"}
+_SERDES = {"key": "key_serde", "value": "value_serde", "other": "other_value_serde"}
 
 
 @dataclass
@@ -127,6 +128,22 @@ class Drawing:
 
     def _merge(self, step: Mapping[str, Any]) -> Any:
         return self.handles[step["on"]].merge(self.handles[step["with"]], **_name(step))
+
+    def _join(self, step: Mapping[str, Any]) -> Any:
+        """Join with a table, a stream by ``joined``, a table by ``materialized``."""
+        given = self._options(step, "joined", Joined) or self._options(
+            step, "materialized", Materialized
+        )
+        objects, keywords = given or ([], {})
+        fn, flags = step["fn"], {}
+        if fn in functions.JOINERS_WITH_KEY:
+            flags = {"with_key": True}
+        joiner = (functions.JOINERS | functions.JOINERS_WITH_KEY)[fn]
+        method = getattr(self.handles[step["on"]], step["op"])
+        other = self.handles[step["with"]]
+        return method(other, joiner, *objects, **keywords, **flags, **_name(step))
+
+    _left_join = _outer_join = _join
 
     def _split(self, step: Mapping[str, Any]) -> Any:
         branches = self.handles[step["on"]].split(**_name(step))

@@ -4,6 +4,7 @@ from typing import Any, assert_type
 
 from headwater import (
     Consumed,
+    Joined,
     KGroupedStream,
     KGroupedTable,
     KStream,
@@ -30,9 +31,28 @@ assert_type(stream.group_by_key().reduce(max), KTable[str, int])
 assert_type(stream.to_table(Materialized(store="kept")).to_stream(), KStream[str, int])
 assert_type(table.group_by(lambda key, value: (value, key)), KGroupedTable[float, str])
 assert_type(table.to_stream(lambda _key, value: int(value)), KStream[int, float])
+joined: Joined[str, int, float] = Joined(name="meet", other_value_serde=Serdes.double)
+assert_type(stream.join(table, lambda number, share: number * share), KStream[str, float])
+assert_type(stream.join(table, lambda number, _share: number, joined), KStream[str, int])
+assert_type(stream.join(table, lambda key, _n, _s: key, with_key=True), KStream[str, str])
+assert_type(stream.left_join(table, lambda _number, share: share), KStream[str, float | None])
+assert_type(
+    stream.left_join(table, lambda key, _n, share: (key, share), with_key=True, name="meet"),
+    KStream[str, tuple[str, float | None]],
+)
+counts = stream.group_by_key().count()
+assert_type(table.join(counts, lambda share, count: share * count), KTable[str, float])
+assert_type(table.left_join(counts, lambda _share, count: count), KTable[str, int | None])
+assert_type(
+    table.outer_join(counts, lambda share, count: (share, count), name="both"),
+    KTable[str, tuple[float | None, int | None]],
+)
 assert_type(stream.split().default_branch(), dict[str, KStream[Any, Any]])
 
 stream.to("out", value_serde=Serdes.string)  # type: ignore[arg-type]
 stream.filter(lambda _key, value: value.upper())  # type: ignore[attr-defined]
 stream.merge(table.to_stream())  # type: ignore[arg-type]
 stream.group_by_key(partitions=3)  # type: ignore[call-arg]
+stream.left_join(table, lambda number, share: number * share)  # type: ignore[operator]
+stream.join(table, lambda number: number)  # type: ignore[misc, arg-type]
+table.join(counts, max, store="made", value_serde=Serdes.string)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ import pytest
 from headwater.dsl import writing
 from headwater.model.operators import FAMILIES
 from headwater.model.operators.base import OldValues, Operator, TableOperator
+from headwater.model.operators.join import TableJoinSide
 from headwater.model.operators.stateless import DropNullKey
 from headwater.spark.frames import choose as _choose  # noqa: F401 - loads the rules
 from headwater.spark.frames.flow import computed
@@ -51,8 +52,8 @@ def test_every_family_has_operators() -> None:
 def test_the_dsl_draws_an_operator_in_the_module_of_its_family(
     family: str, operator: type[Operator]
 ) -> None:
-    # A repartition brings its filter along when it is written.
-    draws = writing if operator is DropNullKey else module("dsl", family)
+    # A repartition brings its filter along when it is written, and a join of tables its sides.
+    draws = writing if operator in {DropNullKey, TableJoinSide} else module("dsl", family)
 
     # What a module imports it uses, or the linter objects.
     assert vars(draws).get(operator.__name__) is operator

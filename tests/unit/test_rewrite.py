@@ -9,6 +9,7 @@ import pytest
 
 from headwater.dsl.calls import (
     Call,
+    JoinedTable,
     Processor,
     Repartition,
     RepartitionNames,
@@ -17,6 +18,7 @@ from headwater.dsl.calls import (
     Table,
 )
 from headwater.dsl.rewrite import rewrite
+from headwater.dsl.rewrite.null_keys import keep_null_keys
 from headwater.dsl.rewrite.old_values import send_old_values
 from headwater.dsl.rewrite.order import parents_first
 from headwater.dsl.rewrite.sources import merge_sources
@@ -24,6 +26,7 @@ from headwater.dsl.writing import write
 from headwater.errors import TopologyError
 from headwater.model.nodes import OffsetReset, SourceNode
 from headwater.model.operators.aggregate import StreamAggregate, TableRepartitionMap
+from headwater.model.operators.join import Join, StreamTableJoin, TableJoin
 from headwater.model.operators.stateless import PassThrough
 from headwater.model.operators.table import TableFilter, TableMapValues, TableSource, TableToStream
 from headwater.model.stores import StoreSpec
@@ -219,3 +222,85 @@ def test_a_call_waits_for_all_of_its_parents() -> None:
     )
 
     assert parents_first((source, both, late)) == (source, late, both)
+
+
+# ---- what joins ask for ----------------------------------------------------------------------
+
+
+def _reserve(name: str) -> Table:
+    return Table(name=name, operator=TableSource(), store=StoreSpec(name=f"{name}-store"))
+
+
+def _lookup(*, left: bool) -> Processor:
+    return _processor("join", StreamTableJoin(table="t", joiner=max, left=left))
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_left_join_keeps_null_keys_in_every_repartition_above(*, left: bool) -> None:
+    names = RepartitionNames(topic="r-repartition", filter="f", sink="k", source="r")
+    part = Repartition(names=names, key_serde=None, value_serde=None)
+    calls = _calls(
+        (_source("s", "s"), ()), (part, (0,)), (part, (1,)), (_processor("x"), (2,)),
+        (_lookup(left=left), (3,)), (part, (4,)),
+    )  # fmt: skip
+
+    kept = [
+        call.part.keeps_null_keys
+        for call in keep_null_keys(calls)
+        if isinstance(call.part, Repartition)
+    ]
+
+    assert kept == [left, left, False]
+
+
+def test_a_source_table_that_is_looked_up_through_others_is_stored_and_sends_no_old_values() -> (
+    None
+):
+    mapped = Table(name="m", operator=TableMapValues(mapper=str))
+    calls = _calls(
+        (_source("s", "s"), ()), (_reserve("t"), (0,)), (mapped, (1,)), (_lookup(left=False), (0,))
+    )
+    calls = (*calls[:-1], replace(calls[-1], reads=(2,)))
+
+    decided = send_old_values(calls)
+
+    assert _as_table(decided[1]).operator == TableSource(store="t-store")
+    assert decided[2] == calls[2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sending"),
+    [(Join.INNER, [False, False]), (Join.LEFT, [True, False]), (Join.OUTER, [True, True])],
+)
+def test_a_join_asks_for_old_values_where_a_side_may_be_missing(
+    kind: Join, sending: list[bool]
+) -> None:
+    joined = JoinedTable(
+        name="j", this_name="j-this", other_name="j-other",
+        operator=TableJoin(kind=kind, left="t", right="u", joiner=max),
+    )  # fmt: skip
+    drawn = _calls((_reserve("t"), ()), (_reserve("u"), ()), (joined, (0, 1)))
+    calls = (*drawn[:-1], replace(drawn[-1], reads=(0, 1)))
+
+    tables = [_as_table(call).operator for call in send_old_values(calls)]
+
+    assert [table.send_old for table in tables] == [*sending, False]
+    assert [table.store for table in tables] == ["t-store", "u-store", None]
+
+
+def test_a_joined_table_that_is_asked_for_old_values_asks_both_tables() -> None:
+    joined = JoinedTable(
+        name="j", this_name="j-this", other_name="j-other",
+        operator=TableJoin(kind=Join.INNER, left="t", right="u", joiner=max),
+    )  # fmt: skip
+    asking = _processor("group", TableRepartitionMap(mapper=lambda k, v: (k, v)))
+    calls = _calls((_reserve("t"), ()), (_reserve("u"), ()), (joined, (0, 1)), (asking, (2,)))
+
+    tables = [_as_table(call).operator for call in send_old_values(calls)[:-1]]
+
+    assert [table.send_old for table in tables] == [True, True, True]
+
+
+def _as_table(call: Call) -> Table:
+    assert isinstance(call.part, Table)
+    return call.part

@@ -16,6 +16,12 @@ import org.apache.kafka.streams.processor.TopicNameExtractor;
 final class Functions {
     private static final int CONCAT_CHARACTERS = 16;
     private static final int APPEND_CHARACTERS = 24;
+    private static final int JOIN_CHARACTERS = 24;
+
+    /** A function of three values. */
+    interface Three {
+        Object apply(Object k, Object a, Object b);
+    }
 
     private Functions() {}
 
@@ -157,6 +163,26 @@ final class Functions {
 
     static final Map<String, BiFunction<Object, Object, List<Object>>> FLAT_VALUE_MAPPERS_WITH_KEY =
             Map.of("key_and_value", (k, v) -> List.of(text(k), text(v)));
+
+    private static String both(Object a, Object b) {
+        return last(text(a) + "+" + text(b), JOIN_CHARACTERS);
+    }
+
+    private static long totalLength(Object a, Object b) {
+        return (long) text(a).length() + text(b).length();
+    }
+
+    static final Map<String, BinaryOperator<Object>> JOINERS =
+            Map.of(
+                    "both", (a, b) -> both(a, b),
+                    "left_value", (a, b) -> a,
+                    "right_value", (a, b) -> b,
+                    "total_length", (a, b) -> totalLength(a, b),
+                    "null_if_even_together",
+                            (a, b) -> totalLength(a, b) % 2 == 0 ? null : both(a, b));
+
+    static final Map<String, Three> JOINERS_WITH_KEY =
+            Map.of("both_with_key", (k, a, b) -> text(k) + "=" + both(a, b));
 
     static final Map<String, BinaryOperator<Object>> REDUCERS =
             Map.of(

@@ -7,6 +7,7 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.AutoOffsetReset;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
@@ -65,6 +66,14 @@ final class Options {
         if (options == null) return null;
         Grouped<Object, Object> grouped = Grouped.with(serde(options, "key"), serde(options, "value"));
         return options.has("name") ? grouped.withName(options.get("name").asText()) : grouped;
+    }
+
+    static Joined<Object, Object, Object> joined(JsonNode step) {
+        JsonNode options = step.get("joined");
+        if (options == null) return null;
+        Joined<Object, Object, Object> joined =
+                Joined.with(serde(options, "key"), serde(options, "value"), serde(options, "other"));
+        return options.has("name") ? joined.withName(options.get("name").asText()) : joined;
     }
 
     static Repartitioned<Object, Object> repartitioned(JsonNode step) {

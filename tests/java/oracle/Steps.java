@@ -135,6 +135,7 @@ final class Steps {
                 KStream<Object, Object> other = cast(result(step.required("with").asText()));
                 return named == null ? stream.merge(other) : stream.merge(other, named);
             }
+            case "join", "left_join": return Joins.ofStream(op, stream, other(step), step);
             case "split": return split(stream, step, named);
             case "repartition": {
                 var options = Options.repartitioned(step);
@@ -160,6 +161,10 @@ final class Steps {
             case "process", "process_values": return process(op, stream, step, named);
             default: throw new Oracle.BadRequest("a stream has no operation " + op);
         }
+    }
+
+    private KTable<Object, Object> other(JsonNode step) {
+        return cast(result(step.required("with").asText()));
     }
 
     private KStream<Object, Object> mapValues(
@@ -280,6 +285,8 @@ final class Steps {
                 return named == null ? table.filterNot(fn, stored) : table.filterNot(fn, named, stored);
             }
             case "map_values": return mapTableValues(table, step, named);
+            case "join", "left_join", "outer_join":
+                return Joins.ofTable(op, table, other(step), step);
             case "group_by": {
                 var fn = Functions.find(Functions.PAIR_MAPPERS, "pair mapper", fn(step));
                 var grouped = Options.grouped(step);

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from headwater.model.nodes import SinkNode, SourceNode
     from headwater.model.operators.base import Operator, TableOperator
+    from headwater.model.operators.join import TableJoin
     from headwater.model.stores import StoreSpec
     from headwater.serde.base import Serde
 
@@ -64,6 +65,18 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedTable(Table):
+    """A table made of two, its parents: a node for each side, and below them the one of the result.
+
+    A table that is joined with itself is one parent.
+    """
+
+    operator: TableJoin
+    this_name: str
+    other_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
     """KStream.to; the node's parents are the call's."""
 
@@ -104,7 +117,8 @@ class RepartitionNames:
 class Repartition:
     """Through a repartition topic: filter and sink above it, source and children below.
 
-    ``changes`` is set below KTable.group_by, where values are changes.
+    ``changes`` is set below KTable.group_by, where values are changes. With ``keeps_null_keys`` the
+    filter lets records without a key through.
     """
 
     names: RepartitionNames
@@ -113,6 +127,7 @@ class Repartition:
     partitions: int | None = None
     partitioner: Callable[..., Any] | None = None
     changes: bool = False
+    keeps_null_keys: bool = False
 
     @property
     def name(self) -> str:
@@ -120,16 +135,22 @@ class Repartition:
         return self.names.source
 
 
-Part: TypeAlias = Source | Processor | Table | Sink | Store | Repartition
+Part: TypeAlias = Source | Processor | Table | JoinedTable | Sink | Store | Repartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One part of the topology below others; below none, it is where the topology begins."""
+    """One part of the topology below others; below none, it is where the topology begins.
+
+    ``reads`` are the tables whose values it looks up; ``copartitioned`` are calls whose topics need
+    equal partition counts for it.
+    """
 
     id: CallId
     parents: tuple[CallId, ...]
     part: Part
+    reads: tuple[CallId, ...] = ()
+    copartitioned: tuple[CallId, ...] = ()
 
 
 Calls: TypeAlias = tuple[Call, ...]

@@ -71,9 +71,21 @@ class Drawing:
         """Return the name of the node that forwards what comes out of ``call``."""
         return self._calls[call].part.name
 
-    def draw(self, part: Part, *parents: CallId) -> CallId:
+    def draw(
+        self,
+        part: Part,
+        *parents: CallId,
+        reads: tuple[CallId, ...] = (),
+        copartitioned: tuple[CallId, ...] = (),
+    ) -> CallId:
         """Draw ``part`` below ``parents``; each of them counts once."""
-        call = Call(id=len(self._calls), parents=tuple(dict.fromkeys(parents)), part=part)
+        call = Call(
+            id=len(self._calls),
+            parents=tuple(dict.fromkeys(parents)),
+            part=part,
+            reads=tuple(dict.fromkeys(reads)),
+            copartitioned=tuple(dict.fromkeys(copartitioned)),
+        )
         self._calls[call.id] = call
         return call.id
 

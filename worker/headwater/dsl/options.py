@@ -1,6 +1,6 @@
 """The settings of DSL operations.
 
-Kafka Streams' Consumed, Produced, Grouped, Repartitioned, Materialized, Named, Branched.
+Kafka Streams' Consumed, Produced, Grouped, Joined, Repartitioned, Materialized, Named, Branched.
 
 Every operation takes its settings in two ways, which may be mixed:
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
+VO = TypeVar("VO")
 Options = TypeVar("Options")
 
 
@@ -37,8 +38,8 @@ class _WithSerdes:
     """Settings with a serde for keys and one for values."""
 
     def __post_init__(self) -> None:
-        for setting in ("key_serde", "value_serde"):
-            given: object = getattr(self, setting)
+        for setting in ("key_serde", "value_serde", "other_value_serde"):
+            given: object = getattr(self, setting, None)
             if given is None or isinstance(given, Serde):
                 continue
             advice = "pass a Serde, such as Serdes.string"
@@ -144,6 +145,34 @@ class GroupedOptions(TypedDict, Generic[K, V], total=False):
     name: str | None
     key_serde: Serde[K] | None
     value_serde: Serde[V] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined(_WithSerdes, Generic[K, V, VO]):
+    """How a stream is joined with a table.
+
+    Attributes:
+        name: of the join's node and, if the stream's key may have changed, of its repartition topic
+            (``<application id>-<name>-repartition``).
+        key_serde: for keys of the repartition topic and of the result; ``None`` inherits the
+            stream's.
+        value_serde: for values of the repartition topic; ``None`` inherits the stream's.
+        other_value_serde: of the table's values; kept for parity with Java, which does not use it.
+    """
+
+    name: str | None = None
+    key_serde: Serde[K] | None = None
+    value_serde: Serde[V] | None = None
+    other_value_serde: Serde[VO] | None = None
+
+
+class JoinedOptions(TypedDict, Generic[K, V, VO], total=False):
+    """The keywords of :class:`Joined`."""
+
+    name: str | None
+    key_serde: Serde[K] | None
+    value_serde: Serde[V] | None
+    other_value_serde: Serde[VO] | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from headwater.dsl.aggregate import AggregateOfStream
 from headwater.dsl.calls import Repartition, Sink
+from headwater.dsl.join import JoinOfStream
 from headwater.dsl.options import (
     Produced,
     ProducedOptions,
@@ -35,7 +36,11 @@ V = TypeVar("V")
 
 
 class KStream(
-    StatelessOfStream[K, V], TableOfStream[K, V], AggregateOfStream[K, V], UserOfStream[K, V]
+    StatelessOfStream[K, V],
+    TableOfStream[K, V],
+    AggregateOfStream[K, V],
+    JoinOfStream[K, V],
+    UserOfStream[K, V],
 ):
     """A stream of records with keys of type ``K`` and values of type ``V``; either may be ``None``.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from headwater.dsl.aggregate import AggregateOfTable
 from headwater.dsl.calls import Repartition, Table
+from headwater.dsl.join import JoinOfTable
 from headwater.dsl.options import Materialized, MaterializedOptions, Named, changed, name_of
 from headwater.dsl.origin import Drawn
 from headwater.dsl.stored import derive, given, store_spec
@@ -27,7 +28,7 @@ KR = TypeVar("KR")
 VR = TypeVar("VR")
 
 
-class KTable(AggregateOfTable[K, V]):
+class KTable(AggregateOfTable[K, V], JoinOfTable[K, V]):
     """A table of keys of type ``K`` and values of type ``V``; updates flow, ``None`` deletes.
 
     Operations return new tables. A derived table is stored only if it is given a store name.

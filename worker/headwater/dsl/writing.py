@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headwater.dsl.calls import Processor, Repartition, Sink, Source, Store, Table
-from headwater.model.operators.stateless import DropNullKey
+from headwater.dsl.calls import JoinedTable, Processor, Repartition, Sink, Source, Store, Table
+from headwater.model.operators.join import TableJoinSide
+from headwater.model.operators.stateless import DropNullKey, PassThrough
 from headwater.model.topology import SinkNode, SourceNode, StoreSpec, Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from headwater.config import StreamsConfig
-    from headwater.dsl.calls import Calls, Part
+    from headwater.dsl.calls import Call, CallId, Calls, Part
 
 
 def write(calls: Calls, config: Mapping[str, object] | StreamsConfig | None = None) -> Topology:
@@ -25,11 +26,46 @@ def write(calls: Calls, config: Mapping[str, object] | StreamsConfig | None = No
         TopologyError: names clash, a topic is read in two ways, a store is missing.
     """
     topology = Topology(config)
+    by_id = {call.id: call for call in calls}
     names = {call.id: call.part.name for call in calls}
     for call in calls:
-        _write(topology, call.part, tuple(names[parent] for parent in call.parents))
+        parents = tuple(names[parent] for parent in call.parents)
+        if isinstance(call.part, JoinedTable):
+            stores = [_stores_behind((table,), by_id) for table in call.parents]
+            _write_join(topology, call.part, (parents[0], parents[-1]), (stores[0], stores[-1]))
+        else:
+            _write(topology, call.part, parents)
+            if call.reads:
+                looked_up = _stores_behind(call.reads, by_id)
+                topology.connect_processor_and_state_stores(call.part.name, *looked_up)
+        if call.copartitioned:
+            topology.copartition_sources(_sources_above(call.copartitioned, by_id))
     topology.validate()
     return topology
+
+
+def _stores_behind(tables: Iterable[CallId], calls: dict[CallId, Call]) -> tuple[str, ...]:
+    """Return the stores from which the values of ``tables`` are found."""
+    found: dict[str, None] = {}
+    for table in tables:
+        part, parents = calls[table].part, calls[table].parents
+        if isinstance(part, Table) and part.operator.store is not None:
+            found[part.operator.store] = None
+        else:
+            found |= dict.fromkeys(_stores_behind(parents, calls))
+    return tuple(found)
+
+
+def _sources_above(drawn: Iterable[CallId], calls: dict[CallId, Call]) -> tuple[str, ...]:
+    """Return the nearest sources from which the records of the calls ``drawn`` come."""
+    found: dict[str, None] = {}
+    for one in drawn:
+        call = calls[one]
+        if isinstance(call.part, Source | Repartition):
+            found[call.part.name] = None
+        else:
+            found |= dict.fromkeys(_sources_above(call.parents, calls))
+    return tuple(found)
 
 
 def _write(topology: Topology, part: Part, parents: tuple[str, ...]) -> None:
@@ -45,8 +81,7 @@ def _write(topology: Topology, part: Part, parents: tuple[str, ...]) -> None:
                     topology.connect_processor_and_state_stores(part.name, store)
         case Table():
             topology.add_operator(part.name, part.operator, parents)
-            if part.stored and part.store is not None:
-                topology.add_state_store(part.store, part.name)
+            _write_own_store(topology, part)
         case Sink():
             topology.add_sink_node(replace(part.node, parents=parents))
         case Store():
@@ -55,11 +90,33 @@ def _write(topology: Topology, part: Part, parents: tuple[str, ...]) -> None:
             _write_repartition(topology, part, parents)
 
 
+def _write_own_store(topology: Topology, part: Table) -> None:
+    if part.stored and part.store is not None:
+        topology.add_state_store(part.store, part.name)
+
+
+def _write_join(
+    topology: Topology,
+    part: JoinedTable,
+    tables: tuple[str, str],
+    stores: tuple[tuple[str, ...], tuple[str, ...]],
+) -> None:
+    """Write a node for the changes of each table, which looks up the other, and the result's."""
+    join, sides = part.operator, (part.this_name, part.other_name)
+    for name, table, of_left in zip(sides, tables, (True, False), strict=True):
+        topology.add_operator(name, TableJoinSide(join=join, of_left=of_left), (table,))
+    topology.add_operator(part.name, join, sides)
+    for name, looked_up in zip(sides, reversed(stores), strict=True):
+        topology.connect_processor_and_state_stores(name, *looked_up)
+    _write_own_store(topology, part)
+
+
 def _write_repartition(topology: Topology, part: Repartition, parents: tuple[str, ...]) -> None:
     names = part.names
     topology.add_repartition_topic(names.topic, part.partitions)
     if names.filter is not None:
-        topology.add_operator(names.filter, DropNullKey(), parents)
+        kept = PassThrough() if part.keeps_null_keys else DropNullKey()
+        topology.add_operator(names.filter, kept, parents)
         parents = (names.filter,)
     topology.add_sink_node(
         SinkNode(

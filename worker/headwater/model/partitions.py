@@ -234,7 +234,7 @@ def _infer(
             raise MissingTopicError(
                 f"cannot tell how many partitions repartition topic{plural} {_listed(unknown)} "
                 "need: no sub-topology with a known source writes there; "
-                "give a number with Repartitioned.with_number_of_partitions"
+                "give a number to repartition(partitions=...)"
             )
         known |= resolved
         unknown = [name for name in unknown if name not in resolved]
@@ -299,15 +299,17 @@ def _enforce_group(
     }
     if len(set(fixed.values())) > 1:
         raise PartitionMismatchError(
-            f"topics that are joined or merged by key must have equal partition counts, but "
-            f"{_with_counts(fixed)}; call repartition() on one side, or re-create one of the topics"
+            f"topics that are joined by key must have equal partition counts, but "
+            f"{_with_counts(fixed)}; call repartition() on the stream of one of them, which "
+            "gives it a topic with the other's count (of a table: read its topic as a stream, then "
+            "repartition() and to_table()), or re-create one of the topics"
         )
     required = fixed or enforced
     if len({*required.values(), *enforced.values()}) > 1:
         raise PartitionMismatchError(
             f"topics that are joined by key must have equal partition counts, but "
             f"{_with_counts({**fixed, **enforced})}; "
-            "give the same number in Repartitioned.with_number_of_partitions"
+            "give the same number to repartition(partitions=...)"
         )
     internal = [topic for topic in group if topic in repartitions]
     count = next(iter(required.values()), None)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headwater.processor.code import Emit
     from headwater.processor.environment import Environment
     from headwater.processor.failures import Fail
+    from headwater.processor.getters import Tables
     from headwater.processor.routing import Children
 
 
@@ -51,6 +52,8 @@ class Site:
     environment: Environment
     fail: Fail
     """What to call with an exception of the user's code at this node."""
+    tables: Tables
+    """The tables of the task, to look values up in."""
     compile_children: Callable[[], Children]
     keep: Callable[[Resident], None]
     """Registers what is to be initialised, closed and renewed with the task."""

@@ -124,3 +124,18 @@ class Environment:
             counters.dropped += 1
 
         return drop
+
+    def skipping(self, node: str, why: str) -> Callable[[], None]:
+        """Return a function that counts one record that ``node`` drops, and says so in the log."""
+        counters, current, warn = self.counters, self.current, self.warn
+        place, task = f"node {node}", self.task_id
+
+        def skip() -> None:
+            counters.dropped += 1
+            source = current.source
+            warn(
+                f"task {task}, {place}, topic {source.topic}, partition {source.partition}, "
+                f"offset {current.offset}: record dropped, because {why}"
+            )
+
+        return skip

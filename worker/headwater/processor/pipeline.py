@@ -14,6 +14,7 @@ from headwater.model.operators import import_families
 from headwater.model.topology import SinkNode, SourceNode
 from headwater.processor.code import NESTED_MAX, Code, call
 from headwater.processor.compiling import Resident, Site, compile_operator
+from headwater.processor.getters import Tables
 from headwater.processor.operators.endpoints import Input, compile_source, emit_sink
 from headwater.processor.routing import Children
 from headwater.processor.wrapped import compile_wrapped
@@ -35,6 +36,7 @@ class Pipeline:
     def __init__(self, subtopology: Subtopology, environment: Environment) -> None:
         self._environment = environment
         self._residents: list[Resident] = []
+        self._tables = Tables(subtopology, environment.store)
         self._children: dict[str, list[str]] = {node.name: [] for node in subtopology.nodes}
         for node in subtopology.nodes:
             if not isinstance(node, SourceNode):
@@ -112,6 +114,7 @@ class Pipeline:
             node=node,
             environment=self._environment,
             fail=self._environment.failures.of_node(node.name),
+            tables=self._tables,
             compile_children=partial(self._children_of, node),
             keep=self._residents.append,
         )

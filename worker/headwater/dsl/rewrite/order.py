@@ -10,16 +10,17 @@ if TYPE_CHECKING:
 
 
 def parents_first(calls: Calls) -> Calls:
-    """Keep the order of drawing, but let each call come after all of its parents.
+    """Keep the order of drawing, but let each call come after its parents and the tables it reads.
 
     A parent comes later than its child if it was drawn again since.
     """
     places = {call.id: place for place, call in enumerate(calls)}
-    missing = [len(call.parents) for call in calls]
+    needed = [{*call.parents, *call.reads} for call in calls]
+    missing = [len(calls_above) for calls_above in needed]
     below: list[list[int]] = [[] for _ in calls]
-    for place, call in enumerate(calls):
-        for parent in call.parents:
-            below[places[parent]].append(place)
+    for place, calls_above in enumerate(needed):
+        for above in calls_above:
+            below[places[above]].append(place)
     ready = [place for place, count in enumerate(missing) if count == 0]
     ordered = []
     while ready:

@@ -49,10 +49,18 @@ def _check_same(topic: str, first: SourceNode, second: SourceNode) -> None:
 
 
 def _below_owners(call: Call, merged: Mapping[CallId, CallId]) -> Call:
-    parents = dict.fromkeys(call.parents)
+    return replace(
+        call,
+        parents=_owners(call.parents, merged),
+        copartitioned=_owners(call.copartitioned, merged),
+    )
+
+
+def _owners(calls: tuple[CallId, ...], merged: Mapping[CallId, CallId]) -> tuple[CallId, ...]:
+    found = dict.fromkeys(calls)
     for source, owner in merged.items():
-        if source in parents:
-            # A parent that is there already keeps its place; another becomes the last.
-            parents[owner] = None
-            del parents[source]
-    return replace(call, parents=tuple(parents))
+        if source in found:
+            # One that is there already keeps its place; another becomes the last.
+            found[owner] = None
+            del found[source]
+    return tuple(found)

@@ -29,6 +29,8 @@ class OldValues(Enum):
     """Its store, which it has if it is named or somebody needs it."""
     FROM_STORE_OR_PARENT = auto()
     """Its store if it has one, else the change that its parent sends."""
+    FROM_PARENTS = auto()
+    """The changes that its parents send, which are given stores if they need them."""
 
 
 class Operator:
@@ -39,6 +41,16 @@ class Operator:
     wants_old_values: ClassVar[Wanted | None] = None
     keeps_keys: ClassVar[bool] = False
     """A ``ProcessorWrapper`` sees a ``FixedKeyProcessor``, as in Kafka Streams."""
+
+    def wanted_of(self, parent: int) -> Wanted | None:
+        """Return how much old values are wanted of the table above in this place."""
+        del parent
+        return self.wants_old_values
+
+    @property
+    def takes_null_keys(self) -> bool:
+        """A repartition anywhere above has to let records without a key through."""
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

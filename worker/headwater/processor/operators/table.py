@@ -13,13 +13,16 @@ from headwater.model.operators.table import (
 from headwater.ports import Timestamps
 from headwater.processor.code import call
 from headwater.processor.compiling import compile_operator
+from headwater.processor.getters import derived_getter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from headwater.model.nodes import ProcessorNode
     from headwater.ports import Forward, Headers, KeyValueStore
     from headwater.processor.code import Code, Emit, Names
     from headwater.processor.compiling import Site
+    from headwater.processor.getters import Getter, Tables
 
 
 @compile_operator.register(TableSource)
@@ -51,31 +54,53 @@ def compile_table_source(operator: TableSource, site: Site) -> Emit:
 @compile_operator.register(TableFilter)
 def compile_table_filter(operator: TableFilter, site: Site) -> Emit:
     """Keep new and old values that pass; what does not pass becomes ``None`` (``KTableFilter``)."""
-    predicate = operator.predicate
-    negate = operator.negate
+    return call(_compile_stepwise(_kept(operator), operator, site, skip_nothing=True), "filter")
+
+
+@derived_getter.register(TableFilter)
+def table_filter_getter(operator: TableFilter, tables: Tables, node: ProcessorNode) -> Getter:
+    """Find what the table above holds and the predicate keeps."""
+    return _stepwise_getter(_kept(operator), tables.getter(node.parents[0]))
+
+
+def _kept(operator: TableFilter) -> Callable[[Any, Any], Any]:
+    predicate, negate = operator.predicate, operator.negate
 
     def kept(key: Any, value: Any) -> Any:
         return None if value is None or bool(predicate(key, value)) is negate else value
 
-    return call(_compile_stepwise(kept, operator, site, skip_nothing=True), "filter")
+    return kept
 
 
 @compile_operator.register(TableMapValues)
 def compile_table_map_values(operator: TableMapValues, site: Site) -> Emit:
     """Map new and old values; ``None`` stays ``None`` (``KTableMapValues``)."""
-    mapper = operator.mapper
-
-    if operator.with_key:
-
-        def mapped(key: Any, value: Any) -> Any:
-            return None if value is None else mapper(key, value)
-
-    else:
-
-        def mapped(key: Any, value: Any) -> Any:  # noqa: ARG001 - the shape of both
-            return None if value is None else mapper(value)
-
+    mapped = _mapped(operator)
     return call(_compile_stepwise(mapped, operator, site, skip_nothing=False), "map_values")
+
+
+@derived_getter.register(TableMapValues)
+def table_map_values_getter(
+    operator: TableMapValues, tables: Tables, node: ProcessorNode
+) -> Getter:
+    """Map what the table above holds."""
+    return _stepwise_getter(_mapped(operator), tables.getter(node.parents[0]))
+
+
+def _mapped(operator: TableMapValues) -> Callable[[Any, Any], Any]:
+    mapper = operator.mapper
+    if operator.with_key:
+        return lambda key, value: None if value is None else mapper(key, value)
+    return lambda key, value: None if value is None else mapper(value)  # noqa: ARG005 - of both
+
+
+def _stepwise_getter(function: Callable[[Any, Any], Any], above: Getter) -> Getter:
+    def get(key: Any) -> tuple[Any, int] | None:
+        found = above(key)
+        value = None if found is None else function(key, found[0])
+        return None if found is None or value is None else (value, found[1])
+
+    return get
 
 
 @compile_operator.register(TableToStream)

@@ -1,0 +1,283 @@
+"""Joins: a stream with a table (Kafka's ``doStreamTableJoin``), two tables by key (``doJoin``)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
+
+from headwater.dsl.calls import JoinedTable, Processor, Repartition
+from headwater.dsl.options import Joined, JoinedOptions, Materialized, changed, name_of
+from headwater.dsl.origin import Drawn
+from headwater.dsl.stored import given, store_spec
+from headwater.errors import TopologyError
+from headwater.model.callables import check_function
+from headwater.model.operators.join import Join, StreamTableJoin, TableJoin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.dsl.calls import CallId
+    from headwater.dsl.options import MaterializedOptions, Named
+    from headwater.dsl.origin import Origin
+    from headwater.dsl.stream import KStream
+    from headwater.dsl.table import KTable
+
+K = TypeVar("K")
+V = TypeVar("V")
+VO = TypeVar("VO")
+VR = TypeVar("VR")
+
+
+class JoinOfStream(Drawn[K, V]):
+    """``KStream.join`` and ``left_join``."""
+
+    __slots__ = ("_repartitioned",)
+
+    def __init__(self, origin: Origin) -> None:
+        super().__init__(origin)
+        self._repartitioned: CallId | None = None
+
+    @overload
+    def join(
+        self,
+        table: KTable[K, VO],
+        joiner: Callable[[V, VO], VR],
+        joined: Joined[K, V, VO] | None = None,
+        *,
+        with_key: Literal[False] = False,
+        **options: Unpack[JoinedOptions[K, V, VO]],
+    ) -> KStream[K, VR]: ...
+    @overload
+    def join(
+        self,
+        table: KTable[K, VO],
+        joiner: Callable[[K, V, VO], VR],
+        joined: Joined[K, V, VO] | None = None,
+        *,
+        with_key: Literal[True],
+        **options: Unpack[JoinedOptions[K, V, VO]],
+    ) -> KStream[K, VR]: ...
+    def join(
+        self,
+        table: KTable[K, Any],
+        joiner: Callable[..., Any],
+        joined: Joined[K, V, Any] | None = None,
+        *,
+        with_key: bool = False,
+        **options: Unpack[JoinedOptions[K, V, Any]],
+    ) -> KStream[K, Any]:
+        """Replace each value by ``joiner(value, found)``, with what the table holds for its key.
+
+        ``with_key`` calls ``joiner(key, value, found)``. A record is dropped if the table holds
+        nothing, and counted as dropped if it has no key or no value. Only the stream's records give
+        results; the table is read as it is when they are processed.
+
+        Keywords are those of :class:`Joined`. Stream and table need equal partition counts.
+
+        Raises:
+            TopologyError: stream and table are of two builders.
+        """
+        check_function("join()", joiner)
+        operator = StreamTableJoin(table=table.origin.name, joiner=joiner, with_key=with_key)
+        return self._join("KSTREAM-JOIN-", operator, table, changed(joined or Joined(), options))
+
+    @overload
+    def left_join(
+        self,
+        table: KTable[K, VO],
+        joiner: Callable[[V, VO | None], VR],
+        joined: Joined[K, V, VO] | None = None,
+        *,
+        with_key: Literal[False] = False,
+        **options: Unpack[JoinedOptions[K, V, VO]],
+    ) -> KStream[K, VR]: ...
+    @overload
+    def left_join(
+        self,
+        table: KTable[K, VO],
+        joiner: Callable[[K, V, VO | None], VR],
+        joined: Joined[K, V, VO] | None = None,
+        *,
+        with_key: Literal[True],
+        **options: Unpack[JoinedOptions[K, V, VO]],
+    ) -> KStream[K, VR]: ...
+    def left_join(
+        self,
+        table: KTable[K, Any],
+        joiner: Callable[..., Any],
+        joined: Joined[K, V, Any] | None = None,
+        *,
+        with_key: bool = False,
+        **options: Unpack[JoinedOptions[K, V, Any]],
+    ) -> KStream[K, Any]:
+        """Replace each value by ``joiner(value, found)``; ``found`` is ``None`` if there is none.
+
+        ``with_key`` calls ``joiner(key, value, found)``. A record without a key finds nothing
+        (KIP-962); one without a value is dropped and counted. Only the stream's records give
+        results; the table is read as it is when they are processed.
+
+        Keywords are those of :class:`Joined`. Stream and table need equal partition counts.
+
+        Raises:
+            TopologyError: stream and table are of two builders.
+        """
+        check_function("left_join()", joiner)
+        operator = StreamTableJoin(
+            table=table.origin.name, joiner=joiner, with_key=with_key, left=True
+        )
+        settings = changed(joined or Joined(), options)
+        return self._join("KSTREAM-LEFTJOIN-", operator, table, settings)
+
+    def _join(
+        self,
+        prefix: str,
+        operator: StreamTableJoin,
+        table: KTable[K, Any],
+        settings: Joined[K, V, Any],
+    ) -> KStream[K, Any]:
+        check_one_builder("join", self.origin, table.origin)
+        origin, drawing = self._keyed(settings), self.origin.drawing
+        part = Processor(name=drawing.named(settings.name, prefix), operator=operator)
+        looked_up = table.origin.call
+        call = drawing.draw(
+            part, origin.call, reads=(looked_up,), copartitioned=(origin.call, looked_up)
+        )
+        return replace(
+            origin,
+            call=call,
+            key_serde=settings.key_serde or origin.key_serde,
+            value_serde=None,
+            rekeyed=False,
+        ).as_stream()
+
+    def _keyed(self, settings: Joined[K, V, Any]) -> Origin:
+        """Go through a repartition topic if the key may have changed.
+
+        Joins without a name share one; its numbers are spent each time (``repartitionForJoin``).
+        """
+        origin = self.origin
+        if not origin.rekeyed:
+            return origin
+        base = origin.name if settings.name is None else settings.name
+        part = Repartition(
+            names=origin.drawing.repartition_names(base),
+            key_serde=settings.key_serde or origin.key_serde,
+            value_serde=settings.value_serde or origin.value_serde,
+        )
+        if self._repartitioned is None or base != origin.name:
+            self._repartitioned = origin.drawing.draw(part, origin.call)
+        return replace(
+            origin,
+            call=self._repartitioned,
+            key_serde=part.key_serde,
+            value_serde=part.value_serde,
+            rekeyed=False,
+        )
+
+
+class JoinOfTable(Drawn[K, V]):
+    """``KTable.join``, ``left_join`` and ``outer_join``."""
+
+    __slots__ = ()
+
+    def join(
+        self,
+        other: KTable[K, VO],
+        joiner: Callable[[V, VO], VR],
+        materialized: Materialized[K, VR] | None = None,
+        *,
+        name: str | Named | None = None,
+        **options: Unpack[MaterializedOptions[K, VR]],
+    ) -> KTable[K, VR]:
+        """Make a table of ``joiner(value, other)`` for the keys that both tables hold.
+
+        Updates of either table give results; their time is the later one of both sides.
+
+        Keywords are those of :class:`Materialized`. Both tables need equal partition counts.
+
+        Raises:
+            TopologyError: the tables are of two builders.
+        """
+        return self._join(Join.INNER, other, joiner, given(materialized, options), name)
+
+    def left_join(
+        self,
+        other: KTable[K, VO],
+        joiner: Callable[[V, VO | None], VR],
+        materialized: Materialized[K, VR] | None = None,
+        *,
+        name: str | Named | None = None,
+        **options: Unpack[MaterializedOptions[K, VR]],
+    ) -> KTable[K, VR]:
+        """Make a table of ``joiner(value, other)`` for every key that this table holds.
+
+        ``other`` is ``None`` where the other table holds nothing. See :meth:`join`.
+        """
+        return self._join(Join.LEFT, other, joiner, given(materialized, options), name)
+
+    def outer_join(
+        self,
+        other: KTable[K, VO],
+        joiner: Callable[[V | None, VO | None], VR],
+        materialized: Materialized[K, VR] | None = None,
+        *,
+        name: str | Named | None = None,
+        **options: Unpack[MaterializedOptions[K, VR]],
+    ) -> KTable[K, VR]:
+        """Make a table of ``joiner(value, other)`` for every key that one of the tables holds.
+
+        What a table does not hold is ``None``. See :meth:`join`.
+        """
+        return self._join(Join.OUTER, other, joiner, given(materialized, options), name)
+
+    def _join(
+        self,
+        kind: Join,
+        other: KTable[K, Any],
+        joiner: Callable[[Any, Any], Any],
+        materialized: Materialized[K, Any] | None,
+        name: str | Named | None,
+    ) -> KTable[K, Any]:
+        check_function(f"{_METHODS[kind]}()", joiner)
+        left, right = self.origin, other.origin
+        check_one_builder(_METHODS[kind], left, right)
+        drawing, chosen = left.drawing, name_of(name)
+        # Unlike what a filter makes, the result is stored also under a generated name.
+        store = None
+        if materialized is not None:
+            store = materialized.store or drawing.store_name("KTABLE-MERGE-")
+            materialized = replace(materialized, key_serde=materialized.key_serde or left.key_serde)
+        tables = (left.call, right.call)
+        part = JoinedTable(
+            name=drawing.named(chosen, "KTABLE-MERGE-"),
+            this_name=drawing.named(chosen, "KTABLE-JOINTHIS-", "-join-this"),
+            other_name=drawing.named(chosen, "KTABLE-JOINOTHER-", "-join-other"),
+            operator=TableJoin(
+                kind=kind, left=left.name, right=right.name, joiner=joiner, store=store
+            ),
+            store=None
+            if store is None or materialized is None
+            else store_spec(store, materialized),
+        )
+        return replace(
+            left,
+            call=drawing.draw(part, *tables, reads=tables, copartitioned=tables),
+            key_serde=left.key_serde if materialized is None else materialized.key_serde,
+            value_serde=None if materialized is None else materialized.value_serde,
+        ).as_table()
+
+
+_METHODS = {Join.INNER: "join", Join.LEFT: "left_join", Join.OUTER: "outer_join"}
+
+
+def check_one_builder(verb: str, mine: Origin, theirs: Origin) -> None:
+    """Refuse to connect what was drawn on two builders.
+
+    Raises:
+        TopologyError: the drawings are not the same.
+    """
+    if mine.drawing is not theirs.drawing:
+        raise TopologyError(
+            f"Cannot {verb.replace('_', ' ')} {mine.name!r} with {theirs.name!r}, which is of "
+            "another builder: build both with one StreamsBuilder"
+        )

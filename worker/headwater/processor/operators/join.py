@@ -1,0 +1,147 @@
+"""Joins: a look-up and the user's joiner, as lines of the chain.
+
+A record of a stream is joined with what a table holds. A change of a table is joined with what the
+other table holds: its new value, and its old value if that is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.model.operators.join import Join, StreamTableJoin, TableJoin, TableJoinSide
+from headwater.ports import Timestamps
+from headwater.processor.compiling import compile_operator
+from headwater.processor.getters import derived_getter
+
+if TYPE_CHECKING:
+    from headwater.model.nodes import ProcessorNode
+    from headwater.processor.code import Code, Emit, Names
+    from headwater.processor.compiling import Site
+    from headwater.processor.getters import Getter, Tables
+
+
+@compile_operator.register(StreamTableJoin)
+def compile_stream_table_join(operator: StreamTableJoin, site: Site) -> Emit:
+    """Look the key up and join; without a key or value a record is dropped.
+
+    In a left join a record without a key finds nothing (``KStreamKTableJoinProcessor``).
+    """
+    getter = site.tables.getter(operator.table)
+    drop = site.environment.skipping(site.node.name, "it has no key or no value to join with")
+    left = operator.left
+
+    def emit(code: Code, names: Names) -> Names:
+        key, value = names
+        dropping, get = code.bind(drop, "drop"), code.bind(getter, "get")
+        joiner = code.bind(operator.joiner, "joiner")
+        found, joined = code.fresh("found"), code.fresh("joined")
+        given = f"{key}, {value}" if operator.with_key else value
+        if left:
+            code.line(f"if {value} is None:\n    {dropping}()\n    {code.skip}")
+            look = f"{found} = None if {key} is None else {get}({key})"
+            other = f"None if {found} is None else {found}[0]"
+        else:
+            code.line(f"if {key} is None or {value} is None:\n    {dropping}()\n    {code.skip}")
+            look = f"{found} = {get}({key})\nif {found} is None:\n    {code.skip}"
+            other = f"{found}[0]"
+        code.guarded(f"{look}\n{joined} = {joiner}({given}, {other})", site.fail, names)
+        return key, joined
+
+    return emit
+
+
+@compile_operator.register(TableJoinSide)
+def compile_table_join_side(operator: TableJoinSide, site: Site) -> Emit:
+    """Join a change of one table with what the other holds; the later time of both is the result's.
+
+    Kafka's ``KTableKTableInnerJoin``, ``LeftJoin``, ``RightJoin`` and ``OuterJoin``. A key is never
+    null here: whatever gives a table has dropped it.
+    """
+    join = operator.join
+    getter = site.tables.getter(operator.other)
+    needs_other = join.kind is Join.INNER or (join.kind is Join.LEFT and not operator.of_left)
+    # Whether a missing value of this table still gives a result, if the other one is there.
+    joins_nothing = join.kind is Join.OUTER or (join.kind is Join.LEFT and not operator.of_left)
+
+    def emit(code: Code, names: Names) -> Names:
+        key, change = names
+        get, joiner = code.bind(getter, "get"), code.bind(join.joiner, "joiner")
+        found, other, later = code.fresh("found"), code.fresh("other"), code.fresh("later")
+        new, old = code.fresh("new"), code.fresh("old")
+
+        def result(value: str) -> str:
+            both = f"{value}, {other}" if operator.of_left else f"{other}, {value}"
+            missing = f"{value} is None"
+            if joins_nothing:
+                missing = "" if needs_other else f"{value} is None and {other} is None"
+            return f"None if {missing} else {joiner}({both})" if missing else f"{joiner}({both})"
+
+        nothing = "" if needs_other else f"if {new} is None and {old} is None:\n        "
+        absent = "" if needs_other else f"\n    {other}, {later} = None, timestamp"
+        then_old = f"{old} = {result(old)}" if join.send_old else f"{old} = None"
+        code.guarded(
+            f"{found} = {get}({key})\n"
+            f"{new}, {old} = {change}\n"
+            f"if {found} is None:\n    {nothing}{code.skip}{absent}\n"
+            f"else:\n    {other}, {later} = {found}\n"
+            f"{new} = {result(new)}\n"
+            f"{then_old}",
+            site.fail,
+            names,
+        )
+        code.line(f"if {later} > timestamp:\n    timestamp = {later}")
+        joined = code.fresh("joined")
+        code.line(f"{joined} = {new}, {old}")
+        return key, joined
+
+    return emit
+
+
+@compile_operator.register(TableJoin)
+def compile_table_join(operator: TableJoin, site: Site) -> Emit:
+    """Pass on what the sides have joined; a store keeps it (``KTableKTableJoinMerger``).
+
+    The old value is the sides', but below a record cache it is the one of the last flush.
+    """
+    if operator.store is None:
+        return lambda code, names: names  # noqa: ARG005 - an Emit
+    store = site.store(operator.store)
+    if not store.caching:
+
+        def emit_put(code: Code, names: Names) -> Names:
+            put = code.bind(store.put, "put")
+            code.guarded(f"{put}({names[0]}, {names[1]}[0], timestamp)", site.fail, names)
+            return names
+
+        return emit_put
+    store.on_change(site.children.forward, send_old=operator.send_old)
+    updater = store.updater(None, Timestamps.RECORD)
+
+    def emit_update(code: Code, names: Names) -> None:
+        update = code.bind(updater, "update")
+        code.guarded(f"{update}({names[0]}, {names[1]}[0], timestamp, headers)", site.fail, names)
+
+    return emit_update
+
+
+@derived_getter.register(TableJoin)
+def table_join_getter(operator: TableJoin, tables: Tables, node: ProcessorNode) -> Getter:
+    """Join what both tables hold."""
+    del node
+    left, right = tables.getter(operator.left), tables.getter(operator.right)
+    joiner, kind = operator.joiner, operator.kind
+    needs_left, needs_right = kind is not Join.OUTER, kind is Join.INNER
+
+    def get(key: Any) -> tuple[Any, int] | None:
+        mine = left(key)
+        if mine is None and needs_left:
+            return None
+        theirs = right(key)
+        if theirs is None and (needs_right or mine is None):
+            return None
+        value, at = mine or (None, -1)
+        other, other_at = theirs or (None, -1)
+        joined = joiner(value, other)
+        return None if joined is None else (joined, max(at, other_at))
+
+    return get
