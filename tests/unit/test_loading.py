@@ -151,6 +151,8 @@ def test_a_callable_without_signature_is_called_with_nothing() -> None:
         ("text", "Sub-topology: 0"),
         ("mermaid", 'subgraph g0["Sub-topology 0"]'),
         ("json", '"source_topics": ['),
+        ("json", '"kind": "source"'),
+        ("svg", ">Sub-topology 0</text>"),
     ],
 )
 def test_describe_prints_a_topology(
@@ -168,8 +170,9 @@ def test_describe_draws_topics_nodes_stores_and_their_edges(
     main(["describe", "examples.word_count.app:build", "--format", "mermaid"])
 
     drawn = capsys.readouterr().out.splitlines()
-    assert '  t0[/"TextLinesTopic"/]' in drawn
-    assert '    s1_0[("counts-store")]' in drawn
+    assert '  t0[/"TextLinesTopic"/]:::topic' in drawn
+    assert '  t1[/"counts-store-repartition"/]:::internal' in drawn
+    assert '    s1_0[("counts-store")]:::store' in drawn
     assert "  t0 --> n0" in drawn
     assert "  n6 <--> s1_0" in drawn
 

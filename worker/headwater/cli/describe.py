@@ -7,11 +7,16 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from headwater.cli import streamapps
-from headwater.cli.diagram import mermaid
+from headwater.cli.diagram import mermaid, written_by
 from headwater.cli.options import add_topology
+from headwater.cli.svg import svg
+from headwater.model.nodes import SinkNode, SourceNode
 
 if TYPE_CHECKING:
     import argparse
+
+    from headwater.model.nodes import Node
+    from headwater.model.topology import Topology
 
 
 def register(subparsers: Any) -> None:
@@ -24,10 +29,10 @@ def register(subparsers: Any) -> None:
     add_topology(parser)
     parser.add_argument(
         "--format",
-        choices=("text", "mermaid", "json"),
+        choices=("text", "mermaid", "svg", "json"),
         default="text",
-        help="text as Kafka Streams prints it (default), a Mermaid flowchart, or the report that a "
-        "worker sends",
+        help="text as Kafka Streams prints it (default), a Mermaid flowchart, a picture, or the "
+        "nodes and the report that a worker sends",
     )
     parser.add_argument(
         "--application-id",
@@ -41,9 +46,29 @@ def run(arguments: argparse.Namespace) -> int:
     topology, app = streamapps.topology_asked_for(arguments)
     if arguments.format == "mermaid":
         print(mermaid(topology), end="")
+    elif arguments.format == "svg":
+        print(svg(topology), end="")
     elif arguments.format == "json":
         application_id = arguments.application_id or ("app" if app is None else app.application_id)
-        print(json.dumps(asdict(topology.report(application_id)), indent=2))
+        print(json.dumps(_document(topology, application_id), indent=2))
     else:
         print(topology.describe())
     return 0
+
+
+def _document(topology: Topology, application_id: str) -> dict[str, Any]:
+    """Return the report, with the nodes of each sub-topology."""
+    document = asdict(topology.report(application_id))
+    for reported, group in zip(document["subtopologies"], topology.subtopologies, strict=True):
+        reported["nodes"] = [_node(node) for node in group.nodes]
+    return document
+
+
+def _node(node: Node) -> dict[str, Any]:
+    if isinstance(node, SourceNode):
+        return {"name": node.name, "kind": "source", "topics": list(node.topics)}
+    about = {"name": node.name, "parents": list(node.parents)}
+    if isinstance(node, SinkNode):
+        return {**about, "kind": "sink", "topic": written_by(node)}
+    operator = type(node.operator).__name__
+    return {**about, "kind": "processor", "operator": operator, "stores": list(node.stores)}

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from headwater.model.description import target
 from headwater.model.topology import ProcessorNode, SinkNode, SourceNode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.model.topology import Node, Subtopology, Topology
+
+
+_HEAD: Final = (
+    '%%{init: {"flowchart": {"wrappingWidth": 600, "subGraphTitleMargin": {"bottom": 20}}}}%%',
+    "flowchart TD",
+    "  classDef default fill:#fff,stroke:#5b7083,color:#1c2733",
+    "  classDef topic fill:#e6f4ea,stroke:#3d8b57,color:#1c2733",
+    "  classDef internal fill:#e6f4ea,stroke:#3d8b57,color:#1c2733,stroke-dasharray:5 3",
+    "  classDef store fill:#fdf1dc,stroke:#b9822c,color:#1c2733",
+)
+"""Names on one line, titles beside no arrow, and the colours of ``--format svg``."""
 
 
 def mermaid(topology: Topology, titles: Mapping[int, str] | None = None) -> str:
@@ -19,7 +31,7 @@ def mermaid(topology: Topology, titles: Mapping[int, str] | None = None) -> str:
         topology: what is drawn.
         titles: of sub-topologies that are not called by their numbers alone.
     """
-    lines = ["flowchart TD"]
+    lines = [*_HEAD]
     topics: dict[str, str] = {}
     numbers = {name: f"n{number}" for number, name in enumerate(topology.nodes)}
     edges: list[str] = []
@@ -33,7 +45,9 @@ def mermaid(topology: Topology, titles: Mapping[int, str] | None = None) -> str:
                 n for n in group.nodes if isinstance(n, ProcessorNode) and store.name in n.stores
             ]
             edges += [f"  {numbers[user.name]} <--> s{group.id}_{store_number}" for user in users]
-    lines += [f'  {number}[/"{topic}"/]' for topic, number in topics.items()]
+    for topic, number in topics.items():
+        kind = "internal" if topic in topology.repartition_topics else "topic"
+        lines.append(f'  {number}[/"{_shown(topic)}"/]:::{kind}')
     return "\n".join([*lines, *edges]) + "\n"
 
 
@@ -41,9 +55,10 @@ def _subtopology(group: Subtopology, numbers: dict[str, str], title: str) -> lis
     lines = [f'  subgraph g{group.id}["{title}"]']
     lines += [f'    {numbers[node.name]}["{node.name}"]' for node in group.nodes]
     lines += [
-        f'    s{group.id}_{number}[("{store.name}")]' for number, store in enumerate(group.stores)
+        f'    s{group.id}_{number}[("{store.name}")]:::store'
+        for number, store in enumerate(group.stores)
     ]
-    return [*lines, "  end"]
+    return [*lines, "  end", f"  style g{group.id} fill:#f5f7fa,stroke:#b8c4d0"]
 
 
 def _edges(node: Node, numbers: dict[str, str], topics: dict[str, str]) -> list[str]:
@@ -55,5 +70,17 @@ def _edges(node: Node, numbers: dict[str, str], topics: dict[str, str]) -> list[
         return [f"  {topic(name)} --> {here}" for name in node.topics]
     edges = [f"  {numbers[parent]} --> {here}" for parent in node.parents]
     if isinstance(node, SinkNode):
-        edges.append(f"  {here} --> {topic(node.topic if isinstance(node.topic, str) else '?')}")
+        edges.append(f"  {here} --> {topic(written_by(node))}")
     return edges
+
+
+def written_by(sink: SinkNode) -> str:
+    """Return the topic that a sink writes to, or what the function is called that names topics."""
+    if isinstance(sink.topic, str):
+        return sink.topic
+    return target(sink.topic).rpartition("<locals>.")[2] + "()"
+
+
+def _shown(name: str) -> str:
+    """Return a name as Mermaid takes it between quotes."""
+    return name.replace("<", "#lt;").replace(">", "#gt;")

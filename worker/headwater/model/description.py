@@ -82,15 +82,17 @@ def _describe_node(entry: _Entry) -> str:
                 f"      --> {successors}\n      <-- {predecessors}"
             )
         case SinkNode(name=name, topic=topic):
-            return f"Sink: {name} ({_target(topic)})\n      <-- {predecessors}"
+            what = "topic" if isinstance(topic, str) else "extractor class"
+            return f"Sink: {name} ({what}: {target(topic)})\n      <-- {predecessors}"
 
 
 def _braced(names: Iterable[str]) -> str:
     return "[" + ", ".join(hash_set_copy_order(names)) + "]"
 
 
-def _target(topic: str | Callable[..., str]) -> str:
+def target(topic: str | Callable[..., str]) -> str:
+    """Return where a sink writes: its topic, or what the function is called that names topics."""
     if isinstance(topic, str):
-        return f"topic: {topic}"
+        return topic
     # Java prints the extractor's class and address; the name alone says the same in every run.
-    return f"extractor class: {getattr(topic, '__qualname__', type(topic).__qualname__)}"
+    return str(getattr(topic, "__qualname__", type(topic).__qualname__))
