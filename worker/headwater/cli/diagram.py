@@ -21,7 +21,7 @@ _HEAD: Final = (
     "  classDef internal fill:#e6f4ea,stroke:#3d8b57,color:#1c2733,stroke-dasharray:5 3",
     "  classDef store fill:#fdf1dc,stroke:#b9822c,color:#1c2733",
 )
-"""Names on one line, titles beside no arrow, and the colours of ``--format svg``."""
+"""Names on one line, room under titles, and the colours of ``--format svg``."""
 
 
 def mermaid(topology: Topology, titles: Mapping[int, str] | None = None) -> str:
