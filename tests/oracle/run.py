@@ -21,25 +21,23 @@ if TYPE_CHECKING:
 class LateCommits(TopologyTestDriver):
     """A driver that commits only when it is told to."""
 
+    def __init__(self, *args: Any, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self._committer.is_held = True
+
     def settle(self) -> None:
         """Commit, process what the flush sent to internal topics, until nothing is left."""
         while True:
             self._commit()
-            if not self._drain():
-                return
-
-    def _complete(self) -> None:
-        self._drain()
-
-    def _drain(self) -> bool:
-        worked = False
-        self._capture()
-        while self._task.is_ready(self._clock.now_ms()):
-            self._task.process(1, self._clock.now_ms())
-            self._task.punctuate_stream_time()
             self._capture()
-            worked = True
-        return worked
+            if self._loop.is_over:
+                return
+            self._complete()
+
+    def _commit(self) -> None:
+        self._committer.is_held = False
+        super()._commit()
+        self._committer.is_held = True
 
 
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,5 +114,7 @@ def _contents(driver: TopologyTestDriver, topology: Topology, name: str) -> list
     key_serde = spec.key_serde or Serdes.by_name(str(config.default_key_serde))
     value_serde = spec.value_serde or Serdes.by_name(str(config.default_value_serde))
     key, value = key_serde.serializer(name), value_serde.serializer(name)
-    entries = driver._stores[name].range(None, None)
+    owner = driver._owner(name, 0)
+    assert owner is not None
+    entries = owner.stores[name].range(None, None)
     return sorted([key(k).hex(), value(v).hex(), timestamp] for k, v, timestamp in entries)

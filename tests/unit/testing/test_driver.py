@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from examples.word_count.app import build
 
-from headwater import Serdes, StreamsBuilder
+from headwater import Repartitioned, Serdes, StreamsBuilder
 from headwater.errors import ConfigError, ProcessingError
+from headwater.model.metrics import TASK_PROCESS
 from headwater.testing import TopicRecord, TopologyTestDriver
 
 if TYPE_CHECKING:
@@ -138,3 +139,52 @@ def test_what_is_written_to_a_topic_that_is_read_comes_back() -> None:
 def test_an_error_reaches_the_test_with_its_place(driver: TopologyTestDriver) -> None:
     with pytest.raises(ProcessingError, match="node KSTREAM-MAPVALUES-0000000001, topic in"):
         driver.create_input_topic("in").pipe_input("k", None)
+
+
+def test_topics_have_as_many_partitions_as_are_asked_for() -> None:
+    builder = StreamsBuilder()
+    build(builder)
+    with TopologyTestDriver(builder.build(), partitions={"TextLinesTopic": 3}) as driver:
+        lines = driver.create_input_topic("TextLinesTopic", Serdes.string, Serdes.string)
+        counts = driver.create_output_topic("WordsWithCountsTopic", Serdes.string, Serdes.long)
+        for key in ("x", "y", "z"):
+            lines.pipe_input(key, "to be or not to be")
+        words = {"to", "be", "or", "not"}
+        held = [
+            {word for word, _ in store.all()}
+            for number in range(3)
+            if (store := driver.get_key_value_store("counts-store", number)) is not None
+        ]
+        read = [
+            task.task_id.partition for task in driver.tasks if task.statistics().total(TASK_PROCESS)
+        ]
+
+    assert counts.read_key_values_to_map() == {"to": 6, "be": 6, "or": 3, "not": 3}
+    assert set.union(*held) == words
+    assert sum(map(len, held)) == len(words), "each word is counted in one partition"
+    assert len(set(read)) > 1
+    assert len(driver.tasks) == 6
+
+
+def test_a_record_goes_to_the_partition_it_is_written_to() -> None:
+    builder = StreamsBuilder()
+    upper(builder)
+    with TopologyTestDriver(builder.build(), STRINGS, partitions={"in": 2}) as driver:
+        driver.pipe_raw("in", b"k", b"v", 0, partition=1)
+
+        assert [task.statistics().total(TASK_PROCESS) for task in driver.tasks] == [0, 1]
+
+
+def test_of_two_sub_topologies_the_one_with_the_earlier_record_goes_first() -> None:
+    """As in Java, whose driver has one task: the lowest timestamp of all its partitions is next."""
+    builder = StreamsBuilder()
+    source = builder.stream("in")
+    for name in ("one", "two"):
+        source.flat_map_values(str.split).repartition(Repartitioned(name=name)).to("out")
+    with TopologyTestDriver(builder.build(), STRINGS) as driver:
+        driver.create_input_topic("in").pipe_input("k", "a b")
+
+        written = [record.value for record in driver.history if record.topic == "out"]
+
+    assert written == [b"a", b"a", b"b", b"b"]
+    assert len(driver.tasks) == 3

@@ -9,7 +9,7 @@ next record is not later than the head of every other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from headwater.processor.lane import UNKNOWN_TIME, Lane
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headwater.ids import TopicPartition
     from headwater.ports import Records
     from headwater.processor.environment import Environment
+    from headwater.processor.loops import Head
     from headwater.processor.operators.endpoints import Input
 
 NEVER_IDLE: Final = -1
@@ -36,7 +37,7 @@ class RecordBuffer:
         self._current = environment.current
         self._idle_ms = environment.config.max_task_idle_ms
         self._only = next(iter(self.lanes.values())) if len(self.lanes) == 1 else None
-        self._heap = HeadHeap()
+        self._heap: HeadHeap[Lane] = HeadHeap()
         self._arrived: list[Lane] = []
         """Lanes that were empty and are not in the heap yet, in order of arrival."""
         self._lags: dict[TopicPartition, int] = {}
@@ -141,8 +142,17 @@ class RecordBuffer:
         self._idle_deadlines.clear()
 
 
-class HeadHeap:
-    """Lanes by the timestamp of their heads, equal ones in the order of Java's ``PriorityQueue``.
+class Headed(Protocol):
+    """What has a next record."""
+
+    head: Head | None
+
+
+Queue = TypeVar("Queue", bound=Headed)
+
+
+class HeadHeap(Generic[Queue]):
+    """Queues by the timestamp of their heads, equal ones in the order of Java's ``PriorityQueue``.
 
     ``heapq`` orders equal timestamps differently; the tests compare with Java record by record.
     """
@@ -150,7 +160,7 @@ class HeadHeap:
     __slots__ = ("_lanes",)
 
     def __init__(self) -> None:
-        self._lanes: list[Lane] = []
+        self._lanes: list[Queue] = []
 
     def __bool__(self) -> bool:
         return bool(self._lanes)
@@ -159,7 +169,7 @@ class HeadHeap:
         """Timestamp of the first lane's head; later than any if there is no lane."""
         return _time(self._lanes[0]) if self._lanes else _LAST_TIME
 
-    def push(self, lane: Lane) -> None:
+    def push(self, lane: Queue) -> None:
         """Add a lane whose head is known."""
         lanes = self._lanes
         at = len(lanes)
@@ -172,7 +182,7 @@ class HeadHeap:
             at = parent
         lanes[at] = lane
 
-    def replace(self, lane: Lane) -> tuple[Lane, int]:
+    def replace(self, lane: Queue) -> tuple[Queue, int]:
         """Push ``lane``, then pop; return what was popped and the lowest time that is left."""
         lanes = self._lanes
         if len(lanes) == 1:
@@ -182,7 +192,7 @@ class HeadHeap:
             first = self.pop()
         return first, _time(lanes[0])
 
-    def pop(self) -> Lane:
+    def pop(self) -> Queue:
         """Remove and return the first lane."""
         lanes = self._lanes
         first, last = lanes[0], lanes.pop()
@@ -201,6 +211,6 @@ class HeadHeap:
         return first
 
 
-def _time(lane: Lane) -> int:
+def _time(lane: Headed) -> int:
     assert lane.head is not None
     return lane.head[3]

@@ -6,8 +6,12 @@
     lines.pipe_input("k", "hello world")
     assert counts.read_key_values_to_map() == {"hello": 1, "world": 1}
 
-As in Kafka Streams' driver, the whole topology is one task of partition 0, every record is
-processed to the end and committed, and what is written to a topic it reads is read back.
+As in Kafka Streams' driver, every record is processed to the end and committed, and what is written
+to a topic that the topology reads is read back. The tasks and their loop are those of the engines:
+a task for each sub-topology and partition. A topic has one partition unless ``partitions`` says
+otherwise::
+
+    driver = TopologyTestDriver(topology, config, partitions={"lines": 3})
 """
 
 from __future__ import annotations
@@ -17,23 +21,34 @@ from typing import TYPE_CHECKING, Any, Self
 
 from headwater.config import StreamsConfig
 from headwater.ids import TaskId, TopicPartition
-from headwater.model.nodes import ProcessorNode, Subtopology
+from headwater.model.partitions import external_topics, plan
 from headwater.model.reporting import changelog_topic, decorate
+from headwater.native.loop import ProcessingLoop
+from headwater.native.opening import RunningTask
 from headwater.processor.resolving import serde_of, store_serdes
 from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore, view
 from headwater.processor.task import StreamTask
-from headwater.state import CacheBudget, LayeredStore, MemoryBackend, open_store
-from headwater.testing.collector import MemoryCollector, ProducedRecord
+from headwater.state import CacheBudget, MemoryBackend, open_store
+from headwater.testing.collector import ProducedRecord
+from headwater.testing.memory import (
+    MemoryClients,
+    MemoryCommitter,
+    MemoryOffsets,
+    RecordByRecord,
+)
 from headwater.testing.topics import TestInputTopic, TestOutputTopic
+from headwater.wire.partitioner import partition_for_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
+    from headwater.model.nodes import Subtopology
     from headwater.model.stores import StoreSpec
     from headwater.model.topology import Topology
     from headwater.ports import Headers
     from headwater.serde import Serde
+    from headwater.state import LayeredStore
 
 
 class ManualClock:
@@ -59,7 +74,13 @@ class TopologyTestDriver:
     Args:
         topology: what ``StreamsBuilder.build()`` returned.
         config: options as for ``StreamsConfig.parse``; the application id may be left out.
+        partitions: of topics with more than one. If given, repartition topics have as many as on a
+            broker, else one. A key's records are in the partition that it has in Kafka, records
+            without a key in the first.
         start_ms: where the wall clock starts.
+
+    Raises:
+        PartitionMismatchError: topics that must be co-partitioned have different counts.
     """
 
     def __init__(
@@ -67,6 +88,7 @@ class TopologyTestDriver:
         topology: Topology,
         config: Mapping[str, object] | StreamsConfig | None = None,
         *,
+        partitions: Mapping[str, int] | None = None,
         start_ms: int = 0,
     ) -> None:
         if not isinstance(config, StreamsConfig):
@@ -80,27 +102,28 @@ class TopologyTestDriver:
         """A sentence per record that a handler or extractor let go."""
         self._topology = topology
         self._clock = ManualClock(start_ms)
-        self._collector = MemoryCollector()
+        self._inputs = self._planned(partitions)
+        counts = dict(partitions or {})
+        for found in self._inputs.values():
+            counts |= {p.topic: max(counts.get(p.topic, 1), p.partition + 1) for p in found}
+        self._counts = counts
+        self._read_topics = dict.fromkeys(p.topic for found in self._inputs.values() for p in found)
+        self._clients = MemoryClients(counts)
+        self._committer = MemoryCommitter()
         self._captured = 0
         self._outputs: defaultdict[str, deque[ProducedRecord]] = defaultdict(deque)
-        self._offsets: defaultdict[str, int] = defaultdict(int)
-        self._subtopology = _whole(topology)
-        self._stores = {spec.name: self._open(spec) for spec in self._subtopology.stores}
-        inputs = [TopicPartition(self.topic_name(t), 0) for t in self._subtopology.source_topics]
-        self._task = StreamTask(
-            task_id=TaskId(0, 0),
-            subtopology=self._subtopology,
-            partitions=inputs,
+        self._loop = ProcessingLoop(
             config=config,
-            collector=self._collector,
-            stores=self._stores,
             clock=self._clock,
-            topic_name=self.topic_name,
-            warn=self.warnings.append,
+            clients=self._clients,
+            committer=self._committer,
+            opener=MemoryOffsets(),
+            policy=RecordByRecord(self._clients.consumer),
         )
-        self._task.update_lags(dict.fromkeys(inputs, 0))
-        self._task.initialize()
-        self._inputs = {partition.topic: partition for partition in inputs}
+        self._cache = CacheBudget(config.statestore_cache_max_bytes)
+        subtopologies = {found.id: found for found in topology.subtopologies}
+        self._tasks = [self._task_of(subtopologies[t.subtopology], t) for t in self._inputs]
+        self._loop.add(self._tasks)
 
     def __enter__(self) -> Self:
         return self
@@ -160,17 +183,26 @@ class TopologyTestDriver:
         value: bytes | None,
         timestamp: int,
         headers: Headers = None,
+        partition: int | None = None,
     ) -> None:
         """Write one record in bytes and process everything that follows from it.
+
+        Args:
+            topic: the broker's name of a topic that the topology reads.
+            key: ``None`` for a null key.
+            value: ``None`` for a tombstone.
+            timestamp: milliseconds.
+            headers: the record's headers.
+            partition: where to; the key's if not given.
 
         Raises:
             ValueError: the topology does not read ``topic``.
             RecordError: the record could not be handled.
         """
-        if topic not in self._inputs:
-            there = ", ".join(self._inputs)
+        if topic not in self._read_topics:
+            there = ", ".join(self._read_topics)
             raise ValueError(f"the topology does not read topic {topic!r}; it reads {there}")
-        self._enqueue(topic, key, value, timestamp, headers)
+        self._enqueue(ProducedRecord(topic, partition, key, value, timestamp, headers))
         self._complete()
 
     def output_queue(self, topic: str) -> deque[ProducedRecord]:
@@ -180,89 +212,141 @@ class TopologyTestDriver:
     @property
     def history(self) -> tuple[ProducedRecord, ...]:
         """Everything written, changelogs included, in order."""
-        return tuple(self._collector.records)
+        return tuple(self._clients.producer.records)
 
     @property
     def produced_topic_names(self) -> frozenset[str]:
         """Topics that were written to."""
-        return frozenset(record.topic for record in self._collector.records)
+        return frozenset(record.topic for record in self._clients.producer.records)
 
     # ---- time ----------------------------------------------------------------------------------
 
     def advance_wall_clock_time(self, milliseconds: int) -> None:
         """Move the wall clock, call what is due, and process what follows from it."""
         self._clock.advance(milliseconds)
-        self._task.punctuate_wall_clock(self._clock.now_ms())
+        self._loop.punctuate()
         self._commit()
         self._complete()
 
     # ---- stores --------------------------------------------------------------------------------
 
-    def get_state_store(self, name: str) -> Any:
-        """Return the store ``name`` as a processor sees it, or ``None`` if there is none."""
-        for spec in self._subtopology.stores:
-            if spec.name == name:
-                return view(spec.kind, self._stores[name], self._task.current)
-        return None
+    def get_state_store(self, name: str, partition: int = 0) -> Any:
+        """Return the store ``name`` as a processor sees it, or ``None`` if there is none.
 
-    def get_key_value_store(self, name: str) -> KeyValueStore | None:
+        Args:
+            name: the store's.
+            partition: of its task.
+        """
+        found = self._owner(name, partition)
+        if found is None:
+            return None
+        spec = self._topology.stores[name]
+        return view(spec.kind, found.stores[name], found.task.current)
+
+    def get_key_value_store(self, name: str, partition: int = 0) -> KeyValueStore | None:
         """Return a view of a key-value store as plain values, or ``None`` if there is none."""
-        store = self._stores.get(name)
-        return None if store is None else KeyValueStore(store, self._task.current)
+        found = self._owner(name, partition)
+        return None if found is None else KeyValueStore(found.stores[name], found.task.current)
 
-    def get_timestamped_key_value_store(self, name: str) -> TimestampedKeyValueStore | None:
+    def get_timestamped_key_value_store(
+        self, name: str, partition: int = 0
+    ) -> TimestampedKeyValueStore | None:
         """Return a view of a key-value store with timestamps, or ``None`` if there is none."""
-        store = self._stores.get(name)
-        return None if store is None else TimestampedKeyValueStore(store, self._task.current)
+        found = self._owner(name, partition)
+        if found is None:
+            return None
+        return TimestampedKeyValueStore(found.stores[name], found.task.current)
 
-    def get_all_state_stores(self) -> dict[str, Any]:
-        """Return every store by name."""
-        return {name: self.get_state_store(name) for name in self._stores}
+    def get_all_state_stores(self, partition: int = 0) -> dict[str, Any]:
+        """Return every store of the tasks of a partition, by name."""
+        names = [
+            name
+            for running in self._tasks
+            if running.task_id.partition == partition
+            for name in running.stores
+        ]
+        return {name: self.get_state_store(name, partition) for name in names}
+
+    @property
+    def tasks(self) -> tuple[StreamTask, ...]:
+        """Every task, by sub-topology and partition."""
+        return tuple(running.task for running in self._tasks)
 
     @property
     def task(self) -> StreamTask:
-        """The one task."""
-        return self._task
+        """The first task; of a topology without repartition topics, the only one."""
+        return self._tasks[0].task
 
     def close(self) -> None:
         """Close processors and stores."""
-        self._task.close()
+        for running in self._tasks:
+            running.task.close()
 
     # ---- inside --------------------------------------------------------------------------------
 
     def _complete(self) -> None:
         """Process, punctuate and commit record by record until nothing can go on."""
         self._capture()
-        while self._task.is_ready(self._clock.now_ms()):
-            self._task.process(1, self._clock.now_ms())
-            self._task.punctuate_stream_time()
-            self._commit()
+        while not self._loop.is_over:
+            self._loop.run_once()
             self._capture()
 
     def _commit(self) -> None:
-        self._task.prepare_commit()
-        self._task.post_commit({})
+        self._loop.commit_now(every_offset=True)
 
     def _capture(self) -> None:
-        while self._captured < len(self._collector.records):
-            record = self._collector.records[self._captured]
+        """Take what was written since the last time to the topics, and read back what is read."""
+        records, read = self._clients.producer.records, self._read_topics
+        while self._captured < len(records):
+            record = records[self._captured]
             self._captured += 1
             self._outputs[record.topic].append(record)
-            if record.topic in self._inputs:
-                topic, _, key, value, timestamp, headers = record
-                self._enqueue(topic, key, value, timestamp, headers)
+            if record.topic in read:
+                self._enqueue(record)
 
-    def _enqueue(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int,
-        headers: Headers,
-    ) -> None:
-        offset = self._offsets[topic]
-        self._offsets[topic] += 1
-        self._task.add_records(self._inputs[topic], [(offset, timestamp, key, value, headers)])
+    def _enqueue(self, record: ProducedRecord) -> None:
+        topic, number, key, value, timestamp, headers = record
+        if number is None:
+            count = self._counts[topic]
+            number = 0 if key is None or count == 1 else partition_for_key(key, count)
+        self._clients.consumer.append(TopicPartition(topic, number), key, value, timestamp, headers)
+
+    def _planned(
+        self, partitions: Mapping[str, int] | None
+    ) -> Mapping[TaskId, tuple[TopicPartition, ...]]:
+        """Return the tasks with what they read."""
+        if partitions is None:
+            return {
+                TaskId(found.id, 0): tuple(
+                    TopicPartition(self.topic_name(topic), 0) for topic in found.source_topics
+                )
+                for found in self._topology.subtopologies
+            }
+        report = self._topology.report(self.config.application_id)
+        counts = dict.fromkeys(external_topics(report), 1) | dict(partitions)
+        return plan(report, counts).inputs
+
+    def _task_of(self, subtopology: Subtopology, task_id: TaskId) -> RunningTask:
+        stores = {spec.name: self._open(spec, task_id) for spec in subtopology.stores}
+        inputs = self._inputs[task_id]
+        task = StreamTask(
+            task_id=task_id,
+            subtopology=subtopology,
+            partitions=inputs,
+            config=self.config,
+            collector=self._clients.producer,
+            stores=stores,
+            clock=self._clock,
+            topic_name=self.topic_name,
+            warn=self.warnings.append,
+        )
+        return RunningTask(task=task, stores=stores, changelogs={}, start=dict.fromkeys(inputs, 0))
+
+    def _owner(self, store: str, partition: int) -> RunningTask | None:
+        for running in self._tasks:
+            if store in running.stores and running.task_id.partition == partition:
+                return running
+        return None
 
     def _serdes(
         self, topic: str, key: Serde[Any] | None, value: Serde[Any] | None
@@ -273,31 +357,16 @@ class TopologyTestDriver:
             serde_of(self.config, "value", value, owner),
         )
 
-    def _open(self, spec: StoreSpec) -> LayeredStore:
+    def _open(self, spec: StoreSpec, task_id: TaskId) -> LayeredStore:
         topic = changelog_topic(self.config.application_id, spec.name)
         key_serde, value_serde = store_serdes(self.config, spec)
         return open_store(
             spec,
-            task=TaskId(0, 0),
+            task=task_id,
             changelog_topic=topic,
             backend=MemoryBackend(),
-            cache=CacheBudget(self.config.statestore_cache_max_bytes),
-            changelog_send=self._collector.sender(topic),
+            cache=self._cache,
+            changelog_send=self._clients.producer.sender(topic),
             key_serde=key_serde,
             value_serde=value_serde,
         )
-
-
-def _whole(topology: Topology) -> Subtopology:
-    """Return all nodes as one sub-topology, stores in the order of their first use."""
-    names = dict.fromkeys(
-        store
-        for node in topology.nodes.values()
-        if isinstance(node, ProcessorNode)
-        for store in node.stores
-    )
-    return Subtopology(
-        id=0,
-        nodes=tuple(topology.nodes.values()),
-        stores=tuple(topology.stores[name] for name in names),
-    )
