@@ -379,7 +379,7 @@ def test_what_spark_runs_is_refused(
     writer.take_over(Engine.SPARK)
     backfill = word_count.backfill(unique_name)
 
-    for said in ("is being taken over for Spark", "runs on Spark"):
+    for said in ("is being taken over for Spark", "Spark has had it since"):
         for attempt in (backfill.plan, backfill.run):
             with pytest.raises(EngineError, match=said):
                 attempt()
@@ -411,7 +411,7 @@ def test_what_spark_takes_over_while_a_backfill_begins_is_left_to_it(
     told = BackfillSettings(
         application=ApplicationSettings(topology=TOPOLOGY, config=word_count.config(unique_name)),
     )
-    with pytest.raises(EngineError, match="runs on Spark"):
+    with pytest.raises(EngineError, match="Spark has had it since"):
         Overtaken(told, Here(), Listener()).run()
 
     gate = ManifestGate(clients.access)

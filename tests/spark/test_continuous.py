@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import NewPartitions
 
-from headwater.errors import EngineError, PartitionMismatchError
+from headwater.errors import EngineError, FencedError, PartitionMismatchError
 from headwater.model.backfill import BackfillState
+from headwater.model.lifecycle import Engine
 from headwater.spark.outputs import Outputs
 from tests.support.backfills import STORE
-from tests.support.continuous import SparkDriver, WordCountOnSpark
+from tests.support.continuous import SparkDriver, WordCountOnSpark, engine_writer, fence
 from tests.support.counting import PREFIX_VARIABLE
 from tests.support.executors import executors
 from tests.support.manifests import leave, manifest
@@ -255,6 +256,27 @@ def test_who_comes_to_the_group_while_spark_runs_ends_the_driver_between_turns(
     word_count.send(MORE)
     word_count.go_on(unique_name, tmp_path / "native", takeover=True)
     assert is_exact(word_count)
+
+
+def test_a_driver_that_is_shut_out_ends_soon_and_says_so_in_one_line(
+    word_count: WordCount, unique_name: str, tmp_path: Path
+) -> None:
+    word_count.send(LINES)
+    with WordCountOnSpark(word_count, unique_name, tmp_path) as driver:
+        driver.wait_counted()
+        writer = engine_writer(word_count, unique_name)
+        writer.take_over(Engine.NATIVE)
+        fence(word_count, unique_name, [f"{unique_name}-spark-{task}" for task in ("0_0", "1_0")])
+        writer.confirm()
+        writer.close()
+        code, line = driver.ended()
+
+    assert code == FencedError.exit_code
+    assert "has taken over" in line
+    assert "its driver ends" in line
+    assert [word for word in ("\tat ", "Traceback", "py4j") if word in driver.log] == []
+    said = json.loads((driver.state_dir / "ended.json").read_text())
+    assert said["error"] == "FencedError"
 
 
 def test_what_fails_in_a_task_is_told_in_its_own_words(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from headwater.errors import EngineError
+from headwater.errors import EngineError, FencedError
+from headwater.kafka.engine import check_run
 from headwater.kafka.manifest import runs_elsewhere
 from headwater.model.engine import EngineRecord, decode
 from headwater.model.lifecycle import Engine
+from headwater.spark.gate import refusal_of
 
 TAKEN = EngineRecord(
     engine=Engine.SPARK,
@@ -52,3 +55,20 @@ def test_who_is_refused_while_a_take_over_is_under_way_is_told_how_to_go_on() ->
 
     words = ("orders", "taken over for Spark", "generation 3", "takeover=True", "headwater spark")
     assert [word for word in words if word not in said] == []
+
+
+def test_a_backfill_that_spark_keeps_from_beginning_says_the_next_step() -> None:
+    taken = replace(TAKEN, is_fenced=True)
+    assert refusal_of(EngineRecord(), "orders") == ""
+    said = refusal_of(taken, "orders")
+    words = ("no backfill of orders", "generation 3", "`headwater up`", "run the backfill again")
+    assert [word for word in words if word not in said] == []
+    assert "takeover=True" in refusal_of(TAKEN, "orders")
+
+
+def test_who_was_shut_out_is_told_what_has_become_of_it() -> None:
+    ours = replace(TAKEN, is_fenced=True)
+    check_run(ours, ours, "orders")
+    for now in (replace(ours, generation=4), replace(ours, is_fenced=False)):
+        with pytest.raises(FencedError, match=r"has taken over.*its driver ends"):
+            check_run(ours, now, "orders")

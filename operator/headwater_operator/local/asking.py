@@ -6,6 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from headwater import driverlock
 from headwater.model.cluster import LAG_UNKNOWN, Role, format_epoch
 from headwater.model.lifecycle import Engine
 from headwater_operator.local import control
@@ -16,12 +17,15 @@ from headwater_operator.local.observe import (
     read_report,
     read_worker,
 )
+from headwater_operator.observe.driver import DriverAnswer, question
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from headwater.driverlock import HandDriver
     from headwater.model.cluster import TaskStatus
     from headwater_operator.local.layout import AppDir, ClusterDir
+    from headwater_operator.local.records import SupervisorRecord
 
 
 def get(cluster: ClusterDir, app: str | None, *, as_json: bool) -> int:
@@ -33,17 +37,22 @@ def get(cluster: ClusterDir, app: str | None, *, as_json: bool) -> int:
     if app is not None:
         control.require(cluster, app)
     chosen = [directory for directory in cluster.apps() if app in (None, directory.name)]
-    is_up = control.running_supervisor(cluster) is not None
+    supervisor = control.running_supervisor(cluster)
     if as_json:
         documents = [_document(directory) for directory in chosen]
         json.dump(documents if app is None else documents[0], sys.stdout, indent=2)
         sys.stdout.write("\n")
         return 0
-    if not chosen:
+    by_hand = {driver.app: driver for driver in driverlock.drivers_of(cluster.root)}
+    rows = [
+        _summary(directory, supervisor, by_hand.pop(directory.name, None)) for directory in chosen
+    ]
+    if app is None:
+        rows += [_by_hand_row(driver) for driver in by_hand.values()]
+    if not rows:
         sys.stdout.write(f"no applications in {cluster.root}; start one: headwater up -f FILE\n")
         return 0
-    rows = [_summary(directory, is_up=is_up) for directory in chosen]
-    _print_table(("NAME", "STATE", "READY", "TASKS", "EPOCH", "REASON"), rows)
+    _print_table(("NAME", "STATE", "READY", "TASKS", "EPOCH", "KAFKA", "REASON"), rows)
     if app is not None:
         _print_workers(chosen[0])
     return 0
@@ -62,19 +71,36 @@ def scale(cluster: ClusterDir, app: str, replicas: int) -> int:
     return 0
 
 
-def _summary(directory: AppDir, *, is_up: bool) -> tuple[str, ...]:
+def _summary(
+    directory: AppDir, supervisor: SupervisorRecord | None, driver: HandDriver | None
+) -> tuple[str, ...]:
     record, report = read_record(directory), read_report(directory)
     assert record is not None
-    status = report.status
+    if driver is not None:
+        return _by_hand_row(driver, record.app.spec.kafka.bootstrap_servers)
+    status, is_up = report.status, supervisor is not None
+    is_decided = report.applied >= record.applied
+    state = str(status.state) if is_decided else "starting"
     reason = status.failure.message if status.failure is not None else status.reason
+    if not is_decided:
+        reason = "the control loop has yet to look at it"
+    private = "" if supervisor is None else supervisor.kafka.bootstrap_servers
     return (
         directory.name,
-        str(status.state) if is_up else "DOWN",
-        f"{status.ready_replicas if is_up else 0}/{record.app.spec.replicas}",
-        f"{status.tasks.running if is_up else 0}/{status.tasks.total}",
+        state if is_up else "DOWN",
+        f"{status.ready_replicas if is_up and is_decided else 0}/{record.app.spec.replicas}",
+        f"{status.tasks.running if is_up and is_decided else 0}/{status.tasks.total}",
         format_epoch(status.assignment_epoch),
+        record.app.spec.kafka.bootstrap_servers or private or "-",
         reason if is_up else "the local cluster does not run",
     )
+
+
+def _by_hand_row(driver: HandDriver, kafka: str | None = None) -> tuple[str, ...]:
+    """Tell of a driver that is not the control loop's what it says of itself."""
+    answer = question(driver.http).answer() if driver.http else DriverAnswer()
+    state = answer.state if answer.batches else "STARTING"
+    return (driver.app, state, "-", str(len(answer.tasks)), "-", kafka or "-", str(driver))
 
 
 def _print_workers(directory: AppDir) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.errors import SpecError
 from headwater.model import metrics
+from headwater.model.appstatus import AppStatus
 from headwater.model.cluster import Role, StreamWorker, format_epoch
 from headwater.model.lifecycle import Engine
 from headwater_operator.decide.observed import ProcessState
@@ -16,6 +18,7 @@ from headwater_operator.local import files
 from headwater_operator.local.driver import answer_of
 from headwater_operator.local.endings import describe_end
 from headwater_operator.local.events import Event, read_events
+from headwater_operator.local.knocking import answers
 from headwater_operator.local.observe import (
     process_state,
     read_process,
@@ -31,6 +34,7 @@ from headwater_operator.observe.numbers import HttpNumbers, WorkerAnswer
 
 if TYPE_CHECKING:
     from headwater.ids import TaskId
+    from headwater.model.appstatus import EngineStatus
     from headwater.model.metrics import Snapshot as Numbers
     from headwater_operator.local.layout import ClusterDir, WorkerDir
     from headwater_operator.local.pods import Pod, PodProcess
@@ -39,6 +43,8 @@ _EVENTS_KEPT: Final = 50
 _RATES_KEPT: Final = 120
 _RATE_WINDOW_S: Final = 3.0
 _SILENT_S: Final = 30.0
+_KNOCK_AFTER_S: Final = 3.0
+"""Brokers that answer have done so by then."""
 
 
 class Rate:
@@ -120,12 +126,14 @@ class Collector:
         workers = tuple(_worker_row(one, tasks) for one in seen)
         events, self._position = read_events(self._directory.events, since=self._position)
         self._events.extend(event for event in events if event.at_ms >= self._since_ms)
-        status = report.status
+        is_decided = report.applied >= record.applied
+        # What a former run has left is not what happens now.
+        status = report.status if is_decided else AppStatus(engine=report.status.engine)
         is_elsewhere = status.engine.name is not Engine.NATIVE
-        driver = self._driver_row(is_wanted=is_elsewhere)
-        if is_elsewhere:
+        driver = self._driver_row(status.engine, is_wanted=is_elsewhere and is_decided)
+        if is_elsewhere or not is_decided:
             # They are kept for when the application comes back; that they have ended is no news.
-            workers = tuple(row for row in workers if row.state != "ended")
+            workers = tuple(row for row in workers if row.state not in {"ended", "stopped"})
         on_spark = 0.0 if driver is None else driver.input_rows_per_s
         self._history.append(on_spark + sum(row.records_per_s for row in workers))
         supervisor = files.read(self._cluster.supervisor)
@@ -135,10 +143,13 @@ class Collector:
             else SupervisorRecord.from_dict(supervisor).kafka.bootstrap_servers
         )
         named = record.app.spec.kafka.bootstrap_servers
+        reason = status.reason
+        if named and not tasks and now_s - self._began > _KNOCK_AFTER_S and not answers(named):
+            reason = f"waiting for {named}"
         return Snapshot(
             app=record.app.name,
-            state=str(status.state),
-            reason=status.reason,
+            state=str(status.state) if is_decided else "starting",
+            reason=reason,
             guarantee=str(record.app.spec.processing_guarantee),
             epoch=format_epoch(status.assignment_epoch),
             replicas=record.app.spec.replicas,
@@ -158,12 +169,12 @@ class Collector:
             uptime_s=now_s - self._began,
         )
 
-    def _driver_row(self, *, is_wanted: bool) -> DriverRow | None:
+    def _driver_row(self, engine: EngineStatus, *, is_wanted: bool) -> DriverRow | None:
         pod, process = read_process(self._directory.driver)
         is_there = process_state(pod, process) is ProcessState.RUNNING
         if not is_there and not is_wanted:
             return None
-        generation = 0 if pod is None else pod.generation
+        generation = engine.generation if pod is None else pod.generation
         if not is_there:
             log = self._directory.driver.log
             problem = "" if process is None else describe_end(process, log)
@@ -174,7 +185,7 @@ class Collector:
         # One that does not answer in time is shown as it was; the reason tells for how long.
         answer = self._answered[1]
         return DriverRow(
-            state=answer.state or "STARTING",
+            state=_driver_state(answer),
             pid=process.pid if process is not None else 0,
             generation=generation,
             last_batch=None if answer.last_batch < 0 else answer.last_batch,
@@ -276,7 +287,7 @@ def _worker_row(one: _Seen, tasks: tuple[TaskRow, ...]) -> WorkerRow:
     problem = ""
     if error is not None:
         problem = error.message
-    elif one.process is not None and not _is_alive(one):
+    elif one.process is not None and not _is_alive(one) and not _was_stopped(one):
         problem = describe_end(one.process, one.directory.log)
     return WorkerRow(
         name=one.worker.name,
@@ -292,9 +303,23 @@ def _worker_row(one: _Seen, tasks: tuple[TaskRow, ...]) -> WorkerRow:
     )
 
 
+def _driver_state(answer: DriverAnswer) -> str:
+    """Return the state for people: before its first micro-batch nothing of it runs."""
+    if answer.state == "RUNNING" and not answer.batches:
+        return "STARTING"
+    return answer.state or "STARTING"
+
+
+def _was_stopped(one: _Seen) -> bool:
+    """Whether a worker has ended because it was to; before it is up, SIGTERM itself ends it."""
+    in_order = (0, -signal.SIGTERM)
+    is_asked = one.pod is not None and one.pod.wish is not Wish.RUN
+    return is_asked and one.process is not None and one.process.exit_code in in_order
+
+
 def _worker_state(one: _Seen, lease_age_s: float | None) -> str:
     if not _is_alive(one):
-        return "ended"
+        return "stopped" if _was_stopped(one) else "ended"
     if one.pod is not None and one.pod.wish is not Wish.RUN:
         return "stopping"
     if one.worker.spec.is_fencing:

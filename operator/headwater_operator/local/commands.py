@@ -87,7 +87,8 @@ def _add_up(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentP
         "up",
         help="run StreamApps on this machine",
         description="Run the StreamApps of a file on this machine, on a private Kafka if they name "
-        "no broker. Shows them until Ctrl-C, which stops everything in order.",
+        "no broker. Shows them until Ctrl-C, which stops everything in order. Where a cluster runs "
+        "in the directory already, it takes them over, and Ctrl-C leaves it running.",
     )
     up.add_argument("-f", "--file", type=Path, required=True, help="YAML file with StreamApps")
     up.add_argument("--detach", action="store_true", help="return when they run; they run on")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from headwater_operator.local.snapshot import Snapshot
 
 _SUMMARY_S: Final = 5.0
+_BEGINNING: Final = ("starting", "CREATED")
 
 
 class Narrator:
@@ -22,8 +23,10 @@ class Narrator:
         self._told_events: set[tuple[int, str, str]] = set()
         self._told: set[str] = set()
         self._kafka = ""
+        self._is_kafka_told = False
         self._summary_at = 0.0
         self._summary = ""
+        self._reason = ""
 
     def tell(self, snapshot: Snapshot) -> Iterator[str]:
         """Yield what is new in a snapshot."""
@@ -31,6 +34,9 @@ class Narrator:
             self._kafka = snapshot.kafka
             kind = "private Kafka" if snapshot.is_private_kafka else "Kafka"
             yield f"{snapshot.app}: {kind} at {snapshot.kafka}"
+        elif snapshot.is_private_kafka and not snapshot.kafka and not self._is_kafka_told:
+            self._is_kafka_told = True
+            yield f"{snapshot.app}: starting the private Kafka"
         for event in snapshot.events:
             key = (event.at_ms, event.worker, event.text)
             if key not in self._told_events:
@@ -43,12 +49,26 @@ class Narrator:
             self._told.add(snapshot.failure)
             yield f"{snapshot.app}: {snapshot.failure}"
         summary = _summary(snapshot)
-        if snapshot.uptime_s >= self._summary_at and summary != self._summary:
+        is_new = bool(summary) and summary != self._summary
+        # What the start waits for now is told at once.
+        is_urgent = snapshot.state in _BEGINNING and snapshot.reason != self._reason
+        if is_new and (is_urgent or snapshot.uptime_s >= self._summary_at):
+            self._reason = snapshot.reason
             self._summary_at, self._summary = snapshot.uptime_s + _SUMMARY_S, summary
             yield summary
 
 
 def _summary(snapshot: Snapshot) -> str:
+    """Tell how it is, in one line; empty while nobody has looked at what is wanted now."""
+    if snapshot.state == "starting" and not snapshot.reason:
+        return "" if snapshot.live_workers else f"{snapshot.app}: starting"
+    said = _numbers(snapshot)
+    # Why it fails is told in a line of its own.
+    is_told = snapshot.state == "RUNNING" or snapshot.failure
+    return said if is_told or not snapshot.reason else f"{said}: {snapshot.reason}"
+
+
+def _numbers(snapshot: Snapshot) -> str:
     restoring = [row for row in snapshot.tasks if row.remaining is not None]
     if snapshot.driver is not None:
         driver = snapshot.driver

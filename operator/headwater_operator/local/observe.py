@@ -113,6 +113,8 @@ def observe(directory: AppDir, record: AppRecord, *, generation: int) -> Observe
         worker = read_worker(worker_directory)
         if worker is None:
             continue
+        if _is_of_before(worker_directory, directory):
+            worker = replace(worker, status=replace(worker.status, error=None))
         views.append(
             WorkerView(
                 worker=worker,
@@ -132,6 +134,19 @@ def observe(directory: AppDir, record: AppRecord, *, generation: int) -> Observe
         hour=int(time.time()) // 3600,
         driver_log=f"`headwater logs {record.app.name} --worker driver` shows what it was doing",
     )
+
+
+def _is_of_before(worker: WorkerDir, app: AppDir) -> bool:
+    """Whether a worker's status was written before somebody has applied the application last.
+
+    A process that runs since before that says what is true now. What one that has ended has failed
+    with may be mended: the next one tells.
+    """
+    try:
+        written, process = worker.status.stat().st_mtime_ns, worker.process.stat().st_mtime_ns
+        return written < min(process, app.app.stat().st_mtime_ns)
+    except FileNotFoundError:
+        return False
 
 
 def stamp(directory: AppDir) -> tuple[object, ...]:

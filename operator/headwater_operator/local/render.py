@@ -43,6 +43,7 @@ _STYLES: Final = {
     "PENDING_ERROR": _BAD,
     "UNASSIGNED": _BAD,
     "NOT_RUNNING": _QUIET,
+    "stopped": _QUIET,
 }
 _MARKS: Final = {_GOOD: "●", _BUSY: "◐", _BAD: "✖", _QUIET: "○"}
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
@@ -172,7 +173,7 @@ def driver_line(row: DriverRow) -> str:
     parts = [
         f"driver {row.pid}" if row.pid else "",
         f"generation {row.generation}",
-        row.problem or batch,
+        row.problem or (batch if row.pid else ""),
         f"in {number(row.input_rows_per_s)}/s" if row.last_batch is not None else "",
         f"processed at {number(row.processed_rows_per_s)}/s" if row.last_batch is not None else "",
     ]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from headwater import errors
+from headwater import driverlock, errors
 from headwater.errors import (
     EnvironmentProblemError,
     HeadwaterError,
@@ -64,6 +64,9 @@ def up(
             failed for good.
     """
     apps = manifest.allow_lost(manifest.load(file), lost)
+    for app in apps:
+        _expect_no_driver(cluster, app, again="headwater up again")
+    began_ms = int(time.time() * 1000)
     is_joining = control.running_supervisor(cluster) is not None
     if not is_joining:
         if any(app.spec.kafka.bootstrap_servers is None for app in apps):
@@ -80,13 +83,24 @@ def up(
             )
     if is_joining:
         sys.stdout.write(f"applied to the cluster that runs in {cluster.root}\n")
-        return _detached(cluster, apps) if detach else _watch(cluster, apps, plain=plain)
-    began_ms = int(time.time() * 1000)
-    supervision = control.start_supervisor(cluster, detached=detach)
+    supervision = None if is_joining else control.start_supervisor(cluster, detached=detach)
+    view = View(cluster, [app.name for app in apps], plain=plain or detach, since_ms=began_ms)
     if detach:
-        return _detached(cluster, apps)
-    view = View(cluster, [app.name for app in apps], plain=plain, since_ms=began_ms)
+        return _detached(cluster, apps, view)
+    if supervision is None:
+        return _watch(cluster, apps, view)
     return _foreground(cluster, apps, supervision, view)
+
+
+def _expect_no_driver(cluster: ClusterDir, app: StreamApp, *, again: str) -> None:
+    """Refuse while somebody's ``headwater spark`` of this directory runs the application.
+
+    Raises:
+        InstanceRunningError: it does.
+    """
+    driver = driverlock.driver_of(cluster.root, app.application_id)
+    if driver is not None:
+        raise driver.refusal(again)
 
 
 def _is_carried_out_at_once(before: StreamApp, after: StreamApp) -> bool:
@@ -146,24 +160,36 @@ def _expect_stopped(cluster: ClusterDir) -> None:
         )
 
 
-def _watch(cluster: ClusterDir, apps: Sequence[StreamApp], *, plain: bool) -> int:
+def _watch(cluster: ClusterDir, apps: Sequence[StreamApp], shown: View) -> int:
     """Show a cluster that belongs to somebody else, until Ctrl-C or until ours have failed."""
-    patience = Patience()
-    with Interrupts() as interrupts, View(cluster, [app.name for app in apps], plain=plain) as view:
+    patience, names = Patience(), ", ".join(app.name for app in apps)
+    with Interrupts() as interrupts, shown as view:
         view.footer = "Ctrl-C leaves it running; headwater down stops it"
         while not interrupts.count and control.running_supervisor(cluster) is not None:
             view.refresh()
             failure = final_failure(cluster, apps) or _standing_failure(cluster, apps, patience)
             if failure is not None:
-                raise failure
+                raise type(failure)(
+                    f"{failure}\nThe cluster in {cluster.root} stays up: look with headwater get, "
+                    "stop it with headwater down"
+                )
             interrupts.wait(view.pause_s)
+    if interrupts.count:
+        sys.stdout.write(f"{names}: left running; headwater down stops it\n")
+    else:
+        sys.stdout.write(f"the cluster in {cluster.root} was stopped\n")
     return 0
 
 
-def _detached(cluster: ClusterDir, apps: Sequence[StreamApp]) -> int:
-    """Wait until every application runs."""
+def _detached(cluster: ClusterDir, apps: Sequence[StreamApp], shown: View) -> int:
+    """Wait until every application runs, and say meanwhile what happens."""
+    due = 0.0
 
     def all_run() -> bool:
+        nonlocal due
+        if time.monotonic() >= due:
+            _is_shown(shown)
+            due = time.monotonic() + shown.pause_s
         failure = final_failure(cluster, apps)
         if failure is not None:
             raise failure
@@ -172,7 +198,10 @@ def _detached(cluster: ClusterDir, apps: Sequence[StreamApp]) -> int:
             raise EnvironmentProblemError("somebody has stopped the cluster meanwhile")
         return all(_runs(cluster.app(app.name)) for app in apps)
 
-    if not _wait_until(all_run, timeout_s=_DETACH_S):
+    with shown:
+        do_run = _wait_until(all_run, timeout_s=_DETACH_S)
+        _is_shown(shown)
+    if not do_run:
         reasons = "; ".join(
             f"{app.name}: {read_report(cluster.app(app.name)).status.reason}" for app in apps
         )
@@ -252,6 +281,7 @@ def reset(cluster: ClusterDir, name: str, *, is_confirmed: bool) -> int:
         HeadwaterError: there is no such application, or it could not be reset.
     """
     app = control.require(cluster, name).app
+    _expect_no_driver(cluster, app, again=f"headwater reset {name} again")
     if not is_confirmed and not _confirm(question_before_reset(app)):
         sys.stdout.write("nothing was changed\n")
         return 1

@@ -17,7 +17,7 @@ class WorkerRow:
 
     Attributes:
         name: its name.
-        state: one word: starting, running, stopping, fenced, silent, ended.
+        state: one word: starting, running, stopping, fenced, silent, stopped, ended.
         pid: its main process; 0 if none runs.
         lease_age_s: since it renewed its Lease; ``None`` without one.
         tasks: how many it holds.
@@ -121,7 +121,8 @@ class Snapshot:
 
     Attributes:
         app: its name.
-        state: as Kafka Streams' client.
+        state: as Kafka Streams' client; ``starting`` before the control loop has looked at what
+            is wanted now.
         reason: what is being done, or waited for.
         guarantee: the processing guarantee.
         epoch: of the assignment, for people.

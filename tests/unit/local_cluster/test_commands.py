@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from headwater import driverlock
 from headwater.cli.main import main
 from headwater.errors import SpecError
+from headwater.model.appstatus import AppStatus
+from headwater.model.lifecycle import ClientState
 from headwater.model.streamapp import TopologySource
 from headwater_operator.decide.observed import Intent
-from headwater_operator.local import control, manifest, running
+from headwater_operator.local import control, files, manifest, running
 from headwater_operator.local.layout import ClusterDir
 from headwater_operator.local.observe import read_record
+from headwater_operator.local.processes import identify
+from headwater_operator.local.records import AppReport, ClusterPhase, KafkaRecord, SupervisorRecord
+from headwater_operator.local.rootlock import RootLock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -262,8 +269,73 @@ def test_get_shows_what_is_wanted_when_the_cluster_is_down(
     assert run("get", "word-count", "--home", cluster.root) == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["NAME", "STATE", "READY", "TASKS", "EPOCH", "REASON"]
+    assert lines[0].split() == ["NAME", "STATE", "READY", "TASKS", "EPOCH", "KAFKA", "REASON"]
     assert lines[1].split()[:4] == ["word-count", "DOWN", "0/2", "0/0"]
+
+
+def test_what_a_driver_by_hand_runs_is_left_to_it(
+    cluster: ClusterDir, app: StreamApp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    control.apply(cluster, app, import_path=())
+    home = ("--home", cluster.root)
+    with driverlock.held(cluster.root, tmp_path / "state", app.name, app.name, again="") as tell:
+        tell("127.0.0.1:1")
+        for command in (["up", "-f", tmp_path / "streamapp.yaml"], ["reset", app.name, "--yes"]):
+            assert run(*command, *home) == 3
+            assert capsys.readouterr().err.startswith(
+                f"error: `headwater spark` runs word-count (process {os.getpid()}, "
+                "http://127.0.0.1:1/status); end it first (Ctrl-C there), then headwater "
+            )
+        run("get", *home)
+        [_, line] = capsys.readouterr().out.splitlines()
+        assert "DOWN" not in line
+        assert f"`headwater spark` runs word-count (process {os.getpid()}" in line
+    run("get", *home)
+    assert "DOWN" in capsys.readouterr().out
+
+
+def test_get_shows_where_kafka_is_and_nothing_of_a_former_run(
+    cluster: ClusterDir,
+    app: StreamApp,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    record = control.apply(cluster, app, import_path=())
+    status = AppStatus(state=ClientState.RUNNING, reason="all 4 tasks run")
+    own = identify(os.getpid())
+    assert own is not None
+    supervisor = SupervisorRecord(
+        pid=own.pid,
+        started=own.started,
+        phase=ClusterPhase.RUNNING,
+        kafka=KafkaRecord(bootstrap_servers="127.0.0.1:20000"),
+    )
+    files.replace(cluster.supervisor, supervisor.to_dict())
+    lock = RootLock(cluster.lock)
+    assert lock.acquire()
+    shown = []
+    for applied in (record.applied, record.applied - 1):
+        report = AppReport(status=status, applied=applied)
+        files.replace(cluster.app(app.name).status, report.to_dict())
+        run("get", "--home", cluster.root)
+        shown.append(capsys.readouterr().out.splitlines()[1])
+    lock.release()
+
+    assert all("127.0.0.1:20000" in line for line in shown)
+    assert "RUNNING" in shown[0]
+    assert "starting" in shown[1]
+    assert "RUNNING" not in shown[1]
+    assert "all 4 tasks run" not in shown[1]
+
+
+def test_an_option_that_a_command_does_not_know_shows_that_commands_usage(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        run("up", "-f", "x", "--replica", "3")
+
+    said = capsys.readouterr().err
+    assert said.startswith("usage: headwater up ")
+    assert "unrecognized arguments: --replica 3" in said
 
 
 def test_a_reset_is_not_done_unasked(

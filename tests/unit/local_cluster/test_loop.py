@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.waiting import wait_for
 
-from headwater.model.cluster import Lease, StreamWorker, WorkerSpec, WorkerStatus, generation_of
+from headwater.model.cluster import (
+    Lease,
+    StreamWorker,
+    WorkerError,
+    WorkerSpec,
+    WorkerStatus,
+    generation_of,
+)
 from headwater.model.streamapp import parse
 from headwater_operator.actions import DeleteWorker, Reason, WriteWorkerSpec
 from headwater_operator.decide import Intent
@@ -172,6 +179,36 @@ def test_a_deleted_application_is_gone_when_its_workers_have_ended(cluster: Clus
 
     wait_for(is_gone, what="the end of the application", every_s=0.01)
     assert cluster.apps() == []
+
+
+def test_what_a_worker_has_failed_with_before_is_not_held_against_the_next_run(
+    cluster: ClusterDir,
+) -> None:
+    """Attached, ``headwater up`` ends at once for what only a person can mend."""
+    applied(cluster)
+    loop = ControlLoop(cluster, 1)
+    loop.turn()
+    run_process(cluster, Phase.RUNNING)
+    error = WorkerError(error="BackfillUnfinishedError", message="finish it")
+    report(cluster, WorkerStatus(incarnation="x", error=error))
+    run_process(cluster, Phase.ENDED)
+    loop.turn()
+    former = read_report(cluster.app("app"))
+    assert former.status.failure is not None
+
+    record = applied(cluster)
+    loop = ControlLoop(cluster, 2)
+    for _ in range(2):
+        loop.turn()
+        loop._due_ms.clear()
+        now = read_report(cluster.app("app"))
+        assert (now.applied, now.status.failure) == (record.applied, None)
+
+    # What the next process says counts.
+    run_process(cluster, Phase.RUNNING)
+    report(cluster, WorkerStatus(incarnation="y", error=error))
+    loop.turn()
+    assert read_report(cluster.app("app")).status.failure is not None
 
 
 def test_a_decision_from_an_older_spec_is_not_carried_out(cluster: ClusterDir) -> None:

@@ -13,7 +13,7 @@ from headwater.model.cluster import Role
 from headwater_operator.local.collect import Rate
 from headwater_operator.local.events import Event, EventKind
 from headwater_operator.local.lines import Narrator
-from headwater_operator.local.render import duration, render, sparkline
+from headwater_operator.local.render import driver_line, duration, render, sparkline
 from headwater_operator.local.snapshot import CopyRow, DriverRow, Snapshot, TaskRow, WorkerRow
 
 
@@ -166,3 +166,31 @@ def test_a_long_problem_takes_no_room_from_the_numbers() -> None:
 
     assert "4711" in line
     assert "it broke" in line
+
+
+def test_lines_say_what_the_start_waits_for() -> None:
+    narrator = Narrator()
+    shown = Snapshot(app="counts", state="starting", replicas=2, is_private_kafka=True)
+
+    assert list(narrator.tell(shown)) == [
+        "counts: starting the private Kafka",
+        "counts: starting",
+    ]
+    assert list(narrator.tell(replace(shown, uptime_s=9.0))) == []
+    told = replace(shown, uptime_s=9.1, kafka="localhost:9092", state="CREATED", reason="w-0 joins")
+    [address, why] = narrator.tell(told)
+    assert address == "counts: private Kafka at localhost:9092"
+    assert why.startswith("counts: CREATED, 0/2 workers")
+    assert why.endswith(": w-0 joins")
+    [waiting] = narrator.tell(replace(told, uptime_s=9.2, reason="waiting for localhost:9092"))
+    assert waiting.endswith(": waiting for localhost:9092")
+
+
+def test_somebody_who_joins_a_cluster_is_not_told_that_its_workers_start() -> None:
+    shown = replace(snapshot(()), state="starting", events=())
+
+    assert list(Narrator().tell(shown)) == ["word-count: Kafka at 127.0.0.1:9092"]
+
+
+def test_a_driver_that_has_ended_well_is_not_said_to_have_no_batch_yet() -> None:
+    assert driver_line(DriverRow(state="ended", generation=5)) == "generation 5"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.errors import GroupInUseError, KafkaUnavailableError
-from headwater.spark.turns.others import LOOK_S, Others
+from headwater.errors import FencedError, GroupInUseError, KafkaUnavailableError
+from headwater.spark.turns.others import LOOK_S, RECORD_LOOK_S, Others
 
 
 class Group:
@@ -34,6 +34,17 @@ def test_the_group_is_looked_at_every_thirty_seconds() -> None:
 
     assert LOOK_S == 30.0
     assert group.looks == 3
+
+
+def test_the_engine_record_is_looked_at_more_often() -> None:
+    group = Group()
+    record = Others(group.look, lambda: group.now_s, every_s=RECORD_LOOK_S)
+    group.error = FencedError("another driver has taken over")
+    group.now_s += RECORD_LOOK_S
+
+    with pytest.raises(FencedError, match="another driver"):
+        record.check()
+    assert RECORD_LOOK_S <= 5.0
 
 
 def test_whoever_is_there_is_told_and_an_outage_is_waited_for() -> None:

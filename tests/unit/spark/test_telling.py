@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import signal
 import socket
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -91,10 +92,44 @@ def test_elsewhere_than_on_a_terminal_each_state_has_a_line() -> None:
         raise KafkaUnavailableError("no broker answers")
 
     line = LiveLine("counts", status.document, lag, said)
-    wait_for(lambda: "counts STARTING\n" in said.getvalue(), what="the first line")
+    status.does("starting Spark")
+    wait_for(lambda: "counts STARTING: starting Spark\n" in said.getvalue(), what="the first line")
+    status.does("opening 4 tasks")
+    # A query that has begun has processed nothing yet.
     status.move(State.RUNNING)
-    wait_for(lambda: "counts RUNNING\n" in said.getvalue(), what="the next line")
+    wait_for(lambda: "counts STARTING: opening 4 tasks\n" in said.getvalue(), what="the next line")
+    status.took(0, [], at_s=1.0, took_s=0.1)
+    wait_for(lambda: "counts RUNNING | 1 micro-batches" in said.getvalue(), what="that it runs")
     status.move(State.STOPPING)
     line.close()
 
-    assert said.getvalue() == "counts STARTING\ncounts RUNNING\ncounts STOPPING\n"
+    assert [line.split(" |")[0] for line in said.getvalue().splitlines()][-3:] == [
+        *("counts STARTING: opening 4 tasks", "counts RUNNING", "counts STOPPING")
+    ]
+
+
+def test_before_the_first_micro_batch_no_lag_is_told_and_it_does_not_run() -> None:
+    shut_out = {"state": "RUNNING", "batches": 0, "doing": "opening 4 tasks", "error": None}
+
+    assert line_of("counts", shut_out, 0) == "counts STARTING: opening 4 tasks"
+    failed = {**shut_out, "state": "FAILED", "error": "somebody has taken over"}
+    assert line_of("counts", failed, None) == "counts FAILED | somebody has taken over"
+
+
+def test_times_of_a_backfill_are_told_with_their_zone() -> None:
+    given = argparse.Namespace(since="2026-01-31T08:00:00", until="2026-01-31T10:30:00+01:00")
+
+    said = backfill.told_range(*backfill._range(given))
+
+    assert said == "from 2026-01-31 08:00:00 UTC to 2026-01-31 09:30:00 UTC"
+    assert backfill.told_range("earliest", None) == ""
+
+
+def test_a_backfill_that_is_terminated_ends_as_by_an_interrupt() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            backfill._terminate(signal.SIGTERM, None)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
+from headwater import driverlock
 from headwater.cli import streamapps
 from headwater.cli.formerly import worker_ids
 from headwater.cli.options import add_stream_app, pairs, told_of_spark
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from headwater.spark.backfill import Backfill
     from headwater.spark.progress import Shown
 
+_AGAIN: Final = "run the backfill again"
 _LINE_EVERY_S: Final = 10.0
 _COLUMNS: Final = 80
 _OUTPUTS: Final = ("none", "latest", "all")
@@ -48,7 +52,7 @@ def register(subparsers: Any) -> None:
         dest="since",
         metavar="WHERE",
         help="beginning (default); earliest: what retention has left; or a time such as "
-        "2026-01-31T08:00:00Z",
+        "2026-01-31T08:00:00Z, which is UTC if it names no zone",
     )
     parser.add_argument("--to", dest="until", metavar="TIME", help="a time; default: all there is")
     parser.add_argument(
@@ -88,9 +92,13 @@ def run(arguments: argparse.Namespace) -> int:
     from headwater.spark.backfill import Backfill  # noqa: PLC0415 - keeps `--help` fast
     from headwater.spark.cluster import SparkCluster  # noqa: PLC0415
 
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
     app = streamapps.read(arguments.file, arguments.app, arguments.topology)
     root = streamapps.home_of(arguments.home)
-    streamapps.check_not_up(root, app.name, again="run the backfill again")
+    streamapps.check_not_up(root, app.name, again=_AGAIN)
+    if (driver := driverlock.driver_of(root, app.application_id)) is not None:
+        raise driver.refusal(_AGAIN)
     cluster = SparkCluster(*spark_of(arguments, app), is_apart=True)
     if not arguments.abort:
         cluster.check()
@@ -104,6 +112,8 @@ def run(arguments: argparse.Namespace) -> int:
             settings = replace(settings, application=replace(settings.application, config=config))
         if not (arguments.dry_run or arguments.abort):
             streamapps.create_listed(app, settings.application.config)
+        if range_told := told_range(settings.since, settings.until):
+            sys.stderr.write(f"{app.name}: {range_told}\n")
         backfill = Backfill(settings, cluster, Printer())
         stack.callback(cluster.close)
         try:
@@ -113,6 +123,25 @@ def run(arguments: argparse.Namespace) -> int:
             raise
     print("\n".join(lines))
     return 0
+
+
+def _terminate(number: int, _frame: object) -> NoReturn:
+    """End as by Ctrl-C, with the same words; by a second signal at once."""
+    signal.signal(number, signal.SIG_DFL)
+    raise KeyboardInterrupt
+
+
+def told_range(since: str | int | None, until: int | None) -> str:
+    """Say which times are meant, with their zone; empty if none was given. Pure."""
+    parts = (
+        f"from {_time(since)}" if isinstance(since, int) else "",
+        f"to {_time(until)}" if until is not None else "",
+    )
+    return " ".join(filter(None, parts))
+
+
+def _time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _carried_out(arguments: argparse.Namespace, app: StreamApp, backfill: Backfill) -> list[str]:

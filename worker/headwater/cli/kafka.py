@@ -77,12 +77,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
     stop = commands.add_parser("stop", help="stop the broker")
     _add_shared_place(stop)
-    stop.set_defaults(run=run_stop)
+    stop.set_defaults(run=run_stop, action="stop")
 
     status = commands.add_parser("status", help="say whether a broker runs, and where")
     _add_shared_place(status)
     status.add_argument("--json", action="store_true", help="one JSON line per running broker")
-    status.set_defaults(run=run_status)
+    status.set_defaults(run=run_status, action="status")
 
     fetch = commands.add_parser(
         "fetch", help="fetch the jars, so that the next start needs no network"
@@ -314,7 +314,7 @@ def run_stop(args: argparse.Namespace) -> int:
         print(f"stopped the private Kafka in {directory}")
         stopped += 1
     if not stopped:
-        print("no private Kafka runs in " + " or ".join(map(str, _directories(args))))
+        print(_none_runs(args))
     return 0
 
 
@@ -324,8 +324,21 @@ def run_status(args: argparse.Namespace) -> int:
     for directory in running:
         _announce(directory, as_json=args.json)
     if not running and not args.json:
-        print("no private Kafka runs in " + " or ".join(map(str, _directories(args))))
+        print(_none_runs(args))
     return 0 if running else 1
+
+
+def _none_runs(args: argparse.Namespace) -> str:
+    """Say that no broker runs where one was looked for, and which one runs beside."""
+    said = "no private Kafka runs in " + " or ".join(map(str, _directories(args)))
+    shared = streamapps.private_kafka_dir(streamapps.home_of(None))
+    state = None if shared in _directories(args) else read_state(shared)
+    if state is None:
+        return said
+    return (
+        f"{said}; that of `headwater up` runs at {state['bootstrap_servers']}: "
+        f"headwater kafka {args.action} --share"
+    )
 
 
 def run_fetch(args: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from functools import partial
 from pathlib import Path
@@ -10,16 +11,28 @@ from typing import TYPE_CHECKING, Any
 from headwater.errors import ConfigError, UserError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
     from headwater.model.streamapp import StreamApp
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that shows its own usage, not that of the whole, for an option it does not know."""
+
+    def parse_known_args(  # type: ignore[override]  # argparse's overloads are about the namespace
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse, or end with the usage."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
 def add_commands(parser: argparse.ArgumentParser) -> Any:
     """Add what sub-commands are added to; without one, the help is shown, which lists them."""
     parser.set_defaults(run=partial(_without_command, parser))
-    return parser.add_subparsers(title="commands", metavar="COMMAND")
+    return parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
 
 
 def _without_command(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from headwater import errors
+from headwater import driverlock, errors
 from headwater.cli import streamapps
 from headwater.cli.formerly import worker_ids
 from headwater.cli.options import add_stream_app, pairs, told_of_spark
@@ -23,6 +23,7 @@ from headwater_entry import end_at_once
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from headwater.model.streamapp import StreamApp
     from headwater.spark.turns.driver import ContinuousSettings
@@ -85,11 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
         is_by_hand = arguments.generation is None
         signal.signal(signal.SIGTERM, _interrupt if is_by_hand else end_at_once)
     app = streamapps.read(arguments.file, arguments.app, arguments.topology)
-    root = streamapps.home_of(arguments.home)
-    if arguments.generation is None:
-        streamapps.check_not_up(root, app.name, again=_AGAIN)
     status = DriverStatus()
     with ExitStack() as stack:
+        tell = _be_alone(arguments, app, stack)
         settings = _settings(arguments, app, stack)
         driver = Continuous(settings, status)
         end = settings.state_dir / ENDED_FILE
@@ -99,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         stack.callback(server.close)
         if arguments.generation is None:
+            tell(server.endpoint)
             sys.stderr.write(f"{app.name}: http://{server.endpoint}/status; Ctrl-C stops it\n")
             stack.callback(LiveLine(app.name, status.document, driver.lag).close)
         heed_signals = partial(_stop_at_signals, driver.stop)
@@ -110,6 +110,29 @@ def run(arguments: argparse.Namespace) -> int:
             _write_end(end, error)
             raise
     return 0
+
+
+def _be_alone(
+    arguments: argparse.Namespace, app: StreamApp, stack: ExitStack
+) -> Callable[[str], None]:
+    """Refuse beside another driver of this machine, or `headwater up`; keep others from beginning.
+
+    A control loop starts its driver when it knows that there is no other one.
+
+    Raises:
+        InstanceRunningError: one of them runs the application.
+    """
+    if arguments.generation is not None:
+        return lambda _: None
+    root, state_dir = streamapps.home_of(arguments.home), _state_dir(arguments, app)
+    held = driverlock.held(root, state_dir, app.name, app.application_id, again=_AGAIN)
+    tell = stack.enter_context(held)
+    streamapps.check_not_up(root, app.name, again=_AGAIN)
+    return tell
+
+
+def _state_dir(arguments: argparse.Namespace, app: StreamApp) -> Path:
+    return arguments.state_dir or Path(".headwater") / "spark" / app.application_id
 
 
 def _write_end(file: Path, error: HeadwaterError) -> None:
@@ -169,7 +192,6 @@ def _settings(
         streamapps.create_listed(app, config_of(app, overrides, arguments.kafka_dir))
     if master is None and (pods := executors(app.name, os.environ)) is not None:
         master, chosen = pods.master, {**pods.settings, **chosen, **pods.fixed}
-    default_dir = Path(".headwater") / "spark" / app.application_id
     return ContinuousSettings(
         application=ApplicationSettings(
             config=config_of(app, overrides, arguments.kafka_dir),
@@ -181,7 +203,7 @@ def _settings(
         spark=chosen,
         trigger_ms=spark.trigger_interval_ms,
         limit=spark.max_offsets_per_trigger,
-        state_dir=arguments.state_dir or default_dir,
+        state_dir=_state_dir(arguments, app),
         generation=arguments.generation,
         worker_ids=worker_ids(arguments.home, app) if is_by_hand else (),
     )

@@ -65,14 +65,23 @@ class EngineRecords:
             FencedError: somebody has taken over; asking again does not help.
             EngineError, KafkaUnavailableError: as ``read``.
         """
-        now = self.read()
-        if not ours.is_same_run(now) or now.holder is None:
-            raise FencedError(
-                f"{ours.engine.value} of generation {ours.generation}, attempt {ours.attempt}, "
-                f"does not run {self._application_id} any more: {now.engine.value} of generation "
-                f"{now.generation}, attempt {now.attempt}, has taken over; this task writes "
-                "nothing, end its driver"
-            )
+        check_run(ours, self.read(), self._application_id)
+
+
+def check_run(ours: EngineRecord, now: EngineRecord, application_id: str) -> None:
+    """Return if tasks of ``ours`` may write under the record ``now``. Pure.
+
+    Raises:
+        FencedError: somebody has taken over.
+    """
+    if not ours.is_same_run(now) or now.holder is None:
+        raise FencedError(
+            f"{ours.engine.value} of generation {ours.generation}, attempt {ours.attempt}, "
+            f"does not run {application_id} any more: {now.engine.value} of generation "
+            f"{now.generation}, attempt {now.attempt}, has taken over; this task writes "
+            "nothing more, and its driver ends. If that was not wanted, end what has taken over, "
+            "then start this driver again"
+        )
 
 
 class EngineWriter:

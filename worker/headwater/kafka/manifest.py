@@ -126,7 +126,7 @@ class ManifestGate:
 
 def unfinished(manifest: Manifest, application_id: str) -> str:
     """Say why nobody may run, and what to do."""
-    begun = _time(manifest.begun_ms)
+    begun = time_of(manifest.begun_ms)
     return (
         f"a backfill of {application_id}, begun at {begun}, has not finished "
         f"({manifest.state.value}): the state is loaded only in part. Run `headwater backfill` "
@@ -139,18 +139,19 @@ def runs_elsewhere(record: EngineRecord, application_id: str) -> str:
     if record.holder is None:
         return (
             f"{application_id} is being taken over for {record.engine.value} since "
-            f"{_time(record.since_ms)} (generation {record.generation}), and what ran it before is "
-            "not yet fenced: nobody may run it. If that does not end, take it over again: under "
+            f"{time_of(record.since_ms)} (generation {record.generation}), and what ran it before "
+            "is not yet fenced: nobody may run it. If that does not end, take it over again: under "
             "`headwater up`, which does so by itself, with KafkaStreams and takeover=True, or with "
             "`headwater spark`"
         )
     return (
-        f"{application_id} runs on {record.engine.value} since {_time(record.since_ms)} "
+        f"{application_id} runs on {record.engine.value} since {time_of(record.since_ms)} "
         f"(generation {record.generation}): workers would process the same records. To go on with "
         "workers, stop that driver; then set spec.engine to Native under `headwater up`, or start "
         "KafkaStreams with takeover=True"
     )
 
 
-def _time(at_ms: int) -> str:
+def time_of(at_ms: int) -> str:
+    """Return a wall-clock time for people, with its zone."""
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_ms / 1000))

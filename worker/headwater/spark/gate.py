@@ -14,7 +14,7 @@ from headwater.errors import (
     InstanceRunningError,
 )
 from headwater.kafka.engine import EngineRecords
-from headwater.kafka.manifest import runs_elsewhere
+from headwater.kafka.manifest import runs_elsewhere, time_of
 from headwater.kafka.settings import consumer_settings
 from headwater.model.lifecycle import Engine
 from headwater.service.owner import OwnerRecord, owner_topic, where
@@ -100,9 +100,23 @@ def check_workers_have_it(application: Application) -> EngineRecord:
         EngineError: it runs on Spark, or is being taken over, as far as Kafka knows.
     """
     record = EngineRecords(application.access).read()
-    if record.holder is not Engine.NATIVE:
-        raise EngineError(runs_elsewhere(record, application.id))
+    if refusal := refusal_of(record, application.id):
+        raise EngineError(refusal)
     return record
+
+
+def refusal_of(record: EngineRecord, application_id: str) -> str:
+    """Return why no backfill begins under a record, and what to do; empty if one may. Pure."""
+    if record.holder is Engine.NATIVE:
+        return ""
+    if record.holder is None:
+        return runs_elsewhere(record, application_id)
+    return (
+        f"no backfill of {application_id}: {record.engine.value} has had it since "
+        f"{time_of(record.since_ms)} (generation {record.generation}), and workers are to go on "
+        "after a backfill. End its driver if one still runs; start `headwater up` with spec.engine "
+        "Native, which takes it back; when it is RUNNING, end that, too, and run the backfill again"
+    )
 
 
 def check_outputs(application: Application, outputs: Outputs) -> None:

@@ -19,8 +19,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from headwater import failpoints
-from headwater.errors import GroupInUseError, HeadwaterError
-from headwater.kafka.engine import EngineWriter
+from headwater.errors import FencedError, GroupInUseError, HeadwaterError
+from headwater.kafka.engine import EngineWriter, check_run
 from headwater.kafka.manifest import ManifestGate
 from headwater.model import partitions
 from headwater.model.engine import spark_transactional_id
@@ -35,14 +35,14 @@ from headwater.spark.troubles import end
 from headwater.spark.turns.claiming import TASKS, claim
 from headwater.spark.turns.crew import crew_of
 from headwater.spark.turns.messages import HostSettings, TurnNumber
-from headwater.spark.turns.others import ANSWER_S, Others
+from headwater.spark.turns.others import ANSWER_S, RECORD_LOOK_S, Others
 from headwater.spark.turns.planner import PlannerSettings
 from headwater.spark.turns.query import Query, TurnsFailedError, routes, session_of
 from headwater.spark.turns.slots import slots_of
 from headwater.spark.turns.status import DriverStatus, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -62,6 +62,8 @@ _QUERIES: Final = 3
 """So many queries in a row that do nothing end the driver."""
 _BATCH_S: Final = 120.0
 """How long a stop waits for the micro-batch that runs."""
+_SHUT_OUT_S: Final = 10.0
+"""How long that of a driver is waited for whose tasks write nothing more."""
 _AGAIN: Final = "start it again"
 """What to do when nobody else runs the application any more."""
 _CHECKPOINTS: Final = "checkpoint"
@@ -176,6 +178,7 @@ class Continuous:
     ) -> None:
         application = self._application
         check_master(self._settings.master)
+        self._status.does("taking the application over")
         application.admin.check_reachable(application.timeout_s)
         ManifestGate(application.access).check_backfill()
         self._check_nobody_runs()
@@ -201,12 +204,19 @@ class Continuous:
     def _check_nobody_runs(self) -> None:
         gate.check_nobody_runs(self._application, _AGAIN)
 
-    def _others(self) -> Others:
-        """Return who looks whether somebody comes to the group while Spark runs it."""
+    def _others(self, record: EngineRecord) -> tuple[Others, Others]:
+        """Return who looks whether somebody else runs the application: the group, the record."""
         application = self._application
         # With clients of its own, which do not wait for long.
-        asks = Duties(application.config, client_id=application.client_id, timeout_s=ANSWER_S).admin
-        return Others(lambda: gate.check_group(asks, application.id, _AGAIN))
+        duties = Duties(application.config, client_id=application.client_id, timeout_s=ANSWER_S)
+        asks, said = duties.admin, ManifestGate(duties.access)
+        return (
+            Others(lambda: gate.check_group(asks, application.id, _AGAIN)),
+            Others(
+                lambda: check_run(record, said.check_backfill(), application.id),
+                every_s=RECORD_LOOK_S,
+            ),
+        )
 
     def _take_over(self, plan: PartitionPlan) -> EngineRecord:
         """From here on nobody else begins to write; then make sure of who has begun."""
@@ -237,8 +247,10 @@ class Continuous:
     ) -> None:
         settings = self._settings
         is_by_hand = settings.generation is None
+        self._status.does("starting Spark")
         session = session_of(settings.master, settings.spark, len(plan.tasks), is_apart=is_by_hand)
         on_session()
+        self._status.does(f"opening {len(plan.tasks)} task{'s' if len(plan.tasks) > 1 else ''}")
         try:
             told = HostSettings(
                 application=settings.application,
@@ -263,11 +275,12 @@ class Continuous:
 
         Raises:
             GroupInUseError: somebody else has come to the group.
+            FencedError: another driver, or the workers, have taken over.
             TurnsFailedError: Spark gives it up again and again.
             KafkaUnavailableError: that is because no broker answers.
             HeadwaterError: what another attempt would meet as well.
         """
-        failures, others = 0, self._others()
+        failures, others = 0, self._others(told.record)
         for number in count(1):
             if self._stopping.is_set():
                 return
@@ -290,10 +303,11 @@ class Continuous:
                 if self._stopping.is_set():
                     self._status.move(State.STOPPING)
                 query.drain(_BATCH_S)
-            except GroupInUseError:
+            except (GroupInUseError, FencedError) as error:
                 self._status.move(State.STOPPING)
                 if query is not None:
-                    query.drain(_BATCH_S)
+                    # One that is shut out has nothing to end well, but Spark reports it at length.
+                    query.drain(_BATCH_S if isinstance(error, GroupInUseError) else _SHUT_OUT_S)
                 raise
             except TurnsFailedError as error:
                 failures = 1 if self._status.batches > before else failures + 1
@@ -311,15 +325,17 @@ class Continuous:
         log.warning("beginning the query anew: %s", said)
         self._status.stumbled(said)
 
-    def _watch(self, query: Query, crew: Crew | None, others: Others) -> None:
+    def _watch(self, query: Query, crew: Crew | None, others: Iterable[Others]) -> None:
         """Return when the query has ended, or is to end.
 
         Raises:
             GroupInUseError: somebody else has come to the group.
+            FencedError: another driver, or the workers, have taken over.
             HeadwaterError: what has ended the query.
         """
         while not self._stopping.is_set() and not query.await_end(_POLL_S):
-            others.check()
+            for each in others:
+                each.check()
             if crew is not None and crew.is_another():
                 log.warning("executors have come or gone: beginning the query anew")
                 return

@@ -147,8 +147,9 @@ class Query:
             results = [pickle.loads(bytes(row[0])) for row in frame.collect()]  # noqa: S301 - our own
             for result in results:
                 if isinstance(result, HeadwaterError):
-                    self._error = result
-                    raise result
+                    # Not raised: Spark would print its own stack trace, and Java's, of it.
+                    self._error, self._is_draining = result, True
+                    return
             self._on_turns(number, results, time.time(), time.monotonic() - began)
         failpoints.hit("spark.batch_done")
 
@@ -164,6 +165,8 @@ class Query:
         Raises:
             HeadwaterError: what has ended it.
         """
+        if self._error is not None:
+            raise self._error
         with self._explained():
             return bool(self._query.awaitTermination(timeout_s))  # type: ignore[arg-type]
 

@@ -43,6 +43,7 @@ class DriverStatus:
         """Under which the driver runs; 0 until it is known."""
         self._state = State.STARTING
         self._error: str | None = None
+        self._doing = ""
         self._lock = threading.Lock()
         self._last: dict[str, object] | None = None
         self._last_at: float | None = None
@@ -66,6 +67,11 @@ class DriverStatus:
         """Note where the driver is, and why it has failed."""
         with self._lock:
             self._state, self._error = state, error or self._error
+
+    def does(self, doing: str) -> None:
+        """Note what there is to be done before the first micro-batch, in a few words."""
+        with self._lock:
+            self._doing = doing
 
     def stumbled(self, error: str) -> None:
         """Note why the query is begun anew; forgotten when it has done something."""
@@ -143,6 +149,7 @@ class DriverStatus:
                 "lastBatch": self._last,
                 "busySince": None if self._busy_since is None else round(self._busy_since * 1000),
                 "tasks": dict(sorted(self._tasks.items())),
+                "doing": "" if self.batches else self._doing,
                 "error": self._error,
             }
 

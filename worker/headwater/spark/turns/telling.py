@@ -27,18 +27,26 @@ def line_of(name: str, document: Mapping[str, Any], lag: int | None) -> str:
         document: as ``/status`` tells it.
         lag: records that are to be read still; ``None``, nobody knows, leaves it out.
     """
-    state, error = str(document["state"]), document["error"]
-    parts = [f"{name} {state}"]
+    error = document["error"]
+    parts = [f"{name} {_state(document)}"]
     if document["batches"]:
         parts += [
             f"{document['batches']:,} micro-batches",
             f"{document['inputRowsPerSecond']:,.0f} records/s",
         ]
-    if lag is not None:
+    # Before the first micro-batch it means nothing: nobody may be there to read what is left.
+    if lag is not None and document["batches"]:
         parts.append(f"lag {lag:,}")
     if error:
         parts.append(str(error).splitlines()[0])
     return " | ".join(parts)
+
+
+def _state(document: Mapping[str, Any]) -> str:
+    """Return the state for people, who take RUNNING for: records are processed."""
+    if document["batches"] or document["state"] not in {"STARTING", "RUNNING"}:
+        return str(document["state"])
+    return ": ".join(filter(None, ("STARTING", str(document.get("doing") or ""))))
 
 
 class LiveLine:
@@ -88,7 +96,7 @@ class LiveLine:
                     self._show(line_of(self._name, document, self._known_lag()))
 
     def _is_due(self, document: Mapping[str, Any]) -> bool:
-        state = f"{self._name} {document['state']}"
+        state = f"{self._name} {_state(document)}"
         is_news = not self._shown.startswith(state)
         return is_news or time.monotonic() - self._shown_at >= _LINE_EVERY_S
 
