@@ -15,8 +15,8 @@ help: ## Show this help
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Headwater needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@echo "Installing Headwater and its tools into $(VENV), once: one to three minutes, most of it the network's ..."
 	@$(PYTHON) -m venv $(VENV) || { echo "cannot make a virtual environment: install your system's python3-venv package"; exit 1; }
-	@echo "Installing Headwater and its tools into $(VENV) (once) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(STAMP)
 

@@ -274,7 +274,8 @@ def test_a_driver_that_is_shut_out_ends_soon_and_says_so_in_one_line(
     assert code == FencedError.exit_code
     assert "has taken over" in line
     assert "its driver ends" in line
-    assert [word for word in ("\tat ", "Traceback", "py4j") if word in driver.log] == []
+    foreign = ("\tat ", "Traceback", "py4j", "log4j", "NativeCodeLoader", "loopback")
+    assert [word for word in foreign if word in driver.log] == []
     said = json.loads((driver.state_dir / "ended.json").read_text())
     assert said["error"] == "FencedError"
 

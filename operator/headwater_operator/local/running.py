@@ -342,6 +342,8 @@ def down(cluster: ClusterDir, name: str | None, *, delete: bool) -> int:
             raise errors.UserError("down --delete needs the name of an application to forget")
         if supervisor is None:
             sys.stdout.write(f"nothing runs in {cluster.root}\n")
+            for driver in driverlock.drivers_of(cluster.root):
+                sys.stdout.write(f"but {driver}; Ctrl-C there ends it\n")
         elif control.stop_supervisor(supervisor, timeout_s=_STOP_S):
             sys.stdout.write("stopped\n")
         else:

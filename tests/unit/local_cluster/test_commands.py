@@ -290,6 +290,11 @@ def test_what_a_driver_by_hand_runs_is_left_to_it(
         [_, line] = capsys.readouterr().out.splitlines()
         assert "DOWN" not in line
         assert f"`headwater spark` runs word-count (process {os.getpid()}" in line
+        run("down", *home)
+        assert (
+            f"but `headwater spark` runs word-count (process {os.getpid()}"
+            in capsys.readouterr().out
+        )
     run("get", *home)
     assert "DOWN" in capsys.readouterr().out
 

@@ -28,6 +28,16 @@ GIVEN = {
 OURS = "/usr/bin/python3"
 
 
+def test_on_this_machine_spark_says_nothing_of_itself_unless_somebody_has_set_its_log() -> None:
+    assert masters.quiet("local[2]", {}, {}) == masters.LOG_FILE
+    for master, given, environment in (
+        ("spark://one:7077", {}, {}),
+        ("local[2]", {"spark.driver.extraJavaOptions": "-Dmine"}, {}),
+        ("local[2]", {}, {"SPARK_CONF_DIR": "/etc/spark"}),
+    ):
+        assert masters.quiet(master, given, environment) == ""
+
+
 def app(**spark: Any) -> StreamApp:
     return parse(
         {

@@ -234,7 +234,10 @@ def start(master: str, settings: Mapping[str, str], *, is_apart: bool = False) -
     os.environ["PYSPARK_PYTHON"] = masters.python_of(master, settings, os.environ, sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if chosen.get(masters.TEMPLATE) == str(template):
-        _write_template(template)
+        _written(template, json.dumps(masters.executor_template()))
+    if name := masters.quiet(master, settings, os.environ):
+        file = _written(cache_dir() / name, masters.LOG_SETTINGS)
+        chosen[masters.DRIVER_JAVA] = f"-Dlog4j2.configurationFile=file:{file}"
     builder = SparkSession.Builder()
     for name, value in chosen.items():
         builder = builder.config(name, value)
@@ -263,9 +266,10 @@ def _public(chosen: Mapping[str, str]) -> SparkConf:
     return conf.setAll([(name, value) for name, value in chosen.items() if not is_secret(name)])
 
 
-def _write_template(file: Path) -> None:
+def _written(file: Path, text: str) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(file, json.dumps(masters.executor_template()))
+    replace_file(file, text)
+    return file
 
 
 def with_retries(master: str) -> str:

@@ -22,6 +22,19 @@ TEMPLATE: Final = "spark.kubernetes.executor.podTemplateFile"
 CONTAINER: Final = "spark.kubernetes.executor.podTemplateContainerName"
 _PYTHON: Final = "spark.pyspark.python"
 
+DRIVER_JAVA: Final = "spark.driver.extraJavaOptions"
+LOG_FILE: Final = "spark-log4j2.properties"
+LOG_SETTINGS: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+"""Spark's own, but for the level, which is that of ``spark.log.level``."""
+
 EXECUTORS: Final[Mapping[str, str]] = {
     # The heap carries no records: those are in the Python processes beside it.
     "spark.executor.memory": "512m",
@@ -116,6 +129,20 @@ def defaults(master: str, given: Mapping[str, str], template: str) -> dict[str, 
     if TEMPLATE in given:
         return made
     return {**made, TEMPLATE: template, CONTAINER: contract.EXECUTOR}
+
+
+def quiet(master: str, given: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    """Return the file of log4j settings that Spark's driver begins with; empty for its own.
+
+    Its own let it write half a dozen lines about itself before ``spark.log.level`` is heard.
+
+    Args:
+        master: of Spark.
+        given: what the user has said of Spark.
+        environment: the variables of this process.
+    """
+    has_own = DRIVER_JAVA in given or "SPARK_CONF_DIR" in environment
+    return "" if has_own or not is_here(master) else LOG_FILE
 
 
 def executor_template() -> dict[str, Any]:

@@ -178,8 +178,9 @@ class Continuous:
     ) -> None:
         application = self._application
         check_master(self._settings.master)
-        self._status.does("taking the application over")
+        self._status.does(f"waiting for {application.config.bootstrap_servers}")
         application.admin.check_reachable(application.timeout_s)
+        self._status.does("taking the application over")
         ManifestGate(application.access).check_backfill()
         self._check_nobody_runs()
         plan = self._plan()

@@ -107,6 +107,15 @@ class Host:
         live = self._opened(turn)
         try:
             done = self._done[turn.task] = live.take(turn)
+        except FencedError:
+            # By another copy of this task, which Spark sorts out, or by whoever has taken over.
+            try:
+                live.check_run()
+            except FencedError as error:
+                raise TakenOverError(str(error)) from None
+            finally:
+                self._close(turn.task)
+            raise
         except BaseException:
             self._close(turn.task)
             raise

@@ -73,6 +73,7 @@ class LiveTask:
         with ExitStack() as opened:
             directory = TaskDirectory(Path(told.state_dir), task)
             opened.callback(directory.release)
+            self._record = told.record
             self._single = SingleTask(
                 task,
                 application=application,
@@ -125,6 +126,15 @@ class LiveTask:
         """After the id was initialised: does the record still name our driver?"""
         EngineRecords(clients.access).check(record)
         ManifestGate(clients.access).check_backfill()
+
+    def check_run(self) -> None:
+        """Return if the record still names our driver; to be asked by a task that was fenced.
+
+        Raises:
+            FencedError: another driver has taken over.
+            HeadwaterError: nobody knows.
+        """
+        self._check(self._record, self._single.clients)
 
     def has_passed(self, turn: Turn) -> bool:
         """Whether more was read than the turn allows, so that the task is to be opened anew."""
