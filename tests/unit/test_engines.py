@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
 WORKER: Final = Path(__file__).resolve().parents[2] / "worker" / "headwater"
 ENGINES: Final = ("native", "spark", "testing")
@@ -51,6 +52,46 @@ def private(tree: ast.Module, own: str) -> Iterator[str]:
             yield from (f"{node.module}.{n.name}" for n in node.names if n.name.startswith("_"))
 
 
+def made(tree: ast.Module) -> Iterator[str]:
+    """Names that a module gives to something: functions, classes, variables, attributes, slots."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+            case ast.Constant(value=str(name)):
+                yield name  # one of __slots__
+
+
+def reached(tree: ast.Module, own: Container[str], others: Container[str]) -> Iterator[str]:
+    """Attributes with an underscore that another package has made, and the module's own has not."""
+    foreign = libraries(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            continue
+        is_private = node.attr.startswith("_") and not node.attr.endswith("_")
+        is_library_s = isinstance(node.value, ast.Name) and node.value.id in foreign
+        if is_private and node.attr not in own and node.attr in others and not is_library_s:
+            yield ast.unparse(node)
+
+
+def libraries(tree: ast.Module) -> frozenset[str]:
+    """Names that are imported from elsewhere than ``headwater``."""
+    return frozenset(
+        name.asname or name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and not package_of(getattr(node, "module", None) or "")
+        for name in node.names
+    )
+
+
+@cache
+def made_in(package: str) -> frozenset[str]:
+    return frozenset(name for _, tree in trees(package) for name in made(tree))
+
+
 def trees(own: str) -> Iterator[tuple[Path, ast.Module]]:
     for path in sorted((WORKER / own).rglob("*.py")):
         yield path, ast.parse(path.read_text())
@@ -67,6 +108,28 @@ PACKAGES: Final = sorted(path.parent.name for path in WORKER.glob("*/__init__.py
 @pytest.mark.parametrize("own", PACKAGES)
 def test_no_module_imports_what_is_another_package_s_own(own: str) -> None:
     assert [(path.name, one) for path, tree in trees(own) for one in private(tree, own)] == []
+
+
+@pytest.mark.parametrize("own", PACKAGES)
+def test_no_module_reads_an_attribute_that_is_another_package_s_own(own: str) -> None:
+    names = made_in(own)
+    others = frozenset[str]().union(*(made_in(other) for other in PACKAGES if other != own))
+
+    assert [
+        (path.name, one) for path, tree in trees(own) for one in reached(tree, names, others)
+    ] == []
+
+
+def test_an_attribute_of_another_package_is_noticed() -> None:
+    tree = ast.parse(
+        "class A:\n"
+        "    __slots__ = ('_slot',)\n"
+        "    def __init__(self): self._mine = 1\n"
+        "    def _method(self): return self._mine, self._slot, self.loop._theirs\n"
+        "A()._method()._replace()\n"
+    )
+
+    assert list(reached(tree, set(made(tree)), {"_theirs", "_mine"})) == ["self.loop._theirs"]
 
 
 def test_what_is_not_allowed_is_noticed() -> None:
