@@ -29,14 +29,14 @@ spec:
   kafka: {bootstrapServers: "127.0.0.1:1"}
 """
 DRIVER = """
-import sys, time
+import signal, sys
 from pathlib import Path
 from headwater.driverlock import held
 root = Path(sys.argv[1])
 with held(root, root / "state", "orders", "orders-id", again="") as tell:
     tell("127.0.0.1:8080")
     print("held", flush=True)
-    time.sleep(600)
+    signal.pause()
 """
 
 
