@@ -103,11 +103,13 @@ def _parameters() -> list[tuple[type, str, str]]:
 
 
 def _call(cls: type, name: str, parameter: str, given: Any) -> None:
-    method = getattr(_handles()[cls], name)
+    handles = _handles()
+    method = getattr(handles[cls], name)
     arguments: dict[str, Any] = {
-        other.name: plain
+        other.name: plain if "Callable" in str(other.annotation) else handles[KTable]
         for other in inspect.signature(method).parameters.values()
-        if "Callable" in str(other.annotation) and other.default is inspect.Parameter.empty
+        if other.default is inspect.Parameter.empty
+        and ("Callable" in str(other.annotation) or str(other.annotation).startswith("KTable"))
     }
     method(**{**arguments, parameter: given})
 
