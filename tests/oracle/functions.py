@@ -7,7 +7,13 @@ the key or value that goes in, otherwise the name of a serde.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from headwater import ValueTransformerWithKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CONCAT_CHARACTERS = 16
 APPEND_CHARACTERS = 24
@@ -79,6 +85,34 @@ VALUE_MAPPER_TYPES = {
     "with_key": "string",
     "null_unless_key_before_m": "v",
 }
+
+
+class Nth(ValueTransformerWithKey[Any, Any, str]):
+    """The transformer ``nth``: tells how often it has been called."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def transform(self, key: Any, value: Any) -> str | None:
+        self.calls += 1
+        return None if value is None else f"{text(value)}#{self.calls}"
+
+
+class Behind(ValueTransformerWithKey[Any, Any, Any]):
+    """A transformer that returns what a mapper with a key returns."""
+
+    def __init__(self, mapper: Callable[[Any, Any], Any]) -> None:
+        self.mapper = mapper
+
+    def transform(self, key: Any, value: Any) -> Any:
+        return self.mapper(key, value)
+
+
+TRANSFORMERS: dict[str, Callable[[], ValueTransformerWithKey[Any, Any, Any]]] = {
+    "nth": Nth,
+    **{name: partial(Behind, mapper) for name, mapper in VALUE_MAPPERS_WITH_KEY.items()},
+}
+TRANSFORMER_TYPES = {"nth": "string", "with_key": "string", "null_unless_key_before_m": "v"}
 
 KEY_MAPPERS = {
     "same_key": lambda k, v: k,

@@ -116,7 +116,8 @@ class Generator:
                 self._join_stream, self._join_stream,
             ),
             "table": (
-                self._filter, self._map_values, self._to_stream, self._to_stream,
+                self._filter, self._map_values, self._transform_values,
+                self._to_stream, self._to_stream,
                 self._group_table, self._group_table, self._join_tables, self._join_tables,
             ),
             "grouped stream": (self._aggregate_stream,),
@@ -205,13 +206,19 @@ class Generator:
         return serdes, serdes | self._store_options(0.7)
 
     def _map_values(self, handle: Handle) -> None:
-        fn = self.random.choice(list(functions.VALUE_MAPPER_TYPES))
-        value = _result(functions.VALUE_MAPPER_TYPES[fn], handle)
+        self._new_values("map_values", handle, functions.VALUE_MAPPER_TYPES)
+
+    def _transform_values(self, handle: Handle) -> None:
+        self._new_values("transform_values", handle, functions.TRANSFORMER_TYPES)
+
+    def _new_values(self, op: str, handle: Handle, types: dict[str, str]) -> None:
+        fn = self.random.choice(list(types))
+        value = _result(types[fn], handle)
         fields = self._named()
         serdes: dict[str, Any] = {}
         if handle.kind == "table" and self._chance(0.5):
             serdes, fields["materialized"] = self._derived(handle, value)
-        step = self._step("map_values", on=handle.step, fn=fn, **fields)
+        step = self._step(op, on=handle.step, fn=fn, **fields)
         self._add(
             replace(handle, value=value),
             step,

@@ -85,6 +85,8 @@ OPERATIONS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
     ({"op": "filter_not", "on": "table", "fn": "never"}, {"materialized": STORED}, "st"),
     ({"op": "map_values", "on": "table", "fn": "length"}, {"materialized": LONGS}, None),
     ({"op": "map_values", "on": "table", "fn": "with_key"}, {"name": "n"}, "n"),
+    ({"op": "transform_values", "on": "table", "fn": "nth"}, {"materialized": STORED}, "st"),
+    ({"op": "transform_values", "on": "table", "fn": "with_key"}, {"name": "n"}, "n"),
     ({"op": "to_stream", "on": "table"}, {"name": "n", "fn": "value_as_key"}, "n"),
     ({"op": "count", "on": "grouped_stream"}, {"name": "n", "materialized": STORED}, "n"),
     (

@@ -97,6 +97,12 @@ class Drawing:
         }
         return self.builder.table(step["topic"], **merged)
 
+    def _transform_values(self, step: Mapping[str, Any]) -> Any:
+        objects, keywords = self._given(step, "materialized", Materialized)
+        stored = keywords | ({"materialized": objects[0]} if objects else {})
+        supplier = functions.TRANSFORMERS[step["fn"]]
+        return self.handles[step["on"]].transform_values(supplier, **stored, **_name(step))
+
     def _peek(self, step: Mapping[str, Any]) -> Any:
         return self.handles[step["on"]].peek(self._note(step), **_name(step))
 

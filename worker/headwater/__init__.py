@@ -77,6 +77,7 @@ from headwater.model.processors import (
     FixedKeyProcessorSupplier,
     Processor,
     ProcessorSupplier,
+    ValueTransformerWithKey,
 )
 from headwater.model.store_suppliers import KeyValueBytesStoreSupplier, Stores
 from headwater.model.topology import (
@@ -203,6 +204,7 @@ __all__ = [
     "TopologyError",
     "UserError",
     "ValueAndTimestamp",
+    "ValueTransformerWithKey",
 ]
 
 

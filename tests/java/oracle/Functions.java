@@ -10,6 +10,8 @@ import java.util.function.Supplier;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.kstream.Aggregator;
 import org.apache.kafka.streams.kstream.Predicate;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
+import org.apache.kafka.streams.processor.ProcessorContext;
 import org.apache.kafka.streams.processor.TopicNameExtractor;
 
 /** The catalogue of user functions, as FORMAT.md defines them; its twin is tests/oracle/functions.py. */
@@ -128,6 +130,17 @@ final class Functions {
                     "with_key", (k, v) -> text(k) + ":" + text(v),
                     "null_unless_key_before_m", (k, v) -> keyBeforeM(k) ? v : null);
 
+    static final Map<String, Supplier<ValueTransformerWithKey<Object, Object, Object>>>
+            TRANSFORMERS =
+                    Map.of(
+                            "nth", Nth::new,
+                            "with_key", () -> new Behind(VALUE_MAPPERS_WITH_KEY.get("with_key")),
+                            "null_unless_key_before_m",
+                                    () ->
+                                            new Behind(
+                                                    VALUE_MAPPERS_WITH_KEY.get(
+                                                            "null_unless_key_before_m")));
+
     static final Map<String, BiFunction<Object, Object, Object>> KEY_MAPPERS =
             Map.of(
                     "same_key", (k, v) -> k,
@@ -209,6 +222,41 @@ final class Functions {
                     "with_key_text",
                             (k, v, agg) ->
                                     last(string(agg) + text(k) + text(v), APPEND_CHARACTERS));
+
+    /** A transformer that keeps nothing and asks nothing of its context. */
+    private abstract static class Transformer
+            implements ValueTransformerWithKey<Object, Object, Object> {
+        @Override
+        public void init(ProcessorContext context) {}
+
+        @Override
+        public void close() {}
+    }
+
+    /** The transformer "nth": tells how often it has been called. */
+    private static final class Nth extends Transformer {
+        private int calls = 0;
+
+        @Override
+        public Object transform(Object k, Object v) {
+            calls += 1;
+            return v == null ? null : text(v) + "#" + calls;
+        }
+    }
+
+    /** A transformer that returns what a mapper with a key returns. */
+    private static final class Behind extends Transformer {
+        private final BiFunction<Object, Object, Object> mapper;
+
+        Behind(BiFunction<Object, Object, Object> mapper) {
+            this.mapper = mapper;
+        }
+
+        @Override
+        public Object transform(Object k, Object v) {
+            return mapper.apply(k, v);
+        }
+    }
 
     /** The topic extractor "even_odd". */
     static String topicOf(Object v) {

@@ -24,6 +24,7 @@ import org.apache.kafka.streams.kstream.Printed;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.ValueMapper;
 import org.apache.kafka.streams.kstream.ValueMapperWithKey;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKeySupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.StoreBuilder;
 
@@ -287,6 +288,7 @@ final class Steps {
             case "map_values": return mapTableValues(table, step, named);
             case "join", "left_join", "outer_join":
                 return Joins.ofTable(op, table, other(step), step);
+            case "transform_values": return transformValues(table, step, named);
             case "group_by": {
                 var fn = Functions.find(Functions.PAIR_MAPPERS, "pair mapper", fn(step));
                 var grouped = Options.grouped(step);
@@ -303,6 +305,21 @@ final class Steps {
             }
             default: throw new Oracle.BadRequest("a table has no operation " + op);
         }
+    }
+
+    private KTable<Object, Object> transformValues(
+            KTable<Object, Object> table, JsonNode step, Named named) {
+        Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> stored = Options.materialized(step);
+        var fn = Functions.find(Functions.TRANSFORMERS, "transformer", fn(step));
+        ValueTransformerWithKeySupplier<Object, Object, Object> supplier = fn::get;
+        if (stored == null) {
+            return named == null
+                    ? table.transformValues(supplier)
+                    : table.transformValues(supplier, named);
+        }
+        return named == null
+                ? table.transformValues(supplier, stored)
+                : table.transformValues(supplier, stored, named);
     }
 
     private KTable<Object, Object> mapTableValues(

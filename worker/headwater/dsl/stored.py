@@ -51,14 +51,15 @@ def derive(
     materialized: Materialized[Any, Any] | None,
     *,
     value_serde: Serde[Any] | None = None,
+    spends: bool = True,
 ) -> Origin:
     """Draw a table that is made of another one; it is stored if ``materialized`` names a store.
 
-    ``value_serde`` is inherited by what follows, but not by the store.
+    ``value_serde`` is inherited by what follows, but not by the store. ``spends``: Kafka Streams
+    spends a number on the name of a store that it does not make, in most operations.
     """
     settings = materialized or Materialized()
-    if materialized is not None and materialized.store is None:
-        # Kafka Streams spends a number on the name of a store that it does not make.
+    if spends and materialized is not None and materialized.store is None:
         origin.drawing.store_name(prefix)
     part = Table(
         name=origin.drawing.named(name_of(name), prefix),

@@ -20,6 +20,9 @@ KIn = TypeVar("KIn")
 VIn = TypeVar("VIn")
 KOut = TypeVar("KOut")
 VOut = TypeVar("VOut")
+K = TypeVar("K")
+V = TypeVar("V")
+VR = TypeVar("VR")
 
 
 class Processor(ABC, Generic[KIn, VIn, KOut, VOut]):
@@ -66,6 +69,33 @@ class FixedKeyProcessor(ABC, Generic[KIn, VIn, VOut]):
         """Release what ``init`` took; stores are closed by the task."""
 
 
+class ValueTransformerWithKey(ABC, Generic[K, V, VR]):
+    """Makes values of values (Kafka's ``ValueTransformerWithKey``); every task has its own.
+
+    ``context`` is there from ``init`` on. It forwards nothing: what ``transform`` returns does.
+    """
+
+    context: ProcessorContext[K, VR]
+
+    def init(self, context: ProcessorContext[K, VR]) -> None:
+        """Keep the context.
+
+        An override calls ``super().init(context)`` first, then schedules.
+        """
+        self.context = context
+
+    @abstractmethod
+    def transform(self, key: K, value: V | None) -> VR | None:
+        """Return the new value of ``key``; ``None`` deletes it.
+
+        A deletion comes here, too, as ``None``. Where somebody below needs old values and there is
+        no store to read them from, the old value is transformed after the new one.
+        """
+
+    def close(self) -> None:
+        """Release what ``init`` took."""
+
+
 ContextualProcessor = Processor
 """Kafka's name for a processor that keeps its context: here every one does."""
 ContextualFixedKeyProcessor = FixedKeyProcessor
@@ -75,6 +105,9 @@ ProcessorSupplier: TypeAlias = Callable[[], Processor[KIn, VIn, KOut, VOut]]
 """Makes a new processor at each call; a ``Processor`` class that needs no arguments is one."""
 FixedKeyProcessorSupplier: TypeAlias = Callable[[], FixedKeyProcessor[KIn, VIn, VOut]]
 """Makes a new processor at each call; a ``FixedKeyProcessor`` class without arguments is one."""
+
+ValueTransformerWithKeySupplier: TypeAlias = Callable[[], ValueTransformerWithKey[K, V, VR]]
+"""Makes a new transformer at each call; a class that needs no arguments is one."""
 
 Records: TypeAlias = Record[KOut, VOut] | Iterable[Record[KOut, VOut]] | None
 """What a function for ``process`` gives: a record, several, or none."""

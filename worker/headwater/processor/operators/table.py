@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.model.nodes import ProcessorNode
+    from headwater.model.operators.base import TableOperator
     from headwater.ports import Forward, Headers, KeyValueStore
     from headwater.processor.code import Code, Emit, Names
     from headwater.processor.compiling import Site
@@ -54,7 +55,7 @@ def compile_table_source(operator: TableSource, site: Site) -> Emit:
 @compile_operator.register(TableFilter)
 def compile_table_filter(operator: TableFilter, site: Site) -> Emit:
     """Keep new and old values that pass; what does not pass becomes ``None`` (``KTableFilter``)."""
-    return call(_compile_stepwise(_kept(operator), operator, site, skip_nothing=True), "filter")
+    return call(compile_stepwise(_kept(operator), operator, site, skip_nothing=True), "filter")
 
 
 @derived_getter.register(TableFilter)
@@ -76,7 +77,7 @@ def _kept(operator: TableFilter) -> Callable[[Any, Any], Any]:
 def compile_table_map_values(operator: TableMapValues, site: Site) -> Emit:
     """Map new and old values; ``None`` stays ``None`` (``KTableMapValues``)."""
     mapped = _mapped(operator)
-    return call(_compile_stepwise(mapped, operator, site, skip_nothing=False), "map_values")
+    return call(compile_stepwise(mapped, operator, site, skip_nothing=False), "map_values")
 
 
 @derived_getter.register(TableMapValues)
@@ -116,9 +117,9 @@ def compile_table_to_stream(operator: TableToStream, site: Site) -> Emit:
     return emit
 
 
-def _compile_stepwise(
+def compile_stepwise(
     function: Callable[[Any, Any], Any],
-    operator: TableFilter | TableMapValues,
+    operator: TableOperator,
     site: Site,
     *,
     skip_nothing: bool,
