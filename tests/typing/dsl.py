@@ -12,7 +12,14 @@ from headwater import (
     Materialized,
     Serdes,
     StreamsBuilder,
+    ValueTransformerWithKey,
 )
+
+
+class Length(ValueTransformerWithKey[str, float, int]):
+    def transform(self, key: str, value: float | None) -> int | None:
+        return None if value is None else len(key)
+
 
 builder = StreamsBuilder()
 stream = builder.stream("in", key_serde=Serdes.string, value_serde=Serdes.long)
@@ -47,6 +54,7 @@ assert_type(
     table.outer_join(counts, lambda share, count: (share, count), name="both"),
     KTable[str, tuple[float | None, int | None]],
 )
+assert_type(table.transform_values(Length), KTable[str, int])
 assert_type(stream.split().default_branch(), dict[str, KStream[Any, Any]])
 
 stream.to("out", value_serde=Serdes.string)  # type: ignore[arg-type]

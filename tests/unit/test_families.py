@@ -5,20 +5,33 @@ from __future__ import annotations
 import importlib
 import inspect
 from dataclasses import fields
+from functools import cache
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.golden import test_processors
+from tests.golden.test_describe import CASES, load_request
+from tests.oracle.generate import generate
+from tests.oracle.translate import Drawing
 
 from headwater.dsl import writing
+from headwater.model.nodes import ProcessorNode
 from headwater.model.operators import FAMILIES
 from headwater.model.operators.base import OldValues, Operator, TableOperator
 from headwater.model.operators.join import TableJoinSide
 from headwater.model.operators.stateless import DropNullKey
+from headwater.model.operators.user import UserProcessor
+from headwater.processor import pipeline as _pipeline  # noqa: F401 - loads the compilers
+from headwater.processor.compiling import compile_operator
 from headwater.spark.frames import choose as _choose  # noqa: F401 - loads the rules
 from headwater.spark.frames.flow import computed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType
+
+    from headwater.model.topology import Topology
 
 
 def module(package: str, family: str) -> ModuleType:
@@ -70,6 +83,46 @@ def test_what_has_old_values_says_where_they_come_from(
 
 
 @pytest.mark.parametrize(("family", "operator"), EVERY)
+def test_an_operator_is_compiled_in_the_module_of_its_family(
+    family: str, operator: type[Operator]
+) -> None:
+    compiler = compile_operator.dispatch(operator)
+
+    assert compiler.__module__ == module("processor.operators", family).__name__
+
+
+@cache
+def described() -> frozenset[type[Operator]]:
+    """The operators of all topologies whose description was recorded from Java."""
+    drawn = [Drawing(load_request(case)).topology() for case in CASES]
+    return operators_of([*drawn, test_processors.in_the_dsl(), test_processors.by_hand()])
+
+
+@cache
+def generated() -> frozenset[type[Operator]]:
+    """The operators of random topologies, whose records are compared with Java's."""
+    return operators_of([Drawing(generate(Random(f"{n}"))).topology() for n in range(60)])
+
+
+def operators_of(topologies: Iterable[Topology]) -> frozenset[type[Operator]]:
+    return frozenset(
+        type(node.operator)
+        for topology in topologies
+        for node in topology.nodes.values()
+        if isinstance(node, ProcessorNode)
+    )
+
+
+@pytest.mark.parametrize(("family", "operator"), EVERY)
+def test_an_operator_is_compared_with_java_s(family: str, operator: type[Operator]) -> None:
+    del family
+
+    assert operator in described()
+    # What a user's processor does is the user's.
+    assert operator in generated() or operator is UserProcessor
+
+
+@pytest.mark.parametrize(("family", "operator"), EVERY)
 def test_spark_has_a_rule_for_an_operator_in_the_module_of_its_family(
     family: str, operator: type[Operator]
 ) -> None:
@@ -77,8 +130,10 @@ def test_spark_has_a_rule_for_an_operator_in_the_module_of_its_family(
     assert vars(module("spark.frames.rules", family)).get(operator.__name__) is operator
 
 
-def test_an_operator_that_spark_has_no_rule_for_is_noticed() -> None:
+def test_an_operator_without_a_room_is_noticed() -> None:
     class Unknown(Operator):
         """Of no family."""
 
     assert computed.dispatch(Unknown) is computed.dispatch(object)
+    assert compile_operator.dispatch(Unknown) is compile_operator.dispatch(object)
+    assert Unknown not in described() | generated()

@@ -11,7 +11,7 @@ from headwater.processor.context import TaskContext
 from headwater.processor.operators.table import compile_stepwise
 
 if TYPE_CHECKING:
-    from headwater.model.processor_api import Record
+    from headwater.model.processor_api import FixedKeyRecord, Record
     from headwater.model.processors import (
         ValueTransformerWithKey,
         ValueTransformerWithKeySupplier,
@@ -43,7 +43,9 @@ class _TransformerContext(TaskContext):
 
     __slots__ = ()
 
-    def forward(self, record: Record[Any, Any], child: str | None = None) -> NoReturn:
+    def forward(
+        self, record: Record[Any, Any] | FixedKeyRecord[Any, Any], child: str | None = None
+    ) -> NoReturn:
         """Refuse.
 
         Raises:

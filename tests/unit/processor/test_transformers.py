@@ -1,0 +1,144 @@
+"""A user's transformer of a table's values gets its context; what it returns is forwarded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.tasks import TaskRig, raw
+
+from headwater import PunctuationType, Record, RecordMetadata, ValueTransformerWithKey
+from headwater.errors import ProcessingError, TopologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater import ProcessorContext, StreamsBuilder
+
+
+def transformer(
+    transform: Callable[[Any, Any, Any], Any], heard: list[str] | None = None
+) -> type[ValueTransformerWithKey[Any, Any, Any]]:
+    """A transformer of a function ``(context, key, value)``; ``heard`` gets what else is called."""
+    calls = [] if heard is None else heard
+
+    class Made(ValueTransformerWithKey[Any, Any, Any]):
+        def init(self, context: ProcessorContext) -> None:
+            super().init(context)
+            calls.append("init")
+
+        def transform(self, key: Any, value: Any) -> Any:
+            return transform(self.context, key, value)
+
+        def close(self) -> None:
+            calls.append("close")
+
+    return Made
+
+
+def rig_of(made: Callable[[], Any], **options: Any) -> TaskRig:
+    def draw(builder: StreamsBuilder) -> None:
+        builder.table("in").transform_values(made, **options).to_stream().to("out")
+
+    return TaskRig(draw)
+
+
+@pytest.mark.parametrize("options", [{}, {"store": "kept"}], ids=["not stored", "stored"])
+def test_every_value_and_every_deletion_is_transformed(options: dict[str, str]) -> None:
+    rig = rig_of(transformer(lambda _context, key, value: f"{key} {value}"), **options)
+    rig.add("in", raw(0, "k", "v"), raw(1, "k", None))
+
+    rig.process()
+
+    assert [value for _, value, _ in rig.sent("out")] == [b"k v", b"k None"]
+
+
+def test_none_deletes() -> None:
+    rig = rig_of(
+        transformer(lambda _context, _key, value: None if value == "gone" else value), store="kept"
+    )
+    rig.add("in", raw(0, "k", "v"))
+    rig.process()
+    before = rig.stores["kept"].get("k")
+    rig.add("in", raw(1, "k", "gone"))
+
+    rig.process()
+
+    assert (before, rig.stores["kept"].get("k")) == (("v", 0), None)
+    assert [value for _, value, _ in rig.sent("out")] == [b"v", None]
+
+
+def test_the_context_says_where_and_when() -> None:
+    seen: list[Any] = []
+
+    def transform(context: Any, _key: Any, value: Any) -> Any:
+        seen.append((str(context.task_id), context.record_metadata()))
+        return value
+
+    rig = rig_of(transformer(transform))
+    rig.add("in", raw(5, "k", "v", 70))
+
+    rig.process()
+
+    assert seen == [("0_0", RecordMetadata("in", 0, 5))]
+
+
+def test_a_transformer_may_schedule() -> None:
+    due: list[int] = []
+    made = transformer(lambda _context, _key, value: value)
+
+    class Scheduling(made):  # type: ignore[misc, valid-type]
+        def init(self, context: ProcessorContext) -> None:
+            super().init(context)
+            context.schedule(10, PunctuationType.STREAM_TIME, due.append)
+
+    rig = rig_of(Scheduling)
+    rig.add("in", raw(0, "k", "v", 70))
+
+    rig.process()
+    rig.task.punctuate_stream_time()
+
+    assert due == [70]
+
+
+def test_a_transformer_cannot_forward() -> None:
+    rig = rig_of(transformer(lambda context, key, value: context.forward(Record(key, value, 0))))
+    rig.add("in", raw(0, "k", "v"))
+
+    with pytest.raises(ProcessingError, match="cannot forward: return the new value"):
+        rig.process()
+
+
+def test_each_attempt_has_a_transformer_of_its_own() -> None:
+    heard: list[str] = []
+    made: list[ValueTransformerWithKey[Any, Any, Any]] = []
+    kind = transformer(lambda _context, _key, value: value, heard)
+
+    def supplier() -> ValueTransformerWithKey[Any, Any, Any]:
+        made.append(kind())
+        return made[-1]
+
+    rig = rig_of(supplier)
+    before = len(made)
+
+    rig.task.abort()
+    rig.task.close()
+
+    assert len(made) == before + 1
+    assert heard == ["init", "close", "init", "close"]
+
+
+def test_a_supplier_of_one_instance_is_refused() -> None:
+    one = transformer(lambda _context, _key, value: value)()
+
+    with pytest.raises(TopologyError, match="same instance twice"):
+        rig_of(lambda: one)
+
+
+def test_an_async_transformer_is_refused() -> None:
+    class Async(ValueTransformerWithKey[Any, Any, Any]):
+        async def transform(self, key: Any, value: Any) -> Any:
+            return key, value
+
+    with pytest.raises(TopologyError, match="async function"):
+        rig_of(Async)
