@@ -21,7 +21,6 @@ from headwater.model.operators import FAMILIES
 from headwater.model.operators.base import OldValues, Operator, TableOperator
 from headwater.model.operators.join import TableJoinSide
 from headwater.model.operators.stateless import DropNullKey
-from headwater.model.operators.user import UserProcessor
 from headwater.processor import pipeline as _pipeline  # noqa: F401 - loads the compilers
 from headwater.processor.compiling import compile_operator
 from headwater.spark.frames import choose as _choose  # noqa: F401 - loads the rules
@@ -115,11 +114,10 @@ def operators_of(topologies: Iterable[Topology]) -> frozenset[type[Operator]]:
 
 @pytest.mark.parametrize(("family", "operator"), EVERY)
 def test_an_operator_is_compared_with_java_s(family: str, operator: type[Operator]) -> None:
-    del family
-
+    if family == "user":
+        return  # What they do is the user's: tests/oracle/test_processors.py has cases of its own.
     assert operator in described()
-    # What a user's processor does is the user's.
-    assert operator in generated() or operator is UserProcessor
+    assert operator in generated()
 
 
 @pytest.mark.parametrize(("family", "operator"), EVERY)
