@@ -23,18 +23,28 @@ if TYPE_CHECKING:
 
     from headwater.model.nodes import Subtopology
     from headwater.model.operators.base import Operator
-    from headwater.ports import KeyValueStore
+    from headwater.processor.compiling import Resident
+    from headwater.processor.environment import Environment
 
 Getter: TypeAlias = "Callable[[Any], tuple[Any, int] | None]"
 """``getter(key)`` gives value and timestamp, or ``None``; the value is never ``None``."""
 
 
 class Tables:
-    """The tables of one task, by the names of their nodes."""
+    """The tables of one task, by the names of their nodes.
 
-    def __init__(self, group: Subtopology, store: Callable[[str], KeyValueStore]) -> None:
+    Args:
+        group: the task's sub-topology.
+        environment: the surroundings of its nodes.
+        keep: registers what a getter has to have initialised, closed and renewed with the task.
+    """
+
+    def __init__(
+        self, group: Subtopology, environment: Environment, keep: Callable[[Resident], None]
+    ) -> None:
         self._nodes = {node.name: node for node in group.nodes if isinstance(node, ProcessorNode)}
-        self._store = store
+        self.environment = environment
+        self.keep = keep
 
     def getter(self, name: str) -> Getter:
         """Return what finds values in the table of node ``name``.
@@ -46,7 +56,7 @@ class Tables:
         if node is None or not isinstance(node.operator, TableOperator):
             raise TopologyError(f"node {name} is no table of this sub-topology")
         if node.operator.store is not None:
-            return self._store(node.operator.store).get
+            return self.environment.store(node.operator.store).get
         return derived_getter(node.operator, self, node)
 
 

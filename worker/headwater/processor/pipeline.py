@@ -36,7 +36,7 @@ class Pipeline:
     def __init__(self, subtopology: Subtopology, environment: Environment) -> None:
         self._environment = environment
         self._residents: list[Resident] = []
-        self._tables = Tables(subtopology, environment.store)
+        self._tables = Tables(subtopology, environment, self._residents.append)
         self._children: dict[str, list[str]] = {node.name: [] for node in subtopology.nodes}
         for node in subtopology.nodes:
             if not isinstance(node, SourceNode):

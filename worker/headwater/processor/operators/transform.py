@@ -8,9 +8,12 @@ from headwater.model.operators.transform import TableTransformValues
 from headwater.processor.code import call
 from headwater.processor.compiling import compile_operator
 from headwater.processor.context import TaskContext
+from headwater.processor.getters import derived_getter
 from headwater.processor.operators.table import compile_stepwise
+from headwater.processor.routing import Children
 
 if TYPE_CHECKING:
+    from headwater.model.nodes import ProcessorNode
     from headwater.model.processor_api import FixedKeyRecord, Record
     from headwater.model.processors import (
         ValueTransformerWithKey,
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from headwater.ports import Headers
     from headwater.processor.code import Emit
     from headwater.processor.compiling import Site
+    from headwater.processor.getters import Getter, Tables
 
 
 @compile_operator.register(TableTransformValues)
@@ -36,6 +40,37 @@ def compile_table_transform_values(operator: TableTransformValues, site: Site) -
         stepwise(key, change, timestamp, headers)
 
     return call(transform_values, "transform_values")
+
+
+@derived_getter.register(TableTransformValues)
+def table_transform_values_getter(
+    operator: TableTransformValues, tables: Tables, node: ProcessorNode
+) -> Getter:
+    """Transform what the table above holds, by a transformer of its own, as Java does.
+
+    What it looks at is no record: its context tells neither topic nor offset.
+    """
+    environment = tables.environment
+    current = environment.current
+    nobody = Children(node.name, {})
+    transformer = _Transformer(
+        operator.supplier, _TransformerContext(node.name, node.stores, nobody, environment)
+    )
+    tables.keep(transformer)
+    above = tables.getter(node.parents[0])
+
+    def get(key: Any) -> tuple[Any, int] | None:
+        value, timestamp = above(key) or (None, -1)
+        before = current.record, current.source, current.timestamp
+        current.leave()
+        current.timestamp = timestamp
+        try:
+            made = transformer.transform(key, value)
+        finally:
+            current.record, current.source, current.timestamp = before
+        return None if made is None else (made, timestamp)
+
+    return get
 
 
 class _TransformerContext(TaskContext):
