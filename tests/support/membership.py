@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 def member(bootstrap_servers: str, group: str, topic: str, name: str) -> Iterator[Consumer]:
     """Be a member of a group inside the block, with partitions of a topic, as a Java client is."""
     consumer = Consumer(
-        {"bootstrap.servers": bootstrap_servers, "group.id": group, "client.id": name}
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": group,
+            "client.id": name,
+            # Whoever comes next would take what it has read for read by the application.
+            "enable.auto.commit": False,
+        }
     )
     try:
         consumer.subscribe([topic])
