@@ -20,7 +20,7 @@ class Silent(Processor[Any, Any, Any, Any]):
         pass
 
 
-def in_the_dsl() -> Topology:
+def test_processors_in_the_dsl_are_named_and_grouped_as_in_java() -> None:
     builder = StreamsBuilder()
     for name in ("shared", "other", "third"):
         builder.add_state_store(StoreSpec(name=name))
@@ -33,16 +33,11 @@ def in_the_dsl() -> Topology:
     builder.stream("in3").process(Silent, "third", name="alone")
     first.peek(print)
 
-    return builder.build()
-
-
-def test_processors_in_the_dsl_are_named_and_grouped_as_in_java() -> None:
     expected = (DIRECTORY / "processors_in_the_dsl.txt").read_text()
+    assert builder.build().describe() == expected
 
-    assert in_the_dsl().describe() == expected
 
-
-def by_hand() -> Topology:
+def test_a_topology_built_by_hand_is_described_as_in_java() -> None:
     topology = Topology()
     topology.add_source("first", "a", "b").add_source("second", "c").add_source("third", "d")
     topology.add_processor("left", Silent, "first")
@@ -59,8 +54,4 @@ def by_hand() -> Topology:
     for number in range(14):
         topology.add_state_store(StoreSpec(name=f"many-{number}"), "joined")
 
-    return topology
-
-
-def test_a_topology_built_by_hand_is_described_as_in_java() -> None:
-    assert by_hand().describe() == (DIRECTORY / "a_topology_by_hand.txt").read_text()
+    assert topology.describe() == (DIRECTORY / "a_topology_by_hand.txt").read_text()

@@ -128,6 +128,31 @@ def test_each_attempt_has_a_transformer_of_its_own() -> None:
     assert heard == ["init", "close", "init", "close"]
 
 
+def test_a_join_looks_up_what_a_transformer_makes_of_the_table_above() -> None:
+    seen: list[Any] = []
+
+    def transform(context: Any, key: Any, value: Any) -> Any:
+        seen.append((value, context.record_metadata()))
+        return f"{key} {value}"
+
+    def draw(builder: StreamsBuilder) -> None:
+        table = builder.table("in").transform_values(transformer(transform))
+        stream = builder.stream("asked")
+        stream.join(table, lambda mine, found: f"{mine}: {found}").to("out")
+
+    rig = TaskRig(draw)
+    rig.add("in", raw(0, "k", "v", 70))
+    rig.process()
+    seen.clear()
+    rig.add("asked", raw(0, "k", "?", 80), raw(1, "absent", "?", 81))
+
+    rig.process()
+
+    nowhere = RecordMetadata("", -1, -1)
+    assert [value for _, value, _ in rig.sent("out")] == [b"?: k v", b"?: absent None"]
+    assert seen == [("v", nowhere), (None, None)]
+
+
 def test_a_supplier_of_one_instance_is_refused() -> None:
     one = transformer(lambda _context, _key, value: value)()
 
