@@ -83,19 +83,39 @@ class JavaTool:
 
 
 class Answering:
-    """A running Java program that answers each line of JSON with one."""
+    """A running Java program that answers each line of JSON with one.
 
-    def __init__(self, sources: str, main_class: str, *, jar_set: str = jar_sets.STREAMS) -> None:
+    Args:
+        sources: folder of its sources, beside this module.
+        main_class: what is run.
+        jar_set: what it is compiled against and runs with.
+        heap: of the JVM.
+    """
+
+    def __init__(
+        self,
+        sources: str,
+        main_class: str,
+        *,
+        jar_set: str = jar_sets.STREAMS,
+        heap: str = "256m",
+    ) -> None:
         tool = JavaTool(Path(__file__).parent / sources, jar_set=jar_set)
-        jvm = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", QUIET)
+        jvm = (f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", QUIET)
         self._process = tool.start(main_class, jvm=jvm)
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Put one request and return its answer."""
+        self._put(request)
+        return self._answer()
+
+    def _put(self, request: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, f"the program ended with status {self._process.wait(10)}"
         answer: dict[str, Any] = json.loads(line)
@@ -113,36 +133,18 @@ class Answering:
             self._process.stdout.close()
 
 
-class Oracle:
+class Oracle(Answering):
     """A running ``Oracle.java``: answers what Java makes of a topology (tests/oracle/FORMAT.md)."""
 
     def __init__(self) -> None:
-        tool = JavaTool(Path(__file__).parent / "oracle")
-        jvm = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", QUIET)
-        self._process = tool.start("Oracle", jvm=jvm)
+        super().__init__("oracle", "Oracle", heap="512m")
         self._asked = 0
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Put one request and return its answer, an ``error`` answer included."""
         self._asked += 1
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"id": self._asked, **request}) + "\n")
-        self._process.stdin.flush()
+        self._put({"id": self._asked, **request})
         while True:
-            line = self._process.stdout.readline()
-            assert line, f"the oracle ended with status {self._process.wait(10)}"
-            answer: dict[str, Any] = json.loads(line)
+            answer = self._answer()
             if answer["id"] == self._asked:  # or else it is for a test that was broken off
                 return answer
-
-    def close(self) -> None:
-        """End the program."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(60)
-        finally:
-            self._process.kill()
-            self._process.stdout.close()

@@ -185,18 +185,8 @@ class RegistrySerde(Serde[T]):
         return SchemaRegistryError(f"{failed}: the schema registry {url} answers {status}: {said}")
 
 
-class AvroSerde(RegistrySerde[T]):
-    """Avro (Confluent's ``GenericAvroSerde``): dicts, or what two functions make of them.
-
-    Args:
-        schema: the Avro schema as JSON; values are read into it, whichever they were written with.
-            Without it values are read with their writer's schema, and none can be written unless
-            ``use.latest.version`` is set.
-        to_dict: makes a dict of a value.
-        from_dict: makes a value of a dict.
-        settings: see :class:`RegistrySerde`.
-        is_key: see :class:`RegistrySerde`.
-    """
+class _OfDicts(RegistrySerde[T]):
+    """What has a schema as text and values as dicts, or what two functions make of them."""
 
     def __init__(
         self,
@@ -210,6 +200,20 @@ class AvroSerde(RegistrySerde[T]):
         super().__init__(settings=settings, is_key=is_key)
         self._schema = schema
         self._to_dict, self._from_dict = _without_context(to_dict), _without_context(from_dict)
+
+
+class AvroSerde(_OfDicts[T]):
+    """Avro (Confluent's ``GenericAvroSerde``): dicts, or what two functions make of them.
+
+    Args:
+        schema: the Avro schema as JSON; values are read into it, whichever they were written with.
+            Without it values are read with their writer's schema, and none can be written unless
+            ``use.latest.version`` is set.
+        to_dict: makes a dict of a value.
+        from_dict: makes a value of a dict.
+        settings: see :class:`RegistrySerde`.
+        is_key: see :class:`RegistrySerde`.
+    """
 
     def _writer(self, client: Any, settings: dict[str, Any]) -> Any:
         from confluent_kafka.schema_registry.avro import AvroSerializer  # noqa: PLC0415
@@ -223,7 +227,7 @@ class AvroSerde(RegistrySerde[T]):
         return AvroDeserializer(client, self._schema, self._from_dict, conf=settings)
 
 
-class JsonSchemaSerde(RegistrySerde[T]):
+class JsonSchemaSerde(_OfDicts[T]):
     """JSON that a JSON Schema holds for (Confluent's ``KafkaJsonSchemaSerde``).
 
     Args:
@@ -233,19 +237,6 @@ class JsonSchemaSerde(RegistrySerde[T]):
         settings: see :class:`RegistrySerde`.
         is_key: see :class:`RegistrySerde`.
     """
-
-    def __init__(
-        self,
-        schema: str | None = None,
-        *,
-        to_dict: Callable[[T], Mapping[str, Any]] | None = None,
-        from_dict: Callable[[dict[str, Any]], T] | None = None,
-        settings: Mapping[str, object] | None = None,
-        is_key: bool = False,
-    ) -> None:
-        super().__init__(settings=settings, is_key=is_key)
-        self._schema = schema
-        self._to_dict, self._from_dict = _without_context(to_dict), _without_context(from_dict)
 
     def _writer(self, client: Any, settings: dict[str, Any]) -> Any:
         from confluent_kafka.schema_registry.json_schema import JSONSerializer  # noqa: PLC0415
