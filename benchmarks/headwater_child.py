@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwater.config import StreamsConfig
 from headwater.model import metrics
 from headwater.native.garbage import tune_garbage_collection
-from headwater.native.loading import topology_of
+from headwater.native.loading import built
 from headwater.native.thread import StreamThread
 
 if TYPE_CHECKING:
@@ -98,8 +97,8 @@ def pss_mb() -> float:
 
 def run(wanted: Wanted, link: Link) -> None:
     settings = wanted.thread
-    config = StreamsConfig.parse(settings.config)
-    measured = StreamThread(settings, config, topology_of(settings.topology), link)
+    config = settings.application.parsed()
+    measured = StreamThread(settings, config, built(settings.application), link)
     sampler = _Sampler(wanted, measured, link)
 
     tune_garbage_collection()

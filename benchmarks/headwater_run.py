@@ -29,6 +29,7 @@ from headwater.kafka.errors import Connection
 from headwater.kafka.settings import admin_settings
 from headwater.model import metrics
 from headwater.model.topics import InternalTopic
+from headwater.native.application import ApplicationSettings
 from headwater.native.messages import (
     AddTasks,
     ChildSettings,
@@ -134,8 +135,9 @@ def run(
                     application_id=config.application_id,
                     worker="bench-w-0",
                     slot=slot,
-                    config=given,
-                    topology=f"benchmarks.works:{options.work}",
+                    application=ApplicationSettings(
+                        config=given, topology=f"benchmarks.works:{options.work}"
+                    ),
                     state_dir=state_dir,
                     cache_bytes=config.statestore_cache_max_bytes // options.threads,
                 ),

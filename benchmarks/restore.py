@@ -31,6 +31,7 @@ from tests.java.tool import QUIET, JavaTool
 
 from headwater.ids import TaskId
 from headwater.local.broker import KafkaBroker
+from headwater.native.application import ApplicationSettings
 from headwater.native.messages import (
     Cancelled,
     CancelRestore,
@@ -136,8 +137,10 @@ def headwater(servers: str, application_id: str, keys: int) -> dict[str, Any]:
                 application_id=application_id,
                 worker="bench-w-0",
                 slot=number,
-                config={"application.id": application_id, "bootstrap.servers": servers},
-                topology="benchmarks.works:count",
+                application=ApplicationSettings(
+                    config={"application.id": application_id, "bootstrap.servers": servers},
+                    topology="benchmarks.works:count",
+                ),
                 state_dir=state_dir,
                 cache_bytes=0,
             ),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from tests.support.updater import T0, T1, Changelog, Updater, settings_of, stored
+from tests.support.updater import T0, T1, Changelog, Updater, settings_of, stored, with_config
 
-from headwater.config import StreamsConfig
 from headwater.model import losses
 from headwater.native.messages import (
     Cancelled,
@@ -183,8 +181,7 @@ def test_the_last_copy_of_a_state_is_left_as_it_is_until_somebody_gives_it_up(
         assert losses.choices(changelog.topic) in failed.message
         assert stored(settings) == {"old": 1, "gone": 1}
 
-    accepting = {**settings.config, losses.OPTION: changelog.topic}
-    accepted = Updater(replace(settings, config=accepting))
+    accepted = Updater(with_config(settings, {losses.OPTION: changelog.topic}))
     (said,) = accepted.restores(T0)[T0].from_scratch
     accepted.close()
     assert "db.set-aside-1: delete it when nobody needs it" in said
@@ -283,11 +280,11 @@ def test_a_state_updater_stops_when_told(changelog: Changelog, updater: Updater)
 
 
 def test_a_wrong_configuration_is_told_before_anything_else(settings: ChildSettings) -> None:
-    wrong = Updater(replace(settings, config={**settings.config, "commit.intervall.ms": 5}))
+    wrong = Updater(with_config(settings, {"commit.intervall.ms": 5}))
 
     failed = wrong.wait_for(Failed)
     wrong.close()
 
     assert failed.error == "ConfigError"
     assert "commit.interval.ms" in failed.message
-    assert StreamsConfig.parse(settings.config).exactly_once
+    assert settings.application.parsed().exactly_once

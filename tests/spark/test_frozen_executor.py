@@ -109,7 +109,7 @@ def test_an_executor_frozen_in_its_transaction_over_the_switch_makes_nothing_vis
 
             sleeper.wake_caught()
             wait_for(
-                lambda: "FencedError" in story.log.read_text(),
+                lambda: "has taken over" in story.log.read_text(),
                 what="the task host to be fenced",
                 timeout_s=START_S,
             )

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headwater.model.metrics import THREAD_PROCESS
+from headwater.native.application import ApplicationSettings
 from headwater.native.messages import (
     FULL_COMMIT_INTERVAL_S,
     AddTasks,
@@ -218,8 +219,7 @@ class ThreadRig:
                     application_id=self.application_id,
                     worker="w-0",
                     slot=slot,
-                    config=self.config,
-                    topology=self._topology,
+                    application=ApplicationSettings(config=self.config, topology=self._topology),
                     state_dir=str(self.state_dir),
                     cache_bytes=int(self.config.get("statestore.cache.max.bytes", 0)),
                     full_commit_interval_s=self.full_commit_interval_s,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headwater.ids import TaskId
+from headwater.native.application import ApplicationSettings, Options
 from headwater.native.messages import (
     ChildSettings,
     Failed,
@@ -183,15 +185,24 @@ def settings_of(
         application_id=application_id,
         worker="w-0",
         slot=0,
-        config={
-            "application.id": application_id,
-            "bootstrap.servers": bootstrap_servers,
-            "processing.guarantee": "exactly_once_v2",
-        },
-        topology=cloudpickle.dumps(topology or counts_of(application_id)),
+        application=ApplicationSettings(
+            config={
+                "application.id": application_id,
+                "bootstrap.servers": bootstrap_servers,
+                "processing.guarantee": "exactly_once_v2",
+            },
+            topology=cloudpickle.dumps(topology or counts_of(application_id)),
+        ),
         state_dir=str(state_dir),
         cache_bytes=0,
     )
+
+
+def with_config(settings: ChildSettings, options: Options) -> ChildSettings:
+    """The same with more options."""
+    application = settings.application
+    config = {**application.config, **options}
+    return replace(settings, application=replace(application, config=config))
 
 
 def stored(settings: ChildSettings, task: TaskId = T0) -> dict[str, int]:

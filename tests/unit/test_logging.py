@@ -18,6 +18,7 @@ from headwater.logsettings import DEFAULT_FORMAT, LogSettings
 from headwater.model.changes import rolled_part
 from headwater.model.streamapp import parse
 from headwater.native import logs
+from headwater.native.application import ApplicationSettings
 from headwater.native.messages import ChildSettings
 from headwater.native.process import ChildProcess
 from headwater.service.settings import config_of
@@ -58,8 +59,9 @@ def lines_of(
         application_id="a",
         worker="w-0",
         slot=0,
-        config={},
-        topology=SourceText(text=module + BUILD, function="build"),
+        application=ApplicationSettings(
+            config={}, topology=SourceText(text=module + BUILD, function="build")
+        ),
         state_dir="",
         cache_bytes=0,
         logs=logs.chosen(parsed, otherwise or LogSettings()),

@@ -15,6 +15,7 @@ from headwater.kafka.producer import StreamsProducer
 from headwater.kafka.settings import producer_settings
 from headwater.model.secretnames import is_secret
 from headwater.model.streamapp import parse
+from headwater.native.application import ApplicationSettings
 from headwater.service.settings import WorkerSettings, config_of
 
 SECRET = "correct horse"
@@ -152,11 +153,12 @@ def test_a_key_whose_password_is_a_setting_is_left_to_the_client(directory: Path
 
 def test_a_password_is_in_no_message_and_no_description(directory: Path) -> None:
     found = config(directory, authentication=authentication("PLAIN"))
-    settings = WorkerSettings(app="orders", name="orders-w-0", config=found, topology="a:b")
+    application = ApplicationSettings(config=found, topology="a:b")
+    settings = WorkerSettings(app="orders", name="orders-w-0", application=application)
 
     child = settings.for_child(settings.parsed(), 0, threads=1)
 
-    assert child.config["sasl.password"] == SECRET
+    assert child.application.config["sasl.password"] == SECRET
     assert SECRET not in f"{settings!r}{child!r}"
     (directory / "password").write_bytes(SECRET.encode() + b"\xff")
     with pytest.raises(ConfigError, match="UnicodeDecodeError") as raised:

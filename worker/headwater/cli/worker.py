@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater.cli.options import add_import_path_and_config, pairs
 from headwater.errors import ConfigError, SpecError
 from headwater.logsettings import DEFAULT_FORMAT, LogSettings
+from headwater.native.application import ApplicationSettings
 from headwater_entry import end_at_once
 
 if TYPE_CHECKING:
@@ -198,9 +199,11 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
     return WorkerSettings(
         app=app,
         name=name,
-        config=with_state_dir(config_of(streamapp, overrides, kafka_dir)),
-        topology=topology_source(streamapp.spec.topology),
-        import_path=(*arguments.import_path, *topology_dir),
+        application=ApplicationSettings(
+            config=with_state_dir(config_of(streamapp, overrides, kafka_dir)),
+            topology=topology_source(streamapp.spec.topology),
+            import_path=(*arguments.import_path, *topology_dir),
+        ),
         http_host=arguments.http_host,
         http_port=_number("--http-port", arguments.http_port),
         logs=LogSettings(levels={"": arguments.log_level}),

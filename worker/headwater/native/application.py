@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from headwater.config import StreamsConfig
-from headwater.native.loading import topology_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.dsl.loading import SourceText
-    from headwater.model.topology import Topology
 
 Options: TypeAlias = "Mapping[str, str | int | float | bool]"
 """A StreamsConfig as given, by dotted name; there may be a password in it."""
@@ -39,12 +37,3 @@ class ApplicationSettings:
             ConfigError: an option is unknown or wrong.
         """
         return StreamsConfig.parse(self.config)
-
-    def built(self) -> Topology:
-        """Return the topology, built anew.
-
-        Raises:
-            ImportPathError: it leads to no topology.
-            TopologyError: the topology breaks a rule.
-        """
-        return topology_of(self.topology, self.import_path, self.config)

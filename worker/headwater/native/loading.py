@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from headwater.model.topology import Topology
+    from headwater.native.application import ApplicationSettings
     from headwater.native.messages import ChildSettings
 
 _loading: list[str] = []
@@ -54,6 +55,16 @@ def topology_of(
         _loading.pop()
 
 
+def built(application: ApplicationSettings) -> Topology:
+    """Build the topology of an application as it was given.
+
+    Raises:
+        ImportPathError: it leads to no topology.
+        TopologyError: the topology breaks a rule.
+    """
+    return topology_of(application.topology, application.import_path, application.config)
+
+
 def child_topology(settings: ChildSettings) -> Topology:
     """Build the topology in a child process, then set up logging, unless its module has done so.
 
@@ -61,6 +72,6 @@ def child_topology(settings: ChildSettings) -> Topology:
         ImportPathError: it leads to no topology.
         TopologyError: the topology breaks a rule.
     """
-    topology = topology_of(settings.topology, settings.import_path, settings.config)
+    topology = built(settings.application)
     logs.settle(settings.logs)
     return topology

@@ -20,9 +20,9 @@ from headwater.logsettings import LogSettings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater.dsl.loading import SourceText
     from headwater.ids import TaskId
     from headwater.model.metrics import Snapshot
+    from headwater.native.application import ApplicationSettings
 
 FULL_COMMIT_INTERVAL_S: Final = 6 * 3_600.0
 """How often every offset is committed: a group without members loses those not renewed in time."""
@@ -35,15 +35,10 @@ class ChildSettings:
     application_id: str
     worker: str
     slot: int
-    config: Mapping[str, str | int | float | bool] = field(repr=False)
-    """The StreamsConfig as given (dotted names); there may be a password in it."""
-    topology: str | SourceText | bytes
-    """``"module:function"``, a module's text or a cloudpickled function."""
+    application: ApplicationSettings
     state_dir: str
     cache_bytes: int
     """This StreamThread's share of ``statestore_cache_max_bytes``."""
-    import_path: tuple[str, ...] = ()
-    """Directories put in front of ``sys.path``."""
     logs: LogSettings = field(default_factory=LogSettings)
     """What it logs, if the topology's module does not say so itself."""
     full_commit_interval_s: float = FULL_COMMIT_INTERVAL_S

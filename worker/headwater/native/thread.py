@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
 from headwater import failpoints
-from headwater.config import StreamsConfig
 from headwater.errors import HeadwaterError, RecordError
 from headwater.ids import SlotId
 from headwater.kafka.consumer import PartitionConsumer
@@ -55,6 +54,7 @@ from headwater.state.directory import StateDirectory
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from headwater.config import StreamsConfig
     from headwater.ids import TaskId
     from headwater.model.topology import Topology
     from headwater.native.messages import ChildSettings, ToThread
@@ -82,7 +82,7 @@ def run(settings: ChildSettings, link: Link) -> None:
     Raises:
         HeadwaterError: why it cannot go on; nothing uncommitted was kept.
     """
-    config = StreamsConfig.parse(settings.config)
+    config = settings.application.parsed()
     topology = child_topology(settings)
     thread = StreamThread(settings, config, topology, link)
     tune_garbage_collection()

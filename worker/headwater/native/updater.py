@@ -25,7 +25,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
-from headwater.config import StreamsConfig
 from headwater.errors import HeadwaterError, StoreCorruptedError
 from headwater.ids import TopicPartition
 from headwater.kafka.access import Access
@@ -97,7 +96,7 @@ class StateUpdater:
     def __init__(self, settings: ChildSettings, link: Link) -> None:
         self._settings = settings
         self._link = link
-        self._config = StreamsConfig.parse(settings.config)
+        self._config = settings.application.parsed()
         self._topology = child_topology(settings)
         client_id = f"{settings.application_id}-{settings.worker}-StateUpdater-{settings.slot}"
         access = Access.of(self._config, client_id=client_id)

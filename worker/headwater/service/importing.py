@@ -17,7 +17,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from headwater.config import StreamsConfig
 from headwater.errors import HeadwaterError, ImportTimeoutError
 from headwater.model.cluster import WorkerError, WorkerStatus
 from headwater.model.lifecycle import ClientState
@@ -115,7 +114,7 @@ class _Watch:
     def _stored(self) -> tuple[StoredTask, ...]:
         """What the last process has left: a status without it would send tasks elsewhere."""
         try:
-            config = StreamsConfig.parse(self._settings.config)
+            config = self._settings.application.parsed()
             directory = StateDirectory(Path(config.state_dir), config.application_id)
             found = stored_tasks(config.application_id, directory.stored())
         except (HeadwaterError, OSError):
@@ -132,7 +131,7 @@ class _Watch:
 
     def _tell_why(self) -> None:
         faulthandler.dump_traceback(_STANDARD_ERROR)
-        source = self._settings.topology
+        source = self._settings.application.topology
         name = repr(source) if isinstance(source, str) else "the source text of spec.topology"
         message = (
             f"importing the topology {name} took longer than "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from headwater.config import StreamsConfig
 from headwater.dsl.loading import SourceText
 from headwater.errors import ConfigError
 from headwater.logsettings import LogSettings
@@ -20,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from headwater.config import StreamsConfig
     from headwater.model.streamapp import StreamApp, TopologySource
+    from headwater.native.application import ApplicationSettings, Options
 
 _LEASE_MIN_MS: Final = 3_000
 
@@ -32,10 +33,7 @@ class WorkerSettings:
     Attributes:
         app: the StreamApp's name.
         name: the worker's.
-        config: the StreamsConfig as given (dotted names), with a password if there is one; it
-            travels to the children through a pipe.
-        topology: ``"module:function"``, a module's text or a cloudpickled function.
-        import_path: directories put in front of ``sys.path``.
+        application: what it runs; a password in it travels to the children through a pipe.
         http_host: where ``/metrics`` and the rest are served.
         http_port: 0 picks a free one; ``None`` serves nothing.
         logs: what its children log if the configuration does not say.
@@ -46,9 +44,7 @@ class WorkerSettings:
 
     app: str
     name: str
-    config: Mapping[str, str | int | float | bool] = field(repr=False)
-    topology: str | SourceText | bytes
-    import_path: tuple[str, ...] = ()
+    application: ApplicationSettings
     http_host: str = "127.0.0.1"
     http_port: int | None = 0
     logs: LogSettings = field(default_factory=LogSettings)
@@ -61,7 +57,7 @@ class WorkerSettings:
         Raises:
             ConfigError: an option is unknown or wrong, or there is no broker address.
         """
-        config = StreamsConfig.parse(self.config)
+        config = self.application.parsed()
         if not config.bootstrap_servers:
             raise ConfigError(
                 "bootstrap.servers is missing: set spec.kafka.bootstrapServers of the StreamApp, "
@@ -81,18 +77,14 @@ class WorkerSettings:
             application_id=config.application_id,
             worker=self.name,
             slot=slot,
-            config=self.config,
-            topology=self.topology,
+            application=self.application,
             state_dir=config.state_dir,
             cache_bytes=config.cache_share(threads),
-            import_path=self.import_path,
             logs=chosen(config, self.logs),
         )
 
 
-def with_state_dir(
-    config: Mapping[str, str | int | float | bool],
-) -> dict[str, str | int | float | bool]:
+def with_state_dir(config: Options) -> dict[str, str | int | float | bool]:
     """Return a configuration with ``state.dir``; unless it says where, it is the default place.
 
     Raises:

@@ -29,7 +29,8 @@ from headwater.errors import (
 from headwater.ids import SlotId
 from headwater.model.lifecycle import ClientState, Engine, ThreadState, client_state_of, move
 from headwater.native import logs
-from headwater.native.loading import is_loading, topology_of
+from headwater.native.application import ApplicationSettings
+from headwater.native.loading import built, is_loading
 from headwater.native.process import is_child
 from headwater.service import signals
 from headwater.service.carrier import CarrierUnavailableError
@@ -102,13 +103,12 @@ class KafkaStreams:
         self._settings = WorkerSettings(
             app=str(config.get("application.id", config.get("application_id", ""))),
             name=WORKER_NAME,
-            config=with_state_dir(config),
-            topology=source,
+            application=ApplicationSettings(config=with_state_dir(config), topology=source),
             http_port=http_port,
         )
         self._config = self._settings.parsed()
         self._beat_s = min(_BEAT_MAX_S, lease_duration_ms(self._config) / 1000 / _BEATS)
-        self._topology = topology_of(source, config=self._settings.config)
+        self._topology = built(self._settings.application)
         self._takeover = takeover
         self._guard = threading.RLock()
         self._state = ClientState.CREATED

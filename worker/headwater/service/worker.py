@@ -23,7 +23,7 @@ from headwater.errors import HeadwaterError, StateError
 from headwater.model.cluster import Lease, WorkerError, WorkerStatus, format_epoch
 from headwater.model.duties import DescribeGroup, GroupDescribed
 from headwater.model.reporting import configured
-from headwater.native.loading import topology_of
+from headwater.native.loading import built
 from headwater.native.messages import Go
 from headwater.native.process import failed
 from headwater.service.carrier import CarrierLostError, CarrierUnavailableError
@@ -115,7 +115,7 @@ class Worker:
     ) -> None:
         config = settings.parsed()
         self._raises = raises
-        topology = topology_of(settings.topology, settings.import_path, settings.config)
+        topology = built(settings.application)
         self._carrier = carrier
         self._application_id = config.application_id
         self._children = Children(settings, config)

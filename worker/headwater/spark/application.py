@@ -11,6 +11,7 @@ from headwater.errors import ConfigError, KafkaUnavailableError
 from headwater.ids import TopicPartition
 from headwater.model import partitions
 from headwater.model.reporting import configured
+from headwater.native.loading import built
 from headwater.service.duties import Duties
 from headwater.spark.latest import outputs_topic, waiting_topic
 from headwater.spark.outputs import Outputs
@@ -75,7 +76,7 @@ class Application:
                 "bootstrap.servers is missing: set spec.kafka.bootstrapServers of the StreamApp, "
                 "or give --bootstrap host:port"
             )
-        topology = self.topology = settings.built()
+        topology = self.topology = built(settings)
         self.id = config.application_id
         self.report: TopologyReport = configured(topology.report(self.id), config)
         self.client_id = f"{config.client_id or self.id}-backfill"

@@ -16,6 +16,7 @@ from headwater.kafka.consumer import PartitionConsumer
 from headwater.model.engine import spark_transactional_id
 from headwater.native.clients import TaskClients
 from headwater.native.commit import Committer
+from headwater.native.loading import built
 from headwater.native.loop import ProcessingLoop
 from headwater.native.losses import guard_of
 from headwater.native.opening import TaskOpener
@@ -102,7 +103,7 @@ class SingleTask(Generic[Reader, Policy]):
     ) -> None:
         self.task = task
         config = self.config = application.parsed()
-        topology = application.built()
+        topology = built(application)
         with ExitStack() as opened:
             clients = self.clients = TaskClients(
                 config,
