@@ -3,7 +3,7 @@
     python -m benchmarks.assignor [--rounds 3]
 
 10^2, 10^3 and 10^4 stateful tasks on 10, 10^2 and 10^3 workers in three zones, two workers a node,
-one standby each. Every answer is checked by the laws (``headwater.assignor.check``). Writes
+one standby each. Every answer is checked by the laws (``tests.support.assignment_laws``). Writes
 ``benchmarks/ASSIGNOR.md``.
 """
 
@@ -17,8 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.assignment_laws import breaches, given_up
+
 from benchmarks.report import measured, verdict
-from headwater.assignor.check import breaches, given_up
 from headwater.assignor.group import Group, GroupAssignment, Member
 from headwater.assignor.refine import Holder, Rules, refine
 from headwater.assignor.sticky import assign

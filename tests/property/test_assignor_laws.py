@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.assignment_laws import breaches, moves, shared_tasks, standby_moves
 from tests.support.examples import examples
 
-from headwater.assignor.check import breaches, moves, shared_tasks, standby_moves
 from headwater.assignor.group import Group, Member
 from headwater.assignor.refine import next_step
 from headwater.assignor.sticky import assign

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.assignment_laws import given_up, shared_tasks
 from tests.support.examples import examples
 
-from headwater.assignor.check import given_up, shared_tasks
 from headwater.assignor.group import Group, Member
 from headwater.assignor.refine import Holder, Rules, Step, refine
 from headwater.assignor.sticky import assign

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.assignor.check import breaches, moves, shared_tasks, standby_breaches
+from tests.support.assignment_laws import breaches, moves, shared_tasks, standby_breaches
+
 from headwater.assignor.group import Group, GroupAssignment, Member
 from headwater.assignor.quota import Taker, keep, shares
 from headwater.assignor.refine import Step, next_step
@@ -60,7 +61,7 @@ def test_a_task_goes_where_its_state_is_furthest():
         stateful=frozenset({task}),
     )
 
-    assert assign(group).owner_of(task) == "c"
+    assert assign(group).owners()[task] == "c"
 
 
 def test_a_worker_that_comes_back_with_its_volume_gets_the_tasks_it_has_state_of():

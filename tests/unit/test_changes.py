@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from headwater.model.changes import Difference, differences, revision_of, rolled_part
+from headwater.model.changes import revision_of, rolled_part
 from headwater.model.fields import Change
 from headwater.model.streamapp import StreamAppSpec, parse
 
@@ -52,15 +52,9 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("more", "path", "change"), CHANGES, ids=[case[1] for case in CHANGES])
-def test_a_change_is_classed_and_only_a_roll_needs_new_pods(
-    more: dict[str, object], path: str, change: Change
-):
-    before, after = spec_of(), spec_of(**more)
-
-    assert differences(before, after) == (Difference(path=path, change=change),)
-    assert differences(after, after) == ()
-    is_same = revision_of(before) == revision_of(after)
-    assert is_same == (change is not Change.ROLL)
+def test_only_a_roll_needs_new_pods(more: dict[str, object], path: str, change: Change):
+    is_same = revision_of(spec_of()) == revision_of(spec_of(**more))
+    assert is_same == (change is not Change.ROLL), path
 
 
 def test_every_field_has_a_class():

@@ -25,7 +25,6 @@ from headwater.model.cluster import (
     generation_of,
     lag_bucket,
     make_epoch,
-    next_epoch,
     offset_bucket,
     worker_name,
     worker_ordinal,
@@ -35,7 +34,6 @@ from headwater.model.duties import (
     DescribeGroup,
     DescribeTopics,
     DutyFailed,
-    DutyLog,
     Fence,
     GroupDescribed,
     GroupMember,
@@ -203,8 +201,6 @@ def test_damage_is_reported_with_its_path():
 def test_epochs_order_by_generation_first():
     assert make_epoch(2, 0) > make_epoch(1, 4_000_000_000)
     assert generation_of(make_epoch(7, 3)) == 7
-    assert next_epoch(7, make_epoch(7, 3)) == make_epoch(7, 4)
-    assert next_epoch(8, make_epoch(7, 3)) == make_epoch(8, 1)
     assert format_epoch(make_epoch(7, 3)) == "7.3"
 
 
@@ -225,15 +221,6 @@ def test_worker_names_carry_their_ordinal():
 def test_offsets_are_reported_in_buckets():
     assert offset_bucket(29_999) == 20_000
     assert offset_bucket(9_999) == 0
-
-
-def test_a_duty_log_forgets_results_whose_duty_is_gone():
-    log = DutyLog().with_result(IdsFenced(id="d3")).with_result(IdsFenced(id="gone"))
-
-    kept = log.kept_for(FULL.spec.duties)
-
-    assert "d3" in kept
-    assert "gone" not in kept
 
 
 def test_results_are_found_by_the_id_of_their_duty():

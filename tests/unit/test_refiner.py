@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.assignor.check import given_up
+from tests.support.assignment_laws import given_up
+
 from headwater.assignor.group import CAUGHT_UP, GroupAssignment
 from headwater.assignor.refine import Holder, Rules, Step, Why, refine
 from headwater.ids import TaskId

@@ -67,11 +67,6 @@ class ForbiddenError(KubeApiError):
 
     code = 403
 
-    @property
-    def is_namespace_terminating(self) -> bool:
-        """Whether the namespace is being deleted, so that nothing can be created in it."""
-        return "being terminated" in str(self)
-
 
 class InvalidError(KubeApiError):
     """The object breaks its schema or a rule of it; nothing was stored."""

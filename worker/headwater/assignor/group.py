@@ -100,13 +100,6 @@ class GroupAssignment:
     active: Mapping[str, tuple[TaskId, ...]]
     standby: Mapping[str, tuple[TaskId, ...]] = field(default_factory=dict)
 
-    def owner_of(self, task: TaskId) -> str | None:
-        """Return the member that has ``task`` as active."""
-        for member, tasks in self.active.items():
-            if task in tasks:
-                return member
-        return None
-
     def owners(self) -> dict[TaskId, str]:
         """Return the member that has each task as active."""
         return {task: name for name, tasks in self.active.items() for task in tasks}

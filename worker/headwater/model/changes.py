@@ -9,34 +9,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headwater.model.codec import encode
 from headwater.model.fields import Change, default_of, json_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from headwater.model.streamapp import StreamAppSpec
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A field that is not what it was.
-
-    Attributes:
-        path: for example ``spec.topology.module``.
-        change: what follows.
-    """
-
-    path: str
-    change: Change
-
-
-def differences(before: StreamAppSpec, after: StreamAppSpec) -> tuple[Difference, ...]:
-    """Return the fields that differ, in the order of their declaration."""
-    return tuple(_differences(before, after, "spec", None))
 
 
 def rolled_part(spec: StreamAppSpec) -> dict[str, object]:
@@ -64,25 +43,6 @@ def change_of(field: dataclasses.Field[object], inherited: Change | None) -> Cha
     """Return a field's class: its own, or that of what it is part of."""
     own = field.metadata.get("change")
     return own if isinstance(own, Change) else inherited
-
-
-def _differences(
-    before: object, after: object, path: str, inherited: Change | None
-) -> Iterator[Difference]:
-    if before == after:
-        return
-    if not _is_object(before) or type(before) is not type(after):
-        assert inherited is not None, path
-        yield Difference(path=path, change=inherited)
-        return
-    assert dataclasses.is_dataclass(before)
-    for field in dataclasses.fields(before):
-        yield from _differences(
-            getattr(before, field.name),
-            getattr(after, field.name),
-            f"{path}.{json_name(field)}",
-            change_of(field, inherited),
-        )
 
 
 def _part(value: object, wanted: Change, inherited: Change | None) -> dict[str, object]:

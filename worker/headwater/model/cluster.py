@@ -66,16 +66,6 @@ def generation_of(epoch: int) -> int:
     return epoch >> 32
 
 
-def next_epoch(generation: int, seen: int) -> int:
-    """Return the smallest epoch of ``generation`` that is greater than ``seen``.
-
-    A leader never writes with a generation lower than the one it has seen: it has been replaced and
-    has to stop.
-    """
-    assert generation >= generation_of(seen), (generation, seen)
-    return max(make_epoch(generation, 0), seen) + 1
-
-
 def format_epoch(epoch: int) -> str:
     """Write an epoch for people: ``"3.17"`` is the 17th write of generation 3."""
     return f"{generation_of(epoch)}.{epoch & 0xFFFF_FFFF}"

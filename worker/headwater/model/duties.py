@@ -294,22 +294,3 @@ DutyResult: TypeAlias = (
     | ResetDone
     | DutyFailed
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DutyLog:
-    """The duties that a worker process has carried out; kept while the duty is in the spec."""
-
-    results: tuple[DutyResult, ...] = field(default=())
-
-    def __contains__(self, duty_id: str) -> bool:
-        return any(result.id == duty_id for result in self.results)
-
-    def with_result(self, result: DutyResult) -> DutyLog:
-        """Return the log with ``result`` added."""
-        return DutyLog(results=(*self.results, result))
-
-    def kept_for(self, duties: tuple[Duty, ...]) -> DutyLog:
-        """Return the log without results whose duty has left the spec."""
-        standing = {duty.id for duty in duties}
-        return DutyLog(results=tuple(result for result in self.results if result.id in standing))
