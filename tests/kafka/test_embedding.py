@@ -32,6 +32,7 @@ from headwater.errors import (
 )
 from headwater.model.lifecycle import ClientState
 from headwater.service.duties import Duties
+from headwater.service.owner import OwnedCarrier, OwnerRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -195,6 +196,27 @@ def test_an_instance_that_was_fenced_but_owns_the_application_still_goes_on(
         # A commit without an answer alone is given 15 s before the process is replaced.
         wait_for(counting.all_counted, what="all counts", timeout_s=120)
         assert streams.error is None
+
+
+def test_a_grant_that_the_worker_has_yet_to_read_is_not_lost_when_it_is_asked_for_again(
+    config: dict[str, Any],
+) -> None:
+    """A worker that had not read it waited for ever: the watcher had read it in its place."""
+    with contextlib.closing(
+        OwnerRecord(StreamsConfig.parse(config), client_id="a-test", transactional_ids=())
+    ) as record:
+        record.claim(takeover=False)
+        carrier = OwnedCarrier(record)
+        acknowledged = carrier.set_spec(app="counts").epoch
+        carrier.read()
+
+        carrier.grant_again(acknowledged)
+        carrier.grant_again(acknowledged)
+
+        assert carrier.has_changed()
+        granted = carrier.read()
+        assert granted is not None
+        assert granted.epoch == acknowledged + 1
 
 
 def test_a_crashed_instance_on_this_machine_is_replaced_at_once(

@@ -224,6 +224,12 @@ class MemoryCarrier:
         """Nothing to release."""
 
     @property
+    def spec(self) -> WorkerSpec | None:
+        """What was set last, read by the worker or not; the control's side."""
+        with self._guard:
+            return self._spec
+
+    @property
     def status(self) -> WorkerStatus:
         """What the worker reported last."""
         with self._guard:

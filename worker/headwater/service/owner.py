@@ -307,6 +307,22 @@ class OwnedCarrier(MemoryCarrier):
             if not self.is_lost:
                 self.set_spec(**changes)
 
+    def grant_again(self, acknowledged: int) -> None:
+        """Grant the same under the next epoch, unless the worker has yet to see the last one.
+
+        It does not ``read``: that is the worker's, which would miss a spec that was read for it.
+
+        Args:
+            acknowledged: the newest epoch that the worker has reported.
+
+        Raises:
+            CarrierUnavailableError: the broker did not answer.
+        """
+        self._look()
+        with self._granting:
+            if not self.is_lost and self.spec is not None and self.spec.epoch == acknowledged:
+                self.set_spec()
+
     def keep(self) -> None:
         """Give a sign of life and make sure that we are the owner still.
 

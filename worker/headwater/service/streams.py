@@ -330,8 +330,9 @@ class KafkaStreams:
                     beat_due = time.monotonic() + self._beat_s
                     self._carrier.keep()
                     answered_at = time.monotonic()
-                if self._carrier.status.fenced_slots:
-                    self._grant_again()
+                status = self._carrier.status
+                if status.fenced_slots:  # if we are the owner still, their tasks start again
+                    self._carrier.grant_again(status.acknowledged_epoch)
                 if time.monotonic() >= gate_due:
                     gate_due = time.monotonic() + _GATE_S
                     check_group(self._duties, self._config.application_id)
@@ -353,13 +354,6 @@ class KafkaStreams:
     def _give_up(self, worker: Worker, error: HeadwaterError) -> None:
         self._fail(error)
         worker.stop()
-
-    def _grant_again(self) -> None:
-        """A slot was fenced: if we are the owner still, its tasks start under a new epoch."""
-        acknowledged = self._carrier.status.acknowledged_epoch
-        spec = self._carrier.read()
-        if spec is not None and spec.epoch == acknowledged:
-            self._carrier.grant()
 
     def _follow(self, worker: Worker) -> None:
         threads = {str(thread.slot): ThreadState(thread.state) for thread in worker.view.threads}
