@@ -79,13 +79,27 @@ from headwater.model.processors import (
     ProcessorSupplier,
     ValueTransformerWithKey,
 )
-from headwater.model.store_suppliers import KeyValueBytesStoreSupplier, Stores
+from headwater.model.store_suppliers import (
+    KeyValueBytesStoreSupplier,
+    SessionBytesStoreSupplier,
+    Stores,
+    WindowBytesStoreSupplier,
+)
 from headwater.model.topology import (
     OffsetReset,
     StoreKind,
     StoreSpec,
     TimestampExtractors,
     Topology,
+)
+from headwater.model.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+    Window,
+    Windowed,
 )
 from headwater.model.wrapping import ProcessorWrapper
 from headwater.processor.handlers import (
@@ -102,6 +116,7 @@ from headwater.processor.stores import (
     ValueAndTimestamp,
 )
 from headwater.processor.timestamps import ConsumedRecord
+from headwater.processor.windowstores import SessionStore, TimestampedWindowStore, WindowStore
 from headwater.serde import Serde, Serdes
 from headwater.wire.dead_letter import DeadLetterRecord
 
@@ -127,6 +142,7 @@ __all__ = [
     "DeadLetterRecord",
     "DeserializationError",
     "DiskFullError",
+    "EmitStrategy",
     "EngineError",
     "EnvironmentProblemError",
     "ErrorHandlerContext",
@@ -188,6 +204,10 @@ __all__ = [
     "Serde",
     "Serdes",
     "SerializationError",
+    "SessionBytesStoreSupplier",
+    "SessionStore",
+    "SessionWindows",
+    "SlidingWindows",
     "SpecError",
     "StateError",
     "StoreCorruptedError",
@@ -197,14 +217,21 @@ __all__ = [
     "StoreSpec",
     "Stores",
     "StreamsBuilder",
+    "TimeWindows",
     "TimestampExtractors",
     "TimestampedKeyValueStore",
+    "TimestampedWindowStore",
     "TopicError",
     "Topology",
     "TopologyError",
+    "UnlimitedWindows",
     "UserError",
     "ValueAndTimestamp",
     "ValueTransformerWithKey",
+    "Window",
+    "WindowBytesStoreSupplier",
+    "WindowStore",
+    "Windowed",
 ]
 
 

@@ -301,6 +301,55 @@ class KeyValueStore(Protocol):
         ...
 
 
+class TimedStore(KeyValueStore, Protocol):
+    """A store of windows or of sessions: its keys are ``(key, time, other)``.
+
+    In a store of windows they are key, start and number among duplicates; in one of sessions key,
+    end and start. What is older than the store's retention, by stream time, is never read.
+    """
+
+    window_size_ms: int
+    on_expired: Callable[[], None]
+    """Called with each put that is too old to be kept."""
+
+    @property
+    def stream_time(self) -> int:
+        """The largest time of all puts, in milliseconds; -1 before the first."""
+        ...
+
+    def append(self, key: Any, start: int, value: Any, timestamp: int) -> None:
+        """Set the value of a window, or add one where duplicates are retained.
+
+        ``None`` deletes; where duplicates are retained, it does nothing.
+        """
+        ...
+
+    def fetch(
+        self, key: Any, first: int, last: int, *, reverse: bool = False
+    ) -> list[tuple[int, int, Any, int]]:
+        """Return ``(time, other, value, timestamp)`` of a key, in the order of times.
+
+        From time ``first`` to ``last``, both inclusive.
+        """
+        ...
+
+    def fetch_all(
+        self,
+        first: int,
+        last: int,
+        *,
+        low: Any = None,
+        high: Any = None,
+        reverse: bool = False,
+    ) -> Iterator[tuple[Any, int, int, Any, int]]:
+        """Iterate ``(key, time, other, value, timestamp)`` of all keys from ``low`` to ``high``.
+
+        On disk segment by segment, each in the order of bytes; in memory by time, then by key. Both
+        times and both keys are inclusive; a key of ``None`` leaves a side open.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionOffsets:
     """What one task asks to be committed for one input partition."""

@@ -80,6 +80,7 @@ def _report_subtopology(
                 name=changelog_topic(application_id, store.name),
                 store=store.name,
                 kind=store.kind.changelog,
+                retention_ms=store.retention_ms,
                 configs=dict(store.topic_config),
                 persistent=store.persistent,
             )

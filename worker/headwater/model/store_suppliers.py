@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headwater.errors import TopologyError
+from headwater.model.durations import millis
 from headwater.model.naming import check_name
 from headwater.model.stores import StoreKind, StoreSpec
 
 if TYPE_CHECKING:
+    from headwater.model.durations import Duration
     from headwater.model.stores import SerdeLike
 
 
@@ -33,6 +35,60 @@ class KeyValueBytesStoreSupplier:
 
     def __post_init__(self) -> None:
         check_name("store", self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowBytesStoreSupplier:
+    """How a store of windows keeps its bytes (Kafka's interface of this name).
+
+    Attributes:
+        name: of the store.
+        persistent: in RocksDB, otherwise in memory.
+        timestamped: values are kept with timestamps; ``None``: the builder decides.
+        retention_ms: how long windows are kept, by stream time; at least their size.
+        window_size_ms: how long a window is.
+        retain_duplicates: several values of a key and start are kept.
+    """
+
+    name: str
+    persistent: bool
+    timestamped: bool | None
+    retention_ms: int
+    window_size_ms: int
+    retain_duplicates: bool = False
+
+    def __post_init__(self) -> None:
+        check_name("store", self.name)
+        _check_retention(self.name, self.retention_ms)
+        if self.window_size_ms < 0:
+            raise TopologyError(
+                f"Store {self.name!r}: a window size of {self.window_size_ms} ms is negative: "
+                "choose 0 ms or more"
+            )
+        if self.window_size_ms > self.retention_ms:
+            raise TopologyError(
+                f"Store {self.name!r}: a retention of {self.retention_ms} ms is shorter than the "
+                f"windows, {self.window_size_ms} ms: choose at least that"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionBytesStoreSupplier:
+    """How a store of sessions keeps its bytes (Kafka's interface of this name).
+
+    Attributes:
+        name: of the store.
+        persistent: in RocksDB, otherwise in memory.
+        retention_ms: how long sessions are kept after their end, by stream time.
+    """
+
+    name: str
+    persistent: bool
+    retention_ms: int
+
+    def __post_init__(self) -> None:
+        check_name("store", self.name)
+        _check_retention(self.name, self.retention_ms)
 
 
 class Stores:
@@ -83,6 +139,184 @@ class Stores:
         """
         return _built(supplier, StoreKind.TIMESTAMPED_KEY_VALUE, key_serde, value_serde)
 
+    @staticmethod
+    def persistent_window_store(
+        name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
+    ) -> WindowBytesStoreSupplier:
+        """Return a supplier of a store of windows in RocksDB, without timestamps.
+
+        Args:
+            name: of the store.
+            retention: how long windows are kept, by stream time; at least their size.
+            window_size: how long a window is.
+            retain_duplicates: keep several values of a key and start, as joins of streams need.
+
+        Raises:
+            TopologyError: the retention is shorter than the windows, or a duration is negative.
+        """
+        return _windows(
+            name,
+            retention,
+            window_size,
+            retain_duplicates=retain_duplicates,
+            persistent=True,
+            timestamped=False,
+        )
+
+    @staticmethod
+    def persistent_timestamped_window_store(
+        name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
+    ) -> WindowBytesStoreSupplier:
+        """Return a supplier of a store of windows in RocksDB, with a timestamp beside each value.
+
+        See :meth:`persistent_window_store`.
+        """
+        return _windows(
+            name,
+            retention,
+            window_size,
+            retain_duplicates=retain_duplicates,
+            persistent=True,
+            timestamped=True,
+        )
+
+    @staticmethod
+    def in_memory_window_store(
+        name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
+    ) -> WindowBytesStoreSupplier:
+        """Return a supplier of a store of windows in memory; its builder decides on timestamps.
+
+        See :meth:`persistent_window_store`.
+        """
+        return _windows(
+            name,
+            retention,
+            window_size,
+            retain_duplicates=retain_duplicates,
+            persistent=False,
+            timestamped=None,
+        )
+
+    @staticmethod
+    def persistent_session_store(name: str, retention: Duration) -> SessionBytesStoreSupplier:
+        """Return a supplier of a store of sessions in RocksDB.
+
+        Args:
+            name: of the store.
+            retention: how long sessions are kept after their end, by stream time.
+
+        Raises:
+            TopologyError: the retention is negative.
+        """
+        kept_ms = millis(f"Store {name!r}: retention", retention)
+        return SessionBytesStoreSupplier(name=name, persistent=True, retention_ms=kept_ms)
+
+    @staticmethod
+    def in_memory_session_store(name: str, retention: Duration) -> SessionBytesStoreSupplier:
+        """Return a supplier of a store of sessions in memory; see the persistent one."""
+        kept_ms = millis(f"Store {name!r}: retention", retention)
+        return SessionBytesStoreSupplier(name=name, persistent=False, retention_ms=kept_ms)
+
+    @staticmethod
+    def window_store_builder(
+        supplier: WindowBytesStoreSupplier,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+    ) -> StoreSpec:
+        """Return a ``WindowStore``; serdes of ``None`` are the configured defaults.
+
+        Raises:
+            TopologyError: the supplier's store has timestamps.
+        """
+        return _built_windows(supplier, StoreKind.WINDOW, key_serde, value_serde)
+
+    @staticmethod
+    def timestamped_window_store_builder(
+        supplier: WindowBytesStoreSupplier,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+    ) -> StoreSpec:
+        """Return a ``TimestampedWindowStore``; serdes of ``None`` are the configured defaults.
+
+        Raises:
+            TopologyError: the supplier's store has no timestamps.
+        """
+        return _built_windows(supplier, StoreKind.TIMESTAMPED_WINDOW, key_serde, value_serde)
+
+    @staticmethod
+    def session_store_builder(
+        supplier: SessionBytesStoreSupplier,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+    ) -> StoreSpec:
+        """Return a ``SessionStore``; serdes of ``None`` are the configured defaults."""
+        return StoreSpec(
+            name=supplier.name,
+            kind=StoreKind.SESSION,
+            persistent=supplier.persistent,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            caching=False,
+            retention_ms=supplier.retention_ms,
+        )
+
+
+def _check_retention(name: str, retention_ms: int) -> None:
+    if retention_ms < 0:
+        raise TopologyError(
+            f"Store {name!r}: a retention of {retention_ms} ms is negative: choose 0 ms or more"
+        )
+
+
+def _windows(
+    name: str,
+    retention: Duration,
+    window_size: Duration,
+    *,
+    retain_duplicates: bool,
+    persistent: bool,
+    timestamped: bool | None,
+) -> WindowBytesStoreSupplier:
+    return WindowBytesStoreSupplier(
+        name=name,
+        persistent=persistent,
+        timestamped=timestamped,
+        retention_ms=millis(f"Store {name!r}: retention", retention),
+        window_size_ms=millis(f"Store {name!r}: window_size", window_size),
+        retain_duplicates=retain_duplicates,
+    )
+
+
+def _built_windows(
+    supplier: WindowBytesStoreSupplier,
+    kind: StoreKind,
+    key_serde: SerdeLike | None,
+    value_serde: SerdeLike | None,
+) -> StoreSpec:
+    _check_timestamps(supplier, kind, "window_store")
+    return StoreSpec(
+        name=supplier.name,
+        kind=kind,
+        persistent=supplier.persistent,
+        key_serde=key_serde,
+        value_serde=value_serde,
+        caching=False,
+        retention_ms=supplier.retention_ms,
+        window_size_ms=supplier.window_size_ms,
+        retain_duplicates=supplier.retain_duplicates,
+    )
+
+
+def _check_timestamps(
+    supplier: KeyValueBytesStoreSupplier | WindowBytesStoreSupplier, kind: StoreKind, method: str
+) -> None:
+    if supplier.timestamped not in (None, kind.timestamped):
+        wanted = "persistent_timestamped" if kind.timestamped else "persistent"
+        raise TopologyError(
+            f"Store {supplier.name!r}: what is built and its supplier differ in timestamps; "
+            f"pass Stores.{wanted}_{method}({supplier.name!r})"
+        )
+
 
 def _built(
     supplier: KeyValueBytesStoreSupplier,
@@ -90,12 +324,7 @@ def _built(
     key_serde: SerdeLike | None,
     value_serde: SerdeLike | None,
 ) -> StoreSpec:
-    if supplier.timestamped not in (None, kind.timestamped):
-        wanted = "persistent_timestamped" if kind.timestamped else "persistent"
-        raise TopologyError(
-            f"Store {supplier.name!r}: what is built and its supplier differ in timestamps; "
-            f"pass Stores.{wanted}_key_value_store({supplier.name!r})"
-        )
+    _check_timestamps(supplier, kind, "key_value_store")
     return StoreSpec(
         name=supplier.name,
         kind=kind,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from headwater.model.topics import ChangelogKind
 
@@ -25,6 +25,10 @@ class KeyLayout(StrEnum):
 
     PLAIN = "plain"
     """The bytes of the key serde."""
+    WINDOW = "window"
+    """Key, start of its window, number among duplicates (Kafka's ``WindowKeySchema``)."""
+    SESSION = "session"
+    """Key, end and start of its session (Kafka's ``SessionKeySchema``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +45,33 @@ class StoreKind:
     """Kafka's ``KeyValueStore``."""
     TIMESTAMPED_KEY_VALUE: ClassVar[StoreKind]
     """Kafka's ``TimestampedKeyValueStore``, which every table of the DSL has."""
+    WINDOW: ClassVar[StoreKind]
+    """Kafka's ``WindowStore``."""
+    TIMESTAMPED_WINDOW: ClassVar[StoreKind]
+    """Kafka's ``TimestampedWindowStore``, of windowed tables."""
+    SESSION: ClassVar[StoreKind]
+    """Kafka's ``SessionStore``."""
 
     key_layout: KeyLayout = KeyLayout.PLAIN
     timestamped: bool
     changelog: ChangelogKind = ChangelogKind.KEY_VALUE
 
+    @property
+    def expires(self) -> bool:
+        """Whether the store forgets what is older than its retention: windows and sessions."""
+        return self.key_layout is not KeyLayout.PLAIN
+
 
 StoreKind.KEY_VALUE = StoreKind(timestamped=False)
 StoreKind.TIMESTAMPED_KEY_VALUE = StoreKind(timestamped=True)
+StoreKind.WINDOW = StoreKind(
+    key_layout=KeyLayout.WINDOW, timestamped=False, changelog=ChangelogKind.WINDOWED
+)
+StoreKind.TIMESTAMPED_WINDOW = replace(StoreKind.WINDOW, timestamped=True)
+StoreKind.SESSION = replace(StoreKind.WINDOW, key_layout=KeyLayout.SESSION)
+
+SEGMENT_INTERVAL_MIN_MS: Final = 60_000
+"""A store of windows is cut into segments at least so long (Kafka's ``Stores``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +90,17 @@ class StoreSpec:
     logging: bool = True
     topic_config: Mapping[str, str] = field(default_factory=dict)
     """Extra changelog configs (``Materialized.withLoggingEnabled``)."""
+    retention_ms: int = 0
+    """Of windows and sessions: how long they are kept, by stream time."""
+    window_size_ms: int = 0
+    """Of windows: how long one is."""
+    retain_duplicates: bool = False
+    """Of windows: several values of a key and start are kept, as joins of streams need."""
+
+    @property
+    def segment_interval_ms(self) -> int:
+        """How much time a segment of windows or sessions spans; it expires as a whole."""
+        return max(self.retention_ms // 2, SEGMENT_INTERVAL_MIN_MS)
 
     def with_caching_enabled(self) -> StoreSpec:
         """Return the same store with a record cache: repeated updates of a key become one."""

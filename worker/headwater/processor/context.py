@@ -14,7 +14,7 @@ from headwater.model.processor_api import (
     Record,
     RecordMetadata,
 )
-from headwater.processor.stores import view
+from headwater.processor.views import view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -125,10 +125,15 @@ class Environment:
 
         return drop
 
-    def skipping(self, node: str, why: str) -> Callable[[], None]:
-        """Return a function that counts one record that ``node`` drops, and says so in the log."""
+    def skipping(self, place: str, why: str) -> Callable[[], None]:
+        """Return a function that counts one record that a node drops, and says so in the log.
+
+        Args:
+            place: the node or store, for the log.
+            why: after "because".
+        """
         counters, current, warn = self.counters, self.current, self.warn
-        place, task = f"node {node}", self.task_id
+        task = self.task_id
 
         def skip() -> None:
             counters.dropped += 1

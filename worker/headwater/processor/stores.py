@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from headwater import ports
-    from headwater.model.stores import StoreKind
     from headwater.processor.environment import Current
     from headwater.serde import Serde
 
@@ -174,11 +173,3 @@ class TimestampedKeyValueStore(_StoreView):
 
 def _paired(rows: Iterator[tuple[Any, Any, int]]) -> Iterator[tuple[Any, ValueAndTimestamp]]:
     return ((key, ValueAndTimestamp(value, timestamp)) for key, value, timestamp in rows)
-
-
-def view(
-    kind: StoreKind, store: ports.KeyValueStore, current: Current
-) -> KeyValueStore | TimestampedKeyValueStore:
-    """Return a task's store as a processor sees a store of its kind."""
-    seen = TimestampedKeyValueStore if kind.timestamped else KeyValueStore
-    return seen(store, current)

@@ -9,7 +9,7 @@ running: add_records -> process -> punctuate -> prepare_commit -> (commit) -> po
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from headwater.errors import HeadwaterError, ProcessingError, TopologyError
 from headwater.model import metrics
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from headwater.config import StreamsConfig
     from headwater.ids import TaskId, TopicPartition
     from headwater.model.topology import Subtopology
-    from headwater.ports import Clock, Position, RecordCollector, Records, StoreMap
+    from headwater.ports import Clock, Position, RecordCollector, Records, StoreMap, TimedStore
 
 
 class StreamTask:
@@ -102,6 +102,12 @@ class StreamTask:
             kinds={spec.name: spec.kind for spec in subtopology.stores},
             warn=warn,
         )
+        for spec in subtopology.stores:
+            if spec.kind.expires:
+                timed = cast("TimedStore", stores[spec.name])
+                timed.on_expired = environment.skipping(
+                    f"store {spec.name}", "it is older than the store's retention"
+                )
         self._pipeline = Pipeline(subtopology, environment)
         inputs = self._pipeline.inputs
         for partition in partitions:

@@ -3,10 +3,15 @@
 Stores differ by the layout of their keys and by their backend, never by a layer.
 
     backends    ``MemoryBackend``, ``RocksBackend``   committed entries and their position
-    keys        ``PlainKeys``                         how keys become bytes
+                ``TimedMemoryBackend``,
+                ``SegmentedRocksBackend``             the same of windows and sessions, which expire
+    expiry      ``Expiry``                            what has expired by stream time
+    keys        ``PlainKeys``, ``TimedKeys``          how keys become bytes
     codec       ``StoreCodec``                        how values become bytes
     layers      ``WriteBack``, ``RecordCache``        what is not committed, what is not forwarded
-    store       ``open_store`` -> ``LayeredStore``    the ``KeyValueStore`` that processors see
+    store       ``LayeredStore``                      the ``KeyValueStore`` that processors see
+    timed       ``TimedStore``                        the store of windows or sessions
+    making      ``open_store``                        from a spec to its store
 
 Entry points::
 
@@ -25,9 +30,11 @@ from headwater.state.backends.memory import MemoryBackend
 from headwater.state.backends.rocks import BlockCache, RocksBackend, RocksOptions
 from headwater.state.directory import StateDirectory, StoredStore
 from headwater.state.layers.cache import CacheBudget
+from headwater.state.making import memory_backend, open_store
 from headwater.state.position import Rebuild, RebuildReason, Usable, judge
 from headwater.state.restore import ChangelogFacts, StoreRestorer, open_backend
-from headwater.state.store import LayeredStore, open_store
+from headwater.state.store import LayeredStore
+from headwater.state.timed import TimedStore
 
 __all__ = [
     "BlockCache",
@@ -42,8 +49,10 @@ __all__ = [
     "StateDirectory",
     "StoreRestorer",
     "StoredStore",
+    "TimedStore",
     "Usable",
     "judge",
+    "memory_backend",
     "open_backend",
     "open_store",
 ]

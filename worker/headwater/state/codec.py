@@ -66,6 +66,7 @@ class StoreCodec:
 
     Attributes:
         keys: how its keys become bytes.
+        expires: the store is one of windows or sessions.
         immutable: values may be kept decoded.
         exact: the class of value that needs no trial serialization, if it fits.
         limits: the smallest and the largest number of that class which fit; of a class that has
@@ -77,8 +78,9 @@ class StoreCodec:
     __slots__ = (
         "_deserialize",
         "_fits",
-        "_has_text_keys",
+        "_key_size",
         "exact",
+        "expires",
         "fixed_bytes",
         "immutable",
         "keys",
@@ -96,8 +98,9 @@ class StoreCodec:
         self.store = spec.name
         self.topic = topic
         self.timestamped = spec.kind.timestamped
+        self.expires = spec.kind.expires
         self.keys = keys_of(spec, topic, key_serde)
-        self._has_text_keys = self.keys.is_identity
+        self._key_size = self.keys.size
         self.serialize: Callable[[Any], bytes] = value_serde.serializer(topic)
         self._deserialize: Callable[[bytes], Any] = value_serde.deserializer(topic)
         self.immutable = value_serde.immutable
@@ -157,9 +160,7 @@ class StoreCodec:
 
     def size(self, identity: Any, stored: Any) -> int:
         """Return the bytes of key and row, as Kafka Streams counts them for a cache's limit."""
-        key = len(identity)
-        if self._has_text_keys and not identity.isascii():
-            key = len(identity.encode("utf-8", "surrogatepass"))
+        key = self._key_size(identity)
         if stored is None:
             return key
         fixed = self.fixed_bytes

@@ -6,6 +6,7 @@ safe and needs no bytes, else its bytes. Backends and changelogs know bytes alon
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import SerializationError
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
     from headwater.model.stores import StoreSpec
     from headwater.serde import Serde
 
+WINDOW_SUFFIX: Final = struct.Struct(">qi")
+"""What follows the key in a store of windows: its start, and its number among duplicates."""
+SESSION_SUFFIX: Final = struct.Struct(">qq")
+"""What follows the key in a store of sessions: its end and its start."""
+_SEGMENT_BYTES: Final = 8
+
+
+def _text_size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
 
 class PlainKeys:
     """Keys that lie in a store as their serde writes them.
@@ -27,9 +38,21 @@ class PlainKeys:
             legal.
         encode: from a key to its bytes; raises what the serde raises.
         decode: from bytes to the key.
+        identify: from a key to its identity; raises what the serde raises.
+        pack: from an identity to its bytes; ``None`` if it is these bytes.
+        size: from an identity to what Kafka Streams counts for its key in a cache, in bytes.
     """
 
-    __slots__ = ("_store", "_topic", "decode", "encode", "is_identity")
+    __slots__ = (
+        "_store",
+        "_topic",
+        "decode",
+        "encode",
+        "identify",
+        "is_identity",
+        "pack",
+        "size",
+    )
 
     def __init__(self, store: str, topic: str, serde: Serde[Any]) -> None:
         self._store = store
@@ -37,6 +60,9 @@ class PlainKeys:
         self.is_identity = type(serde) is StringSerde
         self.encode: Callable[[Any], bytes] = serde.serializer(topic)
         self.decode: Callable[[bytes], Any] = serde.deserializer(topic)
+        self.identify: Callable[[Any], Any] = self.encode
+        self.pack: Callable[[Any], bytes] | None = self.encode if self.is_identity else None
+        self.size: Callable[[Any], int] = _text_size if self.is_identity else len
 
     def identity(self, key: Any) -> Any:
         """Return what the layers' dicts know ``key`` by.
@@ -52,7 +78,7 @@ class PlainKeys:
 
     def bytes_of(self, identity: Any) -> bytes:
         """Return the serialized key of an identity."""
-        data: bytes = self.encode(identity) if self.is_identity else identity
+        data: bytes = identity if self.pack is None else self.pack(identity)
         return data
 
     def key_of(self, identity: Any) -> Any:
@@ -71,7 +97,105 @@ class PlainKeys:
         )
 
 
-_LAYOUTS: Final[Mapping[KeyLayout, type[PlainKeys]]] = {KeyLayout.PLAIN: PlainKeys}
+class TimedKeys(PlainKeys):
+    """Keys with a time: ``(key, time, other)``, of which the bytes are ``key ‖ time ‖ other``.
+
+    An identity is such a tuple, too. Its key is the text itself if the serde is that of texts, else
+    the key's bytes.
+
+    Attributes:
+        suffix: how time and other lie in bytes.
+        encode_key: from the key alone to its bytes.
+        decode_key: from the bytes of the key alone.
+        plain: the key alone may be used in a dict as it is.
+    """
+
+    __slots__ = ("decode_key", "encode_key", "plain", "suffix")
+
+    def __init__(self, store: str, topic: str, serde: Serde[Any], suffix: struct.Struct) -> None:
+        super().__init__(store, topic, serde)
+        encode, decode = self.encode, self.decode
+        self.encode_key, self.decode_key = encode, decode
+        self.suffix = suffix
+        self.plain = self.is_identity
+        pack, unpack, length = suffix.pack, suffix.unpack_from, suffix.size
+
+        def encode_all(key: Any) -> bytes:
+            return encode(key[0]) + pack(*key[1:])
+
+        def decode_all(data: bytes) -> Any:
+            return decode(data[:-length]), *unpack(data, len(data) - length)
+
+        self.encode = encode_all
+        self.decode = decode_all
+        if self.plain:
+            self.pack = encode_all
+            size_of: Callable[[Any], int] = _text_size
+        else:
+            self.identify = lambda key: (encode(key[0]), *key[1:])
+            self.pack = lambda identity: identity[0] + pack(*identity[1:])
+            size_of = len
+        # A cache's keys begin with the number of the segment.
+        more = length + _SEGMENT_BYTES
+        self.size = lambda identity: size_of(identity[0]) + more
+
+    def identity(self, key: Any) -> Any:
+        """Return what the layers' dicts know ``key`` by.
+
+        Raises:
+            SerializationError: the key is null or its serde does not take it.
+        """
+        try:
+            data = self.encode_key(key[0])
+        except Exception as error:
+            raise self.error(key, error) from error
+        return key if self.plain else (data, *key[1:])
+
+    def error(self, key: Any, error: Exception) -> SerializationError:
+        """Return the error for a key, with its time, that cannot be serialized."""
+        return super().error(key[0], error)
+
+    def part(self, key: Any) -> Any:
+        """Return the first part of the identities of ``key``, a key alone.
+
+        Raises:
+            SerializationError: the key is null or its serde does not take it.
+        """
+        return self.identity((key,))[0]
+
+    def part_bytes(self, part: Any) -> bytes:
+        """Return the bytes of the first part of an identity."""
+        data: bytes = self.encode_key(part) if self.plain else part
+        return data
+
+    def key_of(self, identity: Any) -> Any:
+        """Return the key of an identity."""
+        return identity if self.plain else (self.decode_key(identity[0]), *identity[1:])
+
+
+class WindowKeys(TimedKeys):
+    """``(key, start, number)``: the key's bytes, int64, int32 (Kafka's ``WindowKeySchema``)."""
+
+    __slots__ = ()
+
+    def __init__(self, store: str, topic: str, serde: Serde[Any]) -> None:
+        super().__init__(store, topic, serde, WINDOW_SUFFIX)
+
+
+class SessionKeys(TimedKeys):
+    """``(key, end, start)``: the key's bytes, int64, int64 (Kafka's ``SessionKeySchema``)."""
+
+    __slots__ = ()
+
+    def __init__(self, store: str, topic: str, serde: Serde[Any]) -> None:
+        super().__init__(store, topic, serde, SESSION_SUFFIX)
+
+
+_LAYOUTS: Final[Mapping[KeyLayout, Callable[[str, str, Serde[Any]], PlainKeys]]] = {
+    KeyLayout.PLAIN: PlainKeys,
+    KeyLayout.WINDOW: WindowKeys,
+    KeyLayout.SESSION: SessionKeys,
+}
 
 
 def keys_of(spec: StoreSpec, topic: str, serde: Serde[Any]) -> PlainKeys:
@@ -83,3 +207,9 @@ def keys_of(spec: StoreSpec, topic: str, serde: Serde[Any]) -> PlainKeys:
         serde: of the keys that users see.
     """
     return _LAYOUTS[spec.kind.key_layout](spec.name, topic, serde)
+
+
+def suffix_bytes_of(spec: StoreSpec) -> int:
+    """Return how many bytes lie behind the key itself, in a store of windows or sessions."""
+    suffix = SESSION_SUFFIX if spec.kind.key_layout is KeyLayout.SESSION else WINDOW_SUFFIX
+    return suffix.size

@@ -15,13 +15,17 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from headwater import failpoints
 from headwater.errors import StateError, StoreCorruptedError
 from headwater.ports import Position
-from headwater.state.backends.memory import MemoryBackend
 from headwater.state.backends.rocks import BlockCache, RocksBackend, RocksOptions, read_position
+from headwater.state.backends.segments import SegmentedRocksBackend
+from headwater.state.expiry import Expiry
+from headwater.state.keys import suffix_bytes_of
+from headwater.state.making import memory_backend
 from headwater.state.position import (
     Discard,
     Rebuild,
@@ -105,7 +109,7 @@ def open_backend(
         StoreCorruptedError: the database is damaged, or was found so when it was open last.
     """
     if not spec.persistent:
-        return MemoryBackend()
+        return memory_backend(spec)
     assert directory is not None, f"store {spec.name} is persistent: it needs a directory"
     directory.acquire(holder=holder, is_logged=spec.logging)
     try:
@@ -114,7 +118,14 @@ def open_backend(
                 f"store {directory.name} at {directory.path}: {directory.damage.value}; it must be "
                 "rebuilt from its changelog"
             )
-        return RocksBackend(
+        made = (
+            partial(
+                SegmentedRocksBackend, expiry=Expiry.of(spec), suffix_bytes=suffix_bytes_of(spec)
+            )
+            if spec.kind.expires
+            else RocksBackend
+        )
+        return made(
             directory.database,
             options=options,
             block_cache=block_cache,

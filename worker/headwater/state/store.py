@@ -1,13 +1,5 @@
 """A task's key-value store: record cache over write-back layer over backend, typed at the surface.
 
-    open_store(spec, task=TaskId(0, 3), changelog_topic="app-counts-changelog",
-               backend=MemoryBackend(), cache=CacheBudget(10_485_760),
-               changelog_send=collector.sender("app-counts-changelog"),
-               key_serde=Serdes.string, value_serde=Serdes.long) -> LayeredStore
-
-``cache`` is shared by all stores of a thread; with ``cache=None``, a limit of 0 or ``spec.caching``
-off nothing is delayed. ``changelog_send=None`` (or ``spec.logging`` off) keeps no changelog.
-
     put, updater -> record cache -> write-back layer -> changelog -> backend
                     flush_cache     flush_changelog                  commit
 
@@ -17,66 +9,19 @@ or to ``seal`` if the engine wants to go on while it waits for the broker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from headwater.ports import Timestamps
-from headwater.state.codec import StoreCodec
-from headwater.state.layers.cache import RecordCache
 from headwater.state.layers.scan import scan_prefix, scan_range
 from headwater.state.layers.updaters import Updating, compile_cached, compile_direct
-from headwater.state.layers.writeback import WriteBack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from headwater.ids import TaskId
     from headwater.model.stores import StoreSpec
-    from headwater.ports import Backend, Forward, Position, Send, UnderWay, Update
-    from headwater.serde import Serde
-    from headwater.state.layers.cache import CacheBudget
-    from headwater.state.layers.writeback import Entry
-
-SETTLED_BYTES: Final = 16 * 1024 * 1024
-"""Default bound on committed entries kept decoded, per store without a record cache."""
-
-
-def open_store(
-    spec: StoreSpec,
-    *,
-    task: TaskId,
-    changelog_topic: str,
-    backend: Backend,
-    cache: CacheBudget | None,
-    changelog_send: Send | None,
-    key_serde: Serde[Any],
-    value_serde: Serde[Any],
-    settled_bytes_max: int = SETTLED_BYTES,
-) -> LayeredStore:
-    """Build the store of ``spec`` over an open backend.
-
-    Args:
-        spec: name, kind, caching and logging.
-        task: the task it belongs to; its partition is the changelog's.
-        changelog_topic: what serializers are bound to and messages name, also without logging.
-        backend: committed entries; the store closes it.
-        cache: budget of the thread's record caches; ``None`` for none.
-        changelog_send: sends to the changelog; ignored if the spec has logging off.
-        key_serde: the spec's or the configured default, never ``None``.
-        value_serde: likewise.
-        settled_bytes_max: bound on committed entries kept decoded when the record cache is off.
-    """
-    codec = StoreCodec(spec, changelog_topic, key_serde, value_serde)
-    # A limit of 0 takes the caching layer out, with all its effects, as in Kafka Streams.
-    caching = spec.caching and cache is not None and cache.limit > 0
-    below = WriteBack(
-        codec,
-        backend,
-        changelog_send if spec.logging else None,
-        partition=task.partition,
-        settled_bytes_max=settled_bytes_max,
-    )
-    record_cache = RecordCache(below, cache) if caching and cache is not None else None
-    return LayeredStore(spec, below, record_cache)
+    from headwater.ports import Forward, Position, UnderWay, Update
+    from headwater.state.layers.cache import RecordCache
+    from headwater.state.layers.writeback import Entry, WriteBack
 
 
 class LayeredStore:

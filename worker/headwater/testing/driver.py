@@ -26,9 +26,11 @@ from headwater.model.reporting import changelog_topic, decorate
 from headwater.native.loop import ProcessingLoop
 from headwater.native.opening import RunningTask
 from headwater.processor.resolving import serde_of, store_serdes
-from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore, view
+from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore
 from headwater.processor.task import StreamTask
-from headwater.state import CacheBudget, MemoryBackend, open_store
+from headwater.processor.views import view
+from headwater.processor.windowstores import SessionStore, TimestampedWindowStore, WindowStore
+from headwater.state import CacheBudget, memory_backend, open_store
 from headwater.testing.collector import ProducedRecord
 from headwater.testing.memory import (
     MemoryClients,
@@ -257,6 +259,25 @@ class TopologyTestDriver:
             return None
         return TimestampedKeyValueStore(found.stores[name], found.task.current)
 
+    def get_window_store(self, name: str, partition: int = 0) -> WindowStore | None:
+        """Return a view of a store of windows as plain values, or ``None`` if there is none."""
+        found = self._owner(name, partition)
+        return None if found is None else WindowStore(found.stores[name], found.task.current)
+
+    def get_timestamped_window_store(
+        self, name: str, partition: int = 0
+    ) -> TimestampedWindowStore | None:
+        """Return a view of a store of windows with timestamps, or ``None`` if there is none."""
+        found = self._owner(name, partition)
+        if found is None:
+            return None
+        return TimestampedWindowStore(found.stores[name], found.task.current)
+
+    def get_session_store(self, name: str, partition: int = 0) -> SessionStore | None:
+        """Return a view of a store of sessions, or ``None`` if there is none."""
+        found = self._owner(name, partition)
+        return None if found is None else SessionStore(found.stores[name], found.task.current)
+
     def get_all_state_stores(self, partition: int = 0) -> dict[str, Any]:
         """Return every store of the tasks of a partition, by name."""
         names = [
@@ -364,7 +385,7 @@ class TopologyTestDriver:
             spec,
             task=task_id,
             changelog_topic=topic,
-            backend=MemoryBackend(),
+            backend=memory_backend(spec),
             cache=self._cache,
             changelog_send=self._clients.producer.sender(topic),
             key_serde=key_serde,

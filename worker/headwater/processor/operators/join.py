@@ -27,7 +27,9 @@ def compile_stream_table_join(operator: StreamTableJoin, site: Site) -> Emit:
     In a left join a record without a key finds nothing (``KStreamKTableJoinProcessor``).
     """
     getter = site.tables.getter(operator.table)
-    drop = site.environment.skipping(site.node.name, "it has no key or no value to join with")
+    drop = site.environment.skipping(
+        f"node {site.node.name}", "it has no key or no value to join with"
+    )
     left = operator.left
 
     def emit(code: Code, names: Names) -> Names:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from headwater.ports import Position
 
 _CEILING: Final = b"\xff" * 8
-_POSITION_KEY: Final = _CEILING + b"\x00"
+POSITION_KEY: Final = _CEILING + b"\x00"
 _ESCAPED: Final = _CEILING + b"\x01"
 _COLUMN_FAMILY: Final = "default"
 _DAMAGED: Final = re.compile(r"corruption|no such file", re.IGNORECASE)
@@ -123,18 +123,24 @@ class RocksBackend:
         self.path = path
         self.name = name or path.name
         built = build_options(options or RocksOptions(), block_cache or BlockCache(8 * 1024 * 1024))
+        self._built = built
         try:
             path.mkdir(parents=True, exist_ok=True)
             # On re-open a column family that is not named here silently gets default options.
-            self._db = Rdict(str(path), options=built, column_families={_COLUMN_FAMILY: built})
+            families = dict.fromkeys(self._families(), built)
+            self._db = Rdict(str(path), options=built, column_families=families)
             failpoints.hit("rocks.opened")
-            data: bytes | None = self._db.get(_POSITION_KEY)
+            data: bytes | None = self._db.get(POSITION_KEY)
         except Exception as error:
             raise self._explain(error, "opened") from error
         self._position = None if data is None else decode_position(data)
         self._iterators: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
         self._on_close = on_close
         self._closed = False
+
+    def _families(self) -> list[str]:
+        """Return the column families that the database has, or is to have."""
+        return [_COLUMN_FAMILY]
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``.
@@ -182,7 +188,7 @@ class RocksBackend:
             last = stored
             if stored < _CEILING:
                 yield stored, value
-            elif stored != _POSITION_KEY:
+            elif stored != POSITION_KEY:
                 yield _CEILING + stored[len(_ESCAPED) :], value
         self._check_the_end(last, reverse=reverse)
 
@@ -218,7 +224,7 @@ class RocksBackend:
             else:
                 put(stored, value)
         if position is not None:
-            put(_POSITION_KEY, encode_position(position))
+            put(POSITION_KEY, encode_position(position))
         try:
             failpoints.hit("rocks.write")
             self._db.write(batch)
@@ -329,7 +335,7 @@ def read_position(path: Path) -> Position | None:
     except Exception:  # noqa: BLE001  an unreadable database has no position; opening it properly says why
         return None
     try:
-        data: bytes | None = db.get(_POSITION_KEY)
+        data: bytes | None = db.get(POSITION_KEY)
     except Exception:  # noqa: BLE001  a damaged block, the same
         return None
     finally:

@@ -79,6 +79,7 @@ class RecordCache:
     __slots__ = (
         "_base",
         "_forward",
+        "_keeps_read",
         "_send_old",
         "_used",
         "below",
@@ -100,6 +101,8 @@ class RecordCache:
         self._used = 0
         self._forward: Forward | None = None
         self._send_old = False
+        # Kafka's caches of windows and sessions do not keep what they only read.
+        self._keeps_read = not below.codec.expires
         budget.register(self)
 
     def on_change(self, forward: Forward | None, *, send_old: bool) -> None:
@@ -123,6 +126,8 @@ class RecordCache:
                 del self.entries[identity]
                 self.entries[entry.identity] = entry
             return entry
+        if not self._keeps_read:
+            return self.below.entries.get(identity) or self.below.read(identity)
         entry = self.below.entries.pop(identity, None) or self.below.read(identity)
         if entry is not None:
             self.admit(entry)
@@ -179,6 +184,8 @@ class RecordCache:
     def dirtied(self, entry: Entry, old: Any) -> None:
         """Note that a clean entry with the value ``old`` has become dirty."""
         self.dirty_count += 1
+        if self.below.times is not None:
+            self.below.times.add(entry)
         if entry.flags & UNREAD:
             entry.flags |= DIRTY
             return

@@ -107,14 +107,14 @@ def _cached_fast(
     codec, entries = cache.codec, cache.entries
     pop, dirtied, moved, under_way = entries.pop, cache.dirtied, cache.moved, cache.under_way
     keys = codec.keys
-    key_is_identity, encode_key, key_error = keys.is_identity, keys.encode, keys.error
+    key_is_identity, identify, key_error = keys.is_identity, keys.identify, keys.error
     fixed: Any = codec.exact if codec.fixed_bytes is not None else _NeverAClass
     low, high = codec.limits
     take_max = updating.take_max
 
     def update(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         try:
-            identity = key if key_is_identity else encode_key(key)
+            identity = key if key_is_identity else identify(key)
             entry = pop(identity, None)
         except Exception as error:
             raise key_error(key, error) from error
@@ -198,14 +198,14 @@ def _direct_fast(
     codec = below.codec
     get, mark = below.entries.get, below.mark
     keys = codec.keys
-    key_is_identity, encode_key, key_error = keys.is_identity, keys.encode, keys.error
+    key_is_identity, identify, key_error = keys.is_identity, keys.identify, keys.error
     fixed: Any = codec.exact if codec.fixed_bytes is not None else _NeverAClass
     low, high = codec.limits
     take_max, send_old = updating.take_max, updating.send_old
 
     def update(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         try:
-            identity = key if key_is_identity else encode_key(key)
+            identity = key if key_is_identity else identify(key)
             entry = get(identity)
         except Exception as error:
             raise key_error(key, error) from error

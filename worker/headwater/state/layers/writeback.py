@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headwater.ids import TopicPartition
     from headwater.ports import Backend, Headers, Position, Send
     from headwater.state.codec import StoreCodec
+    from headwater.state.layers.times import WrittenTimes
 
 DIRTY: Final = 1
 UNSENT: Final = 2
@@ -108,6 +109,7 @@ class WriteBack:
         "backend",
         "codec",
         "entries",
+        "times",
         "unsent",
         "unwritten",
     )
@@ -126,6 +128,8 @@ class WriteBack:
         self.entries: dict[Any, Entry] = {}
         self.unsent: list[Entry] = []
         self.unwritten: list[Entry] = []
+        self.times: WrittenTimes | None = None
+        """Of a store with times: what is uncommitted, also in the record cache, once it is read."""
         self._send = send
         self._partition = partition
         self._settled_bytes_max = settled_bytes_max
@@ -198,6 +202,8 @@ class WriteBack:
             self._uncommitted_bytes += size + ENTRY_OVERHEAD_BYTES
         entry.flags |= UNSENT
         self.unsent.append(entry)
+        if self.times is not None:
+            self.times.add(entry)
 
     def keep(self, entry: Entry) -> None:
         """Index an uncommitted entry that the record cache lets go of."""
@@ -225,7 +231,7 @@ class WriteBack:
 
     def _send_all(self, send: Send) -> None:
         codec, partition = self.codec, self._partition
-        key_is_identity, encode = codec.keys.is_identity, codec.keys.encode
+        pack = codec.keys.pack
         serialize, immutable = codec.serialize, codec.immutable
         for entry in self.unsent:
             data = entry.stored
@@ -234,7 +240,7 @@ class WriteBack:
                     data = serialize(data)
                 except Exception as error:
                     raise codec.value_error(data, error) from error
-            key = encode(entry.identity) if key_is_identity else entry.identity
+            key = entry.identity if pack is None else pack(entry.identity)
             send(key, data, entry.timestamp, None, partition)
 
     def seal(self) -> None:
@@ -290,11 +296,11 @@ class WriteBack:
 
     def _rows(self) -> Iterator[tuple[bytes, bytes | None]]:
         codec = self.codec
-        key_is_identity, encode = codec.keys.is_identity, codec.keys.encode
+        pack = codec.keys.pack
         to_row = codec.to_row
         for entry in self.unwritten:
             assert not entry.flags & DIRTY, "a write between flush_cache and commit"
-            key = encode(entry.identity) if key_is_identity else entry.identity
+            key = entry.identity if pack is None else pack(entry.identity)
             yield key, to_row(entry.stored, entry.timestamp)
 
     def abort(self, *, resend: bool = False) -> None:

@@ -1,0 +1,252 @@
+"""Windows and sessions in RocksDB: one column family for each segment of time, in one database.
+
+A segment that has expired is dropped with its files; no row of it is looked at. The default column
+family holds the position, and the stream time up to which the store has seen; both are written in
+one batch with the rows of all segments.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from rocksdict import Rdict, ReadOptions, WriteBatch
+
+from headwater import failpoints
+from headwater.state.backends.rocks import POSITION_KEY, RocksBackend
+from headwater.state.expiry import bounds, time_at
+from headwater.state.position import encode_position
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator
+    from pathlib import Path
+
+    from headwater.ports import Position
+    from headwater.state.expiry import Expiry
+
+_STREAM_TIME_KEY: Final = b"stream-time"
+_TIME: Final = struct.Struct(">q")
+_PREFIX: Final = "segment."
+
+
+class SegmentedRocksBackend(RocksBackend):
+    """Holds the committed windows or sessions of one store.
+
+    Kafka's ``RocksDBSegmentedBytesStore``.
+
+    Args:
+        path: directory of the database; made if missing.
+        expiry: how long rows are kept.
+        suffix_bytes: what lies behind the key in a row's key, the time first.
+        others: as of ``RocksBackend``.
+
+    Attributes:
+        stream_time: the largest time of all rows that were ever written; -1 before the first.
+    """
+
+    def __init__(self, path: Path, expiry: Expiry, suffix_bytes: int, **others: Any) -> None:
+        self._expiry = expiry
+        self._suffix_bytes = suffix_bytes
+        super().__init__(path, **others)
+        self._segments: dict[int, Any] = {}
+        self._handles: dict[int, Any] = {}
+        self._cursors: dict[int, Any] = {}
+        try:
+            for family in sorted(self._found):
+                self._add(int(family.removeprefix(_PREFIX)))
+            data: bytes | None = self._db.get(_STREAM_TIME_KEY)
+        except Exception as error:
+            self.close()
+            raise self._explain(error, "opened") from error
+        self.stream_time: int = -1 if data is None else _TIME.unpack(data)[0]
+
+    def _families(self) -> list[str]:
+        self._found: list[str] = []
+        families = super()._families()
+        if (self.path / "CURRENT").exists():
+            listed = Rdict.list_cf(str(self.path), self._built)
+            self._found = [family for family in listed if family.startswith(_PREFIX)]
+        return families + self._found
+
+    def _add(self, segment: int) -> None:
+        name = f"{_PREFIX}{segment}"
+        self._segments[segment] = self._db.get_column_family(name)
+        self._handles[segment] = self._db.get_column_family_handle(name)
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the row of ``key``.
+
+        Raises:
+            StoreCorruptedError: its block is damaged.
+        """
+        time = time_at(key, self._suffix_bytes)
+        segment = self._segments.get(time // self._expiry.segment_ms)
+        if segment is None:
+            return None
+        try:
+            value: bytes | None = segment.get(key)
+        except Exception as error:
+            raise self._explain(error, "read") from error
+        return value
+
+    def range(
+        self, start: bytes | None, end: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate from ``start`` to ``end``, both inclusive, segment by segment."""
+        return self._kept(self._rows(sorted(self._segments), start, end, reverse=reverse))
+
+    def fetch(self, key: bytes, first: int, last: int) -> list[tuple[bytes, bytes]]:
+        """Return the rows of ``key`` from time ``first`` to ``last``, both inclusive, in order.
+
+        Raises:
+            StoreCorruptedError: a block is damaged.
+        """
+        low, high = bounds(key, first, last, self._suffix_bytes)
+        length = len(low)
+        found: list[tuple[bytes, bytes]] = []
+        try:
+            for segment in self._between(first, last):
+                cursor = self._cursors.get(segment)
+                if cursor is None:
+                    cursor = self._cursors[segment] = self._segments[segment].iter(ReadOptions())
+                cursor.seek(low)
+                while cursor.valid():
+                    row = cursor.key()
+                    if row > high:
+                        break
+                    # A longer key may lie in between.
+                    if len(row) == length:
+                        found.append((row, cursor.value()))
+                    cursor.next()
+                else:
+                    cursor.status()
+        except Exception as error:
+            raise self._explain(error, "read") from error
+        return found
+
+    def fetch_all(
+        self, first: int, last: int, low: bytes | None, high: bytes | None, *, reverse: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate the rows from time ``first`` to ``last``, both inclusive, segment by segment.
+
+        Raises:
+            StoreCorruptedError: a block is damaged.
+        """
+        suffix = self._suffix_bytes
+        rows = self._rows(self._between(first, last), low, high, reverse=reverse)
+        return self._kept(row for row in rows if first <= time_at(row[0], suffix) <= last)
+
+    def _kept(self, rows: Generator[Any, None, None]) -> Iterator[tuple[bytes, bytes]]:
+        """Return ``rows``, which end when the store is closed."""
+        self._iterators.add(rows)
+        return rows
+
+    def _between(self, first: int, last: int) -> list[int]:
+        low, high = first // self._expiry.segment_ms, last // self._expiry.segment_ms
+        return sorted(segment for segment in self._segments if low <= segment <= high)
+
+    def _rows(
+        self, segments: list[int], low: bytes | None, high: bytes | None, *, reverse: bool
+    ) -> Generator[tuple[bytes, bytes], None, None]:
+        try:
+            for segment in reversed(segments) if reverse else segments:
+                cursor = self._segments[segment].iter(ReadOptions())
+                if reverse:
+                    cursor.seek_to_last() if high is None else cursor.seek_for_prev(high)
+                else:
+                    cursor.seek_to_first() if low is None else cursor.seek(low)
+                while cursor.valid():
+                    key = cursor.key()
+                    if (low is not None and key < low) or (high is not None and key > high):
+                        break
+                    yield key, cursor.value()
+                    cursor.prev() if reverse else cursor.next()
+                else:
+                    cursor.status()
+        except Exception as error:
+            raise self._explain(error, "read") from error
+
+    def write(
+        self, entries: Iterable[tuple[bytes, bytes | None]], position: Position | None
+    ) -> None:
+        """Apply puts and deletes, the position and the stream time in one atomic batch.
+
+        Rows of expired segments are left out, and segments that have expired are dropped.
+
+        Raises:
+            DiskFullError: nothing of the batch was applied.
+        """
+        written = list(entries)
+        suffix, interval = self._suffix_bytes, self._expiry.segment_ms
+        times = [time_at(key, suffix) for key, _ in written]
+        stream_time = max(self.stream_time, *times) if times else self.stream_time
+        oldest = self._expiry.oldest_kept(stream_time)
+        self._cursors.clear()
+        batch = WriteBatch(raw_mode=True)
+        handles = self._handles
+        try:
+            for (key, row), time in zip(written, times, strict=True):
+                if time < oldest:
+                    continue
+                segment = time // interval
+                if segment not in handles:
+                    if row is None:
+                        continue
+                    self._db.create_column_family(f"{_PREFIX}{segment}", self._built)
+                    self._add(segment)
+                if row is None:
+                    batch.delete(key, handles[segment])
+                else:
+                    batch.put(key, row, handles[segment])
+            if position is not None:
+                batch.put(POSITION_KEY, encode_position(position))
+            if stream_time != self.stream_time:
+                batch.put(_STREAM_TIME_KEY, _TIME.pack(stream_time))
+            failpoints.hit("rocks.write")
+            self._db.write(batch)
+        except Exception as error:
+            raise self._explain(error, "written") from error
+        self.stream_time = stream_time
+        if position is not None:
+            self._position = position
+        failpoints.hit("rocks.written")
+        self._drop_before(oldest)
+
+    def _drop_before(self, oldest: int) -> None:
+        for segment in [
+            each for each in self._segments if each < oldest // self._expiry.segment_ms
+        ]:
+            del self._segments[segment], self._handles[segment]
+            try:
+                self._db.drop_column_family(f"{_PREFIX}{segment}")
+            except Exception as error:
+                raise self._explain(error, "written") from error
+
+    def approximate_num_entries(self) -> int:
+        """RocksDB's estimate of the number of rows of all segments."""
+        estimates = (
+            family.property_int_value("rocksdb.estimate-num-keys")
+            for family in self._segments.values()
+        )
+        return sum(estimate or 0 for estimate in estimates)
+
+    def flush_later(self) -> None:
+        """Begin to write the write buffers to tables, so that closing the store has little to do.
+
+        Raises:
+            DiskFullError: there is no room.
+            StoreCorruptedError: an earlier one failed because of damage.
+        """
+        super().flush_later()
+        try:
+            for family in self._segments.values():
+                family.flush(wait=False)
+        except Exception as error:
+            raise self._explain(error, "flushed") from error
+
+    def close(self) -> None:
+        """Release the files; another process may open them after this returns."""
+        self._cursors.clear()
+        self._handles.clear()
+        self._segments.clear()
+        super().close()

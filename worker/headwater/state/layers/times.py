@@ -1,0 +1,74 @@
+"""Which uncommitted entries of a store with times belong to a key, in the order of their times.
+
+Reading the windows of one key costs as much as it has, however many entries of other keys wait.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from headwater.state.layers.writeback import Entry
+
+
+class WrittenTimes:
+    """Uncommitted entries by key, each key's by time.
+
+    Attributes:
+        newest: the largest time among those that were ever added; -1 before the first.
+    """
+
+    __slots__ = ("_of_part", "newest")
+
+    def __init__(self) -> None:
+        self._of_part: dict[Any, tuple[list[tuple[int, int]], list[Entry]]] = {}
+        self.newest = -1
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry; one of the same key and time is replaced."""
+        part, time, other = entry.identity
+        self.newest = max(self.newest, time)
+        held = self._of_part.get(part)
+        at = (time, other)
+        if held is None:
+            self._of_part[part] = [at], [entry]
+            return
+        times, entries = held
+        if times[-1] < at:
+            times.append(at)
+            entries.append(entry)
+            return
+        place = bisect_left(times, at)
+        if times[place] == at:
+            entries[place] = entry
+        else:
+            times.insert(place, at)
+            entries.insert(place, entry)
+
+    def between(self, part: Any, first: int, last: int) -> list[Entry]:
+        """Return the entries of a key from time ``first`` to ``last``, both inclusive, in order."""
+        held = self._of_part.get(part)
+        if held is None:
+            return []
+        times, entries = held
+        low = (first, _LOWEST)
+        start = 0 if times[0] >= low else bisect_left(times, low)
+        end = len(times) if times[-1][0] <= last else bisect_left(times, (last + 1, _LOWEST))
+        return entries[start:end]
+
+    def all_between(self, first: int, last: int) -> Iterator[Entry]:
+        """Iterate the entries of all keys from time ``first`` to ``last``, both inclusive."""
+        for part in self._of_part:
+            yield from self.between(part, first, last)
+
+    def replace(self, entries: Iterable[Entry]) -> None:
+        """Forget all entries but these."""
+        self._of_part.clear()
+        for entry in entries:
+            self.add(entry)
+
+
+_LOWEST = -1

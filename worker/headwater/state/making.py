@@ -1,0 +1,82 @@
+"""Makes the store of a spec over an open backend, and backends in memory.
+
+    open_store(spec, task=TaskId(0, 3), changelog_topic="app-counts-changelog",
+               backend=memory_backend(spec), cache=CacheBudget(10_485_760),
+               changelog_send=collector.sender("app-counts-changelog"),
+               key_serde=Serdes.string, value_serde=Serdes.long) -> LayeredStore
+
+``cache`` is shared by all stores of a thread; with ``cache=None``, a limit of 0 or ``spec.caching``
+off nothing is delayed. ``changelog_send=None`` (or ``spec.logging`` off) keeps no changelog.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.state.backends.memory import MemoryBackend
+from headwater.state.backends.timed import TimedMemoryBackend
+from headwater.state.codec import StoreCodec
+from headwater.state.expiry import Expiry
+from headwater.state.keys import suffix_bytes_of
+from headwater.state.layers.cache import RecordCache
+from headwater.state.layers.writeback import WriteBack
+from headwater.state.store import LayeredStore
+from headwater.state.timed import TimedStore
+
+if TYPE_CHECKING:
+    from headwater.ids import TaskId
+    from headwater.model.stores import StoreSpec
+    from headwater.ports import Backend, Send
+    from headwater.serde import Serde
+    from headwater.state.layers.cache import CacheBudget
+
+SETTLED_BYTES: Final = 16 * 1024 * 1024
+"""Default bound on committed entries kept decoded, per store without a record cache."""
+
+
+def open_store(
+    spec: StoreSpec,
+    *,
+    task: TaskId,
+    changelog_topic: str,
+    backend: Backend,
+    cache: CacheBudget | None,
+    changelog_send: Send | None,
+    key_serde: Serde[Any],
+    value_serde: Serde[Any],
+    settled_bytes_max: int = SETTLED_BYTES,
+) -> LayeredStore:
+    """Build the store of ``spec`` over an open backend.
+
+    Args:
+        spec: name, kind, caching and logging.
+        task: the task it belongs to; its partition is the changelog's.
+        changelog_topic: what serializers are bound to and messages name, also without logging.
+        backend: committed entries; the store closes it.
+        cache: budget of the thread's record caches; ``None`` for none.
+        changelog_send: sends to the changelog; ignored if the spec has logging off.
+        key_serde: the spec's or the configured default, never ``None``.
+        value_serde: likewise.
+        settled_bytes_max: bound on committed entries kept decoded when the record cache is off.
+    """
+    codec = StoreCodec(spec, changelog_topic, key_serde, value_serde)
+    # A limit of 0 takes the caching layer out, with all its effects, as in Kafka Streams.
+    # Duplicates are never cached.
+    caching = spec.caching and not spec.retain_duplicates and cache is not None and cache.limit > 0
+    below = WriteBack(
+        codec,
+        backend,
+        changelog_send if spec.logging else None,
+        partition=task.partition,
+        settled_bytes_max=settled_bytes_max,
+    )
+    record_cache = RecordCache(below, cache) if caching and cache is not None else None
+    made = TimedStore if spec.kind.expires else LayeredStore
+    return made(spec, below, record_cache)
+
+
+def memory_backend(spec: StoreSpec) -> Backend:
+    """Return an empty backend in memory for the store of ``spec``."""
+    if not spec.kind.expires:
+        return MemoryBackend()
+    return TimedMemoryBackend(Expiry.of(spec), suffix_bytes_of(spec))

@@ -1,0 +1,225 @@
+"""A task's store of windows or sessions: the layers of any other, read by key and time.
+
+What was written and is not committed lies above what is, as everywhere; ``WrittenTimes`` finds it
+by key. Nothing older than the retention is read.
+"""
+
+from __future__ import annotations
+
+from heapq import merge
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.model.durations import LONG_MAX
+from headwater.state.expiry import Expiry, upper_bound
+from headwater.state.keys import TimedKeys
+from headwater.state.layers.times import WrittenTimes
+from headwater.state.store import LayeredStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from headwater.model.stores import StoreSpec
+    from headwater.ports import Position
+    from headwater.state.backends.timed import TimedBackend
+    from headwater.state.layers.cache import RecordCache
+    from headwater.state.layers.writeback import WriteBack
+
+_NUMBER_MASK: Final = 0x7FFFFFFF
+
+
+class TimedStore(LayeredStore):
+    """The ``TimedStore`` of ``ports``: its keys are ``(key, time, other)``.
+
+    In a store of windows they are key, start and number among duplicates; in one of sessions key,
+    end and start.
+
+    Attributes:
+        window_size_ms: how long a window is; of sessions 0.
+        on_expired: called with each put that is too old to be kept.
+    """
+
+    def __init__(self, spec: StoreSpec, below: WriteBack, cache: RecordCache | None) -> None:
+        super().__init__(spec, below, cache)
+        assert isinstance(self._keys, TimedKeys), f"{spec.name} has no times"
+        self._timed_keys: TimedKeys = self._keys
+        self._backend: TimedBackend = below.backend  # type: ignore[assignment]  # as the kind says
+        self._expiry = Expiry.of(spec)
+        self._suffix_bytes = self._timed_keys.suffix.size
+        self._newest = self._backend.stream_time
+        self._duplicates = spec.retain_duplicates
+        self._number = self._first_number()
+        self.window_size_ms = spec.window_size_ms
+        self.on_expired: Callable[[], None] = _nothing
+
+    def _first_number(self) -> int:
+        """Return a number after those of all duplicates in the changelog."""
+        position = self._backend.position()
+        return 0 if position is None else position.offset & _NUMBER_MASK
+
+    @property
+    def stream_time(self) -> int:
+        """The largest time of all puts, in milliseconds; -1 before the first."""
+        written = self._written().newest
+        return max(self._newest, written, self._backend.stream_time)
+
+    def _written(self) -> WrittenTimes:
+        times = self._below.times
+        if times is None:
+            times = self._below.times = WrittenTimes()
+            times.replace(self._uncommitted())
+        return times
+
+    def _uncommitted(self) -> Iterator[Any]:
+        return chain(self._below.written(), () if self._cache is None else self._cache.dirty())
+
+    def get(self, key: Any) -> tuple[Any, int] | None:
+        """Return ``(value, timestamp)`` of a key with its time, as ``LayeredStore.get``.
+
+        ``None`` also for what is older than the retention.
+        """
+        found = super().get(key)
+        if found is None or key[1] < self._expiry.oldest_read(self.stream_time):
+            return None
+        return found
+
+    def put(self, key: Any, value: Any, timestamp: int) -> None:
+        """Set a key with its time, or delete it with ``None``, as ``LayeredStore.put``.
+
+        One that is too old is sent to the changelog, as in Kafka Streams, but never read.
+        """
+        super().put(key, value, timestamp)
+        time = key[1]
+        if time > self._newest:
+            self._newest = time
+        elif time < self._expiry.oldest_kept(self.stream_time):
+            self.on_expired()
+
+    def append(self, key: Any, start: int, value: Any, timestamp: int) -> None:
+        """Set the value of a window, or add one where duplicates are retained.
+
+        ``None`` deletes; where duplicates are retained, it does nothing.
+        """
+        if not self._duplicates:
+            self.put((key, start, 0), value, timestamp)
+        elif value is not None:
+            self._number = (self._number + 1) & _NUMBER_MASK
+            self.put((key, start, self._number), value, timestamp)
+
+    def fetch(
+        self, key: Any, first: int, last: int, *, reverse: bool = False
+    ) -> list[tuple[int, int, Any, int]]:
+        """Return ``(time, other, value, timestamp)`` of a key, in the order of times.
+
+        Args:
+            key: the key alone.
+            first: smallest time.
+            last: largest time, inclusive.
+            reverse: the largest time first.
+
+        Raises:
+            SerializationError: the key is null or its serde does not take it.
+        """
+        part = self._timed_keys.part(key)
+        first = max(first, self._expiry.oldest_read(self.stream_time), 0)
+        if first > last:
+            return []
+        codec = self._codec
+        to_value, from_row, timestamped = codec.to_value, codec.from_row, codec.timestamped
+        unpack, suffix = self._timed_keys.suffix.unpack_from, self._suffix_bytes
+        rows = self._backend.fetch(self._timed_keys.part_bytes(part), first, last)
+        written = self._written().between(part, first, last)
+        found: dict[tuple[int, ...], tuple[Any, int]] = {
+            unpack(row_key, len(row_key) - suffix): from_row(row) for row_key, row in rows
+        }
+        for entry in written:
+            found[entry.identity[1:]] = (
+                entry.stored,
+                entry.timestamp if timestamped else -1,
+            )
+        order = sorted(found, reverse=reverse) if (rows and written) or reverse else found
+        return [
+            (at[0], at[1], to_value(found[at][0]), found[at][1])
+            for at in order
+            if found[at][0] is not None
+        ]
+
+    def fetch_all(
+        self,
+        first: int,
+        last: int,
+        *,
+        low: Any = None,
+        high: Any = None,
+        reverse: bool = False,
+    ) -> Iterator[tuple[Any, int, int, Any, int]]:
+        """Iterate ``(key, time, other, value, timestamp)`` of all keys, in Kafka Streams' order.
+
+        On disk segment by segment, each in the order of bytes; in memory by time, then by key. What
+        is written after this call is not seen.
+
+        Args:
+            first: smallest time.
+            last: largest time, inclusive.
+            low: smallest key; ``None`` for no bound.
+            high: largest key, inclusive; ``None`` for no bound.
+            reverse: the other way round.
+
+        Raises:
+            SerializationError: the serde does not take a key.
+        """
+        keys, suffix = self._timed_keys, self._suffix_bytes
+        low_key = None if low is None else keys.part_bytes(keys.part(low))
+        high_key = None if high is None else keys.part_bytes(keys.part(high))
+        first = max(first, self._expiry.oldest_read(self.stream_time), 0)
+        last = min(last, LONG_MAX)
+        if first > last:
+            return iter(())
+        pack = keys.bytes_of
+        written = {
+            pack(entry.identity): (entry.stored, entry.timestamp)
+            for entry in self._written().all_between(first, last)
+        }
+        bound = None if high_key is None else upper_bound(high_key, last, suffix)
+        committed = self._backend.fetch_all(first, last, low_key, bound, reverse=reverse)
+        return self._merged(written, committed, low_key, high_key, reverse=reverse)
+
+    def _merged(
+        self,
+        written: dict[bytes, tuple[Any, int]],
+        committed: Iterator[tuple[bytes, bytes]],
+        low: bytes | None,
+        high: bytes | None,
+        *,
+        reverse: bool,
+    ) -> Iterator[tuple[Any, int, int, Any, int]]:
+        codec, suffix, order_of = self._codec, self._suffix_bytes, self._expiry.order
+
+        def order(row: tuple[bytes, Any]) -> Any:
+            return order_of(row[0], suffix)
+
+        rest = ((key, codec.from_row(row)) for key, row in committed if key not in written)
+        rows = sorted(written.items(), key=order, reverse=reverse)
+        decode = self._timed_keys.decode
+        for row_key, (stored, timestamp) in merge(rows, rest, key=order, reverse=reverse):
+            key = row_key[:-suffix]
+            is_wanted = (low is None or key >= low) and (high is None or key <= high)
+            if stored is not None and is_wanted:
+                value = codec.to_value(stored)
+                yield *decode(row_key), value, timestamp if codec.timestamped else -1
+
+    def commit(self, position: Position | None) -> None:
+        """Write as ``LayeredStore.commit``; what has expired is forgotten."""
+        super().commit(position)
+        if self._below.times is not None:
+            self._below.times.replace(self._uncommitted())
+
+    def abort(self, *, resend: bool = False) -> None:
+        """Forget every uncommitted write, as ``LayeredStore.abort``."""
+        self._below.times = None
+        super().abort(resend=resend)
+        self._newest = self._backend.stream_time
+
+
+def _nothing() -> None:
+    """Nobody counts what has expired."""
