@@ -250,3 +250,8 @@ def place_of(_key: Any, _value: Any, context: Any) -> str:
 
 
 TOPIC_EXTRACTORS = {"even_odd": topic_of, "place": place_of}
+
+
+def last_partition(_topic: str, _key: Any, _value: None, partitions: int) -> int:
+    """The partitioner of a join by foreign key."""
+    return partitions - 1

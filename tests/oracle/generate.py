@@ -119,6 +119,7 @@ class Generator:
                 self._filter, self._map_values, self._transform_values,
                 self._to_stream, self._to_stream,
                 self._group_table, self._group_table, self._join_tables, self._join_tables,
+                self._join_by_foreign_key, self._join_by_foreign_key,
             ),
             "grouped stream": (self._aggregate_stream,),
             "grouped table": (self._aggregate_table,),
@@ -498,6 +499,45 @@ class Generator:
         step = self._step(op, on=handle.step, **{"with": other.step}, fn=fn, **fields)
         joined = replace(handle, value=value)
         self._add(joined, step, given.get("key") or handle.key_serde, given.get("value"))
+
+    def _join_by_foreign_key(self, handle: Handle) -> None:
+        """With any table to whose keys a function leads; nothing is said of serdes in between."""
+        if not self._has_serdes(handle):
+            return
+        tables = [it for it in self.handles[-8:] if it.kind == "table" and self._has_serdes(it)]
+        other = self.random.choice(tables)
+        types = functions.VALUE_MAPPER_TYPES | functions.KEY_MAPPER_TYPES
+        leading = [
+            name
+            for name in (*functions.VALUE_MAPPERS, *functions.KEY_MAPPERS)
+            if _result(types[name], handle) == other.key
+        ]
+        if not leading:
+            return
+        fn = self.random.choice(list(functions.JOINERS))
+        value = _joined(fn, handle, other)
+        fields: dict[str, Any] = {}
+        if self._chance(0.5):
+            joined = {"name": self._fresh("foreign-")} if self._chance(0.6) else {}
+            sides = ("partitioner", "other_partitioner")
+            fields["table_joined"] = joined | {it: True for it in sides if self._chance(0.3)}
+        given: dict[str, Any] = {}
+        if self._chance(0.6) or self.value_default != value:
+            given = self._serdes(replace(handle, value_serde=None), inherited=True, value=value)
+            fields["materialized"] = given | self._store_options(0.6)
+        op = self.random.choice(("join", "left_join"))
+        key = self.random.choice(leading)
+        step = self._step(
+            op, on=handle.step, **{"with": other.step}, foreign_key=key, fn=fn, **fields
+        )
+        self._add(replace(handle, value=value), step, handle.key_serde, given.get("value"))
+
+    def _has_serdes(self, table: Handle) -> bool:
+        """Whether the serdes that a table has, or the defaults, are those of its types."""
+        return (table.key_serde or self.key_default, table.value_serde or self.value_default) == (
+            table.key,
+            table.value,
+        )
 
     def _leave_partitions_open(self) -> None:
         """What is joined needs equal counts, and sources have one partition here."""

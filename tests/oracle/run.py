@@ -6,7 +6,8 @@ import contextlib
 import io
 from typing import TYPE_CHECKING, Any
 
-from headwater import Serdes, StreamsBuilder
+from headwater import StreamsBuilder
+from headwater.processor.resolving import store_serdes
 from headwater.testing import TopologyTestDriver
 from tests.oracle.processors import Noted
 from tests.oracle.translate import Drawing
@@ -110,9 +111,7 @@ def _shown(record: ProducedRecord) -> dict[str, Any]:
 
 def _contents(driver: TopologyTestDriver, topology: Topology, name: str) -> list[list[Any]]:
     spec = topology.stores[name]
-    config = driver.config
-    key_serde = spec.key_serde or Serdes.by_name(str(config.default_key_serde))
-    value_serde = spec.value_serde or Serdes.by_name(str(config.default_value_serde))
+    key_serde, value_serde = store_serdes(driver.config, spec)
     key, value = key_serde.serializer(name), value_serde.serializer(name)
     owner = driver._owner(name, 0)
     assert owner is not None

@@ -71,6 +71,17 @@ OPERATIONS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
         )
         for op in ("join", "left_join", "outer_join")
     ),
+    *(
+        (
+            {"op": op, "on": "table", "with": "table", "foreign_key": key, "fn": "both"},
+            {
+                "table_joined": {"name": "n", "partitioner": True, "other_partitioner": True},
+                "materialized": STORED,
+            },
+            "n-subscription-store",
+        )
+        for op, key in (("join", "upper"), ("left_join", "key_text"))
+    ),
     ({"op": "to_table", "on": "stream"}, {"name": "n", "materialized": STORED}, "n"),
     ({"op": "to", "on": "stream", "topic": "out"}, {"produced": {"name": "n", **STRINGS}}, "n"),
     ({"op": "to", "on": "stream", "extractor": "even_odd"}, {"produced": {"name": "n"}}, "n"),

@@ -125,7 +125,9 @@ def _by_topic(records: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any
 
 
 def _repartitioned(records: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    return _by_topic(record for record in records if record["topic"].endswith("-repartition"))
+    """What went through internal topics, those of joins by foreign key among them."""
+    suffixes = ("-repartition", "-topic")
+    return _by_topic(record for record in records if record["topic"].endswith(suffixes))
 
 
 def _lines(printed: Iterable[str]) -> list[str]:

@@ -16,6 +16,7 @@ from headwater import (
     Repartitioned,
     Serdes,
     StreamsBuilder,
+    TableJoined,
 )
 from tests.oracle import functions, processors
 from tests.oracle.expressions import known_function
@@ -137,6 +138,8 @@ class Drawing:
 
     def _join(self, step: Mapping[str, Any]) -> Any:
         """Join with a table, a stream by ``joined``, a table by ``materialized``."""
+        if "foreign_key" in step:
+            return self._join_by_foreign_key(step)
         given = self._options(step, "joined", Joined) or self._options(
             step, "materialized", Materialized
         )
@@ -150,6 +153,23 @@ class Drawing:
         return method(other, joiner, *objects, **keywords, **flags, **_name(step))
 
     _left_join = _outer_join = _join
+
+    def _join_by_foreign_key(self, step: Mapping[str, Any]) -> Any:
+        name = step["foreign_key"]
+        extractor = (functions.VALUE_MAPPERS | functions.KEY_MAPPERS)[name]
+        flags = {"with_key": True} if name in functions.KEY_MAPPERS else {}
+        objects, keywords = self._given(step, "materialized", Materialized)
+        joined = dict(step.get("table_joined", {}))
+        for side in ("partitioner", "other_partitioner"):
+            if joined.pop(side, False):
+                joined[side] = functions.last_partition
+        if self.keywords:
+            keywords |= joined
+        elif "table_joined" in step:
+            objects = [TableJoined(**joined), *objects]
+        method = getattr(self.handles[step["on"]], step["op"])
+        other, joiner = self.handles[step["with"]], functions.JOINERS[step["fn"]]
+        return method(other, extractor, joiner, *objects, **keywords, **flags)
 
     def _split(self, step: Mapping[str, Any]) -> Any:
         branches = self.handles[step["on"]].split(**_name(step))

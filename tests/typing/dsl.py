@@ -12,6 +12,7 @@ from headwater import (
     Materialized,
     Serdes,
     StreamsBuilder,
+    TableJoined,
     ValueTransformerWithKey,
 )
 
@@ -54,6 +55,17 @@ assert_type(
     table.outer_join(counts, lambda share, count: (share, count), name="both"),
     KTable[str, tuple[float | None, int | None]],
 )
+named: TableJoined[str, int] = TableJoined(name="by-rounded")
+by_rounded = stream.group_by(lambda _key, value: value).count()
+assert_type(table.join(by_rounded, round, lambda share, n: share * n), KTable[str, float])
+assert_type(
+    table.join(by_rounded, round, lambda share, n: (share, n), named),
+    KTable[str, tuple[float, int]],
+)
+assert_type(
+    table.left_join(by_rounded, lambda key, _share: len(key), lambda _share, n: n, with_key=True),
+    KTable[str, int | None],
+)
 assert_type(table.transform_values(Length), KTable[str, int])
 assert_type(stream.split().default_branch(), dict[str, KStream[Any, Any]])
 
@@ -63,4 +75,6 @@ stream.merge(table.to_stream())  # type: ignore[arg-type]
 stream.group_by_key(partitions=3)  # type: ignore[call-arg]
 stream.left_join(table, lambda number, share: number * share)  # type: ignore[operator]
 stream.join(table, lambda number: number)  # type: ignore[misc, arg-type]
+table.join(by_rounded, str, lambda share, n: share * n)  # type: ignore[arg-type]
+table.join(by_rounded, lambda key, _share: len(key), max)  # type: ignore[misc, arg-type]
 table.join(counts, max, store="made", value_serde=Serdes.string)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from headwater.wire.change import (
     decode_change,
     encode_change,
 )
+from headwater.wire.foreign import combined_key, key_prefix, murmur3_128, primary_key
 from headwater.wire.partitioner import murmur2, partition_for_key
 
 
@@ -103,3 +104,30 @@ def test_a_serde_of_values_makes_one_of_changes() -> None:
 
     for change in (("a", "b"), ("a", None), (None, "b")):
         assert deserialize(serialize(change)) == change
+
+
+@pytest.mark.parametrize(
+    ("data", "hashed"),
+    [
+        ("", "9d2764a018e329428c3cf3b035938518"),
+        ("99", "9b95363c0237f3080bced6ca800ff584"),
+        ("05194bb55dcab3", "521eb2e61edaed9faad87c4486d73005"),
+        ("0016175aa147e1f3", "68a5eaa5697c92ca633cfdfff6c501ae"),
+        ("e98ee81edf7fae40bf", "e36e95b01d6ab96c5d908bc5a81bc140"),
+        ("ee614cc5a74b029f8f814e38d93995", "65fd12f1474769bf8ec520056d641110"),
+        ("94aa2150847891d75da8ddddc46434af", "b1b99e4222a0a52d52899b945692643d"),
+        ("eb50781ae04364f9b3a3f3707eab79470b", "9ddcdffef8746ddfcad3923d6d097f43"),
+        ("9ebc20efacd4d95a6166595aac5e505cd63fcdf74452a17e", "e87babe4ee849278c4030b8248d42275"),
+    ],
+)
+def test_a_value_has_java_s_hash(data: str, hashed: str) -> None:
+    assert murmur3_128(bytes.fromhex(data)).hex() == hashed
+
+
+def test_subscriptions_of_a_foreign_key_lie_together_and_apart_from_those_of_longer_ones() -> None:
+    combined = combined_key(b"fk", b"pk")
+
+    assert combined.hex() == "00000002" + b"fkpk".hex()
+    assert primary_key(combined) == b"pk"
+    assert combined.startswith(key_prefix(b"fk"))
+    assert not combined_key(b"fkp", b"k").startswith(key_prefix(b"fk"))

@@ -13,6 +13,7 @@ from headwater.dsl.options import (
     Named,
     Produced,
     Repartitioned,
+    TableJoined,
 )
 from headwater.dsl.stateless import BranchedKStream
 from headwater.dsl.stream import KStream
@@ -217,6 +218,7 @@ __all__ = [
     "StoreSpec",
     "Stores",
     "StreamsBuilder",
+    "TableJoined",
     "TimeWindows",
     "TimestampExtractors",
     "TimestampedKeyValueStore",

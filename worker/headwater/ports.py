@@ -198,10 +198,11 @@ class KeyValueStore(Protocol):
         """Return ``(value, timestamp)``; the timestamp is -1 in a store without timestamps."""
         ...
 
-    def put(self, key: Any, value: Any, timestamp: int) -> None:
+    def put(self, key: Any, value: Any, timestamp: int, headers: Headers = None) -> None:
         """Set ``key``; a value of ``None`` deletes.
 
-        Forwards nothing by itself unless the cache is on.
+        ``headers`` are for the changelog of a store whose kind logs them. It forwards nothing by
+        itself unless the cache is on.
         """
         ...
 

@@ -32,6 +32,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.utils.ByteUtils;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -294,7 +295,16 @@ public final class Oracle {
         ArrayNode shown = JSON.createArrayNode();
         for (KeyValue<Bytes, byte[]> entry : entries) {
             ArrayNode one = shown.addArray().add(hex(entry.key.get()));
-            if (isTimestamped || inner instanceof TimestampedBytesStore) {
+            if (inner.getClass().getSimpleName().contains("Headers")) {
+                // A store of the DSL that may keep headers: their length, the headers, then as below.
+                ByteBuffer value = ByteBuffer.wrap(entry.value);
+                int headers = ByteUtils.readVarint(value);
+                value.position(value.position() + headers);
+                long timestamp = value.getLong();
+                byte[] rest = new byte[value.remaining()];
+                value.get(rest);
+                one.add(hex(rest)).add(timestamp);
+            } else if (isTimestamped || inner instanceof TimestampedBytesStore) {
                 one.add(hex(Arrays.copyOfRange(entry.value, 8, entry.value.length)));
                 one.add(ByteBuffer.wrap(entry.value).getLong());
             } else {

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from headwater.model.nodes import SinkNode, SourceNode
     from headwater.model.operators.base import Operator, TableOperator
+    from headwater.model.operators.foreign import ForeignKeyJoin
     from headwater.model.operators.join import TableJoin
     from headwater.model.stores import StoreSpec
     from headwater.serde.base import Serde
@@ -77,6 +78,39 @@ class JoinedTable(Table):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignJoinNames:
+    """What a join by foreign key is called: its two topics and the nodes around them."""
+
+    subscription_topic: str
+    send: str
+    subscription_sink: str
+    subscription_source: str
+    receive: str
+    join: str
+    foreign: str
+    response_topic: str
+    response_sink: str
+    response_source: str
+    resolve: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignJoinedTable(Table):
+    """A table made of two by a foreign key: through two topics, to the right table and back.
+
+    Its parents are the left table and the right one; a table that is joined with itself is one.
+    ``subscriptions`` is the store beside the right table.
+    """
+
+    operator: ForeignKeyJoin
+    names: ForeignJoinNames
+    subscriptions: StoreSpec
+    other_value_serde: Serde[Any] | None
+    subscription_partitioner: Callable[..., Any] | None
+    response_partitioner: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
     """KStream.to; the node's parents are the call's."""
 
@@ -135,7 +169,9 @@ class Repartition:
         return self.names.source
 
 
-Part: TypeAlias = Source | Processor | Table | JoinedTable | Sink | Store | Repartition
+Part: TypeAlias = (
+    Source | Processor | Table | JoinedTable | ForeignJoinedTable | Sink | Store | Repartition
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from headwater.dsl.calls import JoinedTable, Processor, Repartition
+from headwater.dsl.foreign import join_by_foreign_key
 from headwater.dsl.options import Joined, JoinedOptions, Materialized, changed, name_of
 from headwater.dsl.origin import Drawn
 from headwater.dsl.stored import given, store_spec
@@ -14,15 +15,21 @@ from headwater.model.callables import check_function
 from headwater.model.operators.join import Join, StreamTableJoin, TableJoin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from headwater.dsl.calls import CallId
-    from headwater.dsl.options import MaterializedOptions, Named
+    from headwater.dsl.options import (
+        ForeignJoinOptions,
+        MaterializedOptions,
+        Named,
+        TableJoined,
+    )
     from headwater.dsl.origin import Origin
     from headwater.dsl.stream import KStream
     from headwater.dsl.table import KTable
 
 K = TypeVar("K")
+KO = TypeVar("KO")
 V = TypeVar("V")
 VO = TypeVar("VO")
 VR = TypeVar("VR")
@@ -180,6 +187,7 @@ class JoinOfTable(Drawn[K, V]):
 
     __slots__ = ()
 
+    @overload
     def join(
         self,
         other: KTable[K, VO],
@@ -188,18 +196,48 @@ class JoinOfTable(Drawn[K, V]):
         *,
         name: str | Named | None = None,
         **options: Unpack[MaterializedOptions[K, VR]],
-    ) -> KTable[K, VR]:
+    ) -> KTable[K, VR]: ...
+    @overload
+    def join(
+        self,
+        other: KTable[KO, VO],
+        foreign_key: Callable[[V], KO | None],
+        joiner: Callable[[V, VO], VR],
+        *settings: TableJoined[K, KO] | Materialized[K, VR] | None,
+        with_key: Literal[False] = False,
+        **options: Unpack[ForeignJoinOptions[K, VR]],
+    ) -> KTable[K, VR]: ...
+    @overload
+    def join(
+        self,
+        other: KTable[KO, VO],
+        foreign_key: Callable[[K, V], KO | None],
+        joiner: Callable[[V, VO], VR],
+        *settings: TableJoined[K, KO] | Materialized[K, VR] | None,
+        with_key: Literal[True],
+        **options: Unpack[ForeignJoinOptions[K, VR]],
+    ) -> KTable[K, VR]: ...
+    def join(self, other: KTable[Any, Any], *given: Any, **options: Any) -> KTable[K, Any]:
         """Make a table of ``joiner(value, other)`` for the keys that both tables hold.
 
-        Updates of either table give results; their time is the later one of both sides.
+        With ``foreign_key`` before the joiner: for the keys of this table, with what the other one
+        holds for ``foreign_key(value)`` (KIP-213). ``with_key`` calls ``foreign_key(key, value)``.
+        A row whose foreign key is ``None`` has no result, and is counted as dropped.
 
-        Keywords are those of :class:`Materialized`. Both tables need equal partition counts.
+        Updates of either table give results; their time is the later one of both sides. By foreign
+        key they come a little later, through two internal topics.
+
+        Keywords are those of :class:`Materialized`, by foreign key those of :class:`TableJoined`,
+        too. Both tables need equal partition counts, unless they are joined by foreign key.
 
         Raises:
             TopologyError: the tables are of two builders.
         """
-        return self._join(Join.INNER, other, joiner, given(materialized, options), name)
+        if _has_foreign_key(given, options):
+            return self._join_by_foreign_key(Join.INNER, other, *given, **options)
+        return self._join(Join.INNER, other, *given, **options)
 
+    @overload
     def left_join(
         self,
         other: KTable[K, VO],
@@ -208,12 +246,36 @@ class JoinOfTable(Drawn[K, V]):
         *,
         name: str | Named | None = None,
         **options: Unpack[MaterializedOptions[K, VR]],
-    ) -> KTable[K, VR]:
+    ) -> KTable[K, VR]: ...
+    @overload
+    def left_join(
+        self,
+        other: KTable[KO, VO],
+        foreign_key: Callable[[V], KO | None],
+        joiner: Callable[[V, VO | None], VR],
+        *settings: TableJoined[K, KO] | Materialized[K, VR] | None,
+        with_key: Literal[False] = False,
+        **options: Unpack[ForeignJoinOptions[K, VR]],
+    ) -> KTable[K, VR]: ...
+    @overload
+    def left_join(
+        self,
+        other: KTable[KO, VO],
+        foreign_key: Callable[[K, V], KO | None],
+        joiner: Callable[[V, VO | None], VR],
+        *settings: TableJoined[K, KO] | Materialized[K, VR] | None,
+        with_key: Literal[True],
+        **options: Unpack[ForeignJoinOptions[K, VR]],
+    ) -> KTable[K, VR]: ...
+    def left_join(self, other: KTable[Any, Any], *given: Any, **options: Any) -> KTable[K, Any]:
         """Make a table of ``joiner(value, other)`` for every key that this table holds.
 
-        ``other`` is ``None`` where the other table holds nothing. See :meth:`join`.
+        ``other`` is ``None`` where the other table holds nothing, or the foreign key is ``None``.
+        See :meth:`join`.
         """
-        return self._join(Join.LEFT, other, joiner, given(materialized, options), name)
+        if _has_foreign_key(given, options):
+            return self._join_by_foreign_key(Join.LEFT, other, *given, **options)
+        return self._join(Join.LEFT, other, *given, **options)
 
     def outer_join(
         self,
@@ -228,25 +290,43 @@ class JoinOfTable(Drawn[K, V]):
 
         What a table does not hold is ``None``. See :meth:`join`.
         """
-        return self._join(Join.OUTER, other, joiner, given(materialized, options), name)
+        return self._join(Join.OUTER, other, joiner, materialized, name=name, **options)
+
+    def _join_by_foreign_key(
+        self,
+        kind: Join,
+        other: KTable[Any, Any],
+        foreign_key: Callable[..., Any],
+        joiner: Callable[[Any, Any], Any],
+        *settings: TableJoined[K, Any] | Materialized[K, Any] | None,
+        **options: Any,
+    ) -> KTable[K, Any]:
+        check_one_builder(_METHODS[kind], self.origin, other.origin)
+        left = kind is Join.LEFT
+        return join_by_foreign_key(
+            self.origin, other.origin, foreign_key, joiner, *settings, of_left=left, **options
+        ).as_table()
 
     def _join(
         self,
         kind: Join,
         other: KTable[K, Any],
         joiner: Callable[[Any, Any], Any],
-        materialized: Materialized[K, Any] | None,
-        name: str | Named | None,
+        materialized: Materialized[K, Any] | None = None,
+        *,
+        name: str | Named | None = None,
+        **options: Any,
     ) -> KTable[K, Any]:
+        settings = given(materialized, options)
         check_function(f"{_METHODS[kind]}()", joiner)
         left, right = self.origin, other.origin
         check_one_builder(_METHODS[kind], left, right)
         drawing, chosen = left.drawing, name_of(name)
         # Unlike what a filter makes, the result is stored also under a generated name.
         store = None
-        if materialized is not None:
-            store = materialized.store or drawing.store_name("KTABLE-MERGE-")
-            materialized = replace(materialized, key_serde=materialized.key_serde or left.key_serde)
+        if settings is not None:
+            store = settings.store or drawing.store_name("KTABLE-MERGE-")
+            settings = replace(settings, key_serde=settings.key_serde or left.key_serde)
         tables = (left.call, right.call)
         part = JoinedTable(
             name=drawing.named(chosen, "KTABLE-MERGE-"),
@@ -255,16 +335,20 @@ class JoinOfTable(Drawn[K, V]):
             operator=TableJoin(
                 kind=kind, left=left.name, right=right.name, joiner=joiner, store=store
             ),
-            store=None
-            if store is None or materialized is None
-            else store_spec(store, materialized),
+            store=None if store is None or settings is None else store_spec(store, settings),
         )
         return replace(
             left,
             call=drawing.draw(part, *tables, reads=tables, copartitioned=tables),
-            key_serde=left.key_serde if materialized is None else materialized.key_serde,
-            value_serde=None if materialized is None else materialized.value_serde,
+            key_serde=left.key_serde if settings is None else settings.key_serde,
+            value_serde=None if settings is None else settings.value_serde,
         ).as_table()
+
+
+def _has_foreign_key(given: Sequence[object], options: Mapping[str, object]) -> bool:
+    """Whether two functions are given, the first of which extracts a foreign key."""
+    functions = sum(callable(each) for each in given[:2]) + ("joiner" in options)
+    return functions == 2 or "foreign_key" in options
 
 
 _METHODS = {Join.INNER: "join", Join.LEFT: "left_join", Join.OUTER: "outer_join"}

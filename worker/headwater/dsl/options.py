@@ -1,6 +1,7 @@
 """The settings of DSL operations.
 
-Kafka Streams' Consumed, Produced, Grouped, Joined, Repartitioned, Materialized, Named, Branched.
+Kafka Streams' Consumed, Produced, Grouped, Joined, TableJoined, Repartitioned, Materialized, Named,
+Branched.
 
 Every operation takes its settings in two ways, which may be mixed:
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
+KO = TypeVar("KO")
 VO = TypeVar("VO")
 Options = TypeVar("Options")
 
@@ -176,6 +178,35 @@ class JoinedOptions(TypedDict, Generic[K, V, VO], total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TableJoined(Generic[K, KO]):
+    """How two tables are joined by a foreign key (KIP-775).
+
+    A partitioner is called with ``(topic, key, None, partitions)`` and gives one partition, or
+    ``None`` for murmur2 over the serialized key.
+
+    Attributes:
+        name: what nodes, topics and the store of subscriptions are called after.
+        partitioner: of the left table, if its topic is not partitioned by murmur2; it chooses where
+            responses go. ``None``: where their subscription came from.
+        other_partitioner: of the right table, likewise; it chooses where subscriptions go.
+    """
+
+    name: str | None = None
+    partitioner: Callable[..., Any] | None = None
+    other_partitioner: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is not None:
+            check_name("join", self.name)
+        check_functions(
+            "TableJoined",
+            optional=True,
+            partitioner=self.partitioner,
+            other_partitioner=self.other_partitioner,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Repartitioned(_WithSerdes, Generic[K, V]):
     """How a stream is sent through a repartition topic.
 
@@ -236,6 +267,21 @@ class Materialized(_WithSerdes, Generic[K, V]):
 class MaterializedOptions(TypedDict, Generic[K, V], total=False):
     """The keywords of :class:`Materialized`."""
 
+    store: str | None
+    key_serde: Serde[K] | None
+    value_serde: Serde[V] | None
+    caching: bool
+    logging: bool
+    topic_config: Mapping[str, str]
+    persistent: bool
+
+
+class ForeignJoinOptions(TypedDict, Generic[K, V], total=False):
+    """The keywords of :class:`TableJoined` and :class:`Materialized`."""
+
+    name: str | Named | None
+    partitioner: Callable[..., Any] | None
+    other_partitioner: Callable[..., Any] | None
     store: str | None
     key_serde: Serde[K] | None
     value_serde: Serde[V] | None

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headwater.dsl.calls import JoinedTable, Processor, Repartition, Sink, Source, Store, Table
+from headwater.dsl.calls import (
+    ForeignJoinedTable,
+    JoinedTable,
+    Processor,
+    Repartition,
+    Sink,
+    Source,
+    Store,
+    Table,
+)
+from headwater.dsl.foreign import Side, write_foreign_join
 from headwater.model.operators.join import TableJoinSide
 from headwater.model.operators.stateless import DropNullKey, PassThrough
 from headwater.model.topology import SinkNode, SourceNode, StoreSpec, Topology
@@ -33,6 +43,13 @@ def write(calls: Calls, config: Mapping[str, object] | StreamsConfig | None = No
         if isinstance(call.part, JoinedTable):
             stores = [_stores_behind((table,), by_id) for table in call.parents]
             _write_join(topology, call.part, (parents[0], parents[-1]), (stores[0], stores[-1]))
+        elif isinstance(call.part, ForeignJoinedTable):
+            sides = [
+                Side(names[table], _stores_behind((table,), by_id), _sources_above((table,), by_id))
+                for table in call.parents
+            ]
+            write_foreign_join(topology, call.part, sides[0], sides[-1])
+            _write_own_store(topology, call.part)
         else:
             _write(topology, call.part, parents)
             if call.reads:
@@ -63,8 +80,12 @@ def _sources_above(drawn: Iterable[CallId], calls: dict[CallId, Call]) -> tuple[
         call = calls[one]
         if isinstance(call.part, Source | Repartition):
             found[call.part.name] = None
-        else:
-            found |= dict.fromkeys(_sources_above(call.parents, calls))
+            continue
+        above = call.parents
+        if isinstance(call.part, ForeignJoinedTable):
+            found[call.part.names.response_source] = None
+            above = call.parents[:1]
+        found |= dict.fromkeys(_sources_above(above, calls))
     return tuple(found)
 
 

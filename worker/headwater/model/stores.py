@@ -39,12 +39,15 @@ class StoreKind:
         key_layout: how keys become bytes.
         timestamped: a value is kept with its timestamp, which ``get`` gives back.
         changelog: which clean-up the changelog needs.
+        logs_headers: a changelog record carries the headers of the record that made it (KIP-1271).
     """
 
     KEY_VALUE: ClassVar[StoreKind]
     """Kafka's ``KeyValueStore``."""
     TIMESTAMPED_KEY_VALUE: ClassVar[StoreKind]
     """Kafka's ``TimestampedKeyValueStore``, which every table of the DSL has."""
+    SUBSCRIPTIONS: ClassVar[StoreKind]
+    """Of a join by foreign key: a ``TimestampedKeyValueStoreWithHeaders`` that drops headers."""
     WINDOW: ClassVar[StoreKind]
     """Kafka's ``WindowStore``."""
     TIMESTAMPED_WINDOW: ClassVar[StoreKind]
@@ -55,6 +58,7 @@ class StoreKind:
     key_layout: KeyLayout = KeyLayout.PLAIN
     timestamped: bool
     changelog: ChangelogKind = ChangelogKind.KEY_VALUE
+    logs_headers: bool = False
 
     @property
     def expires(self) -> bool:
@@ -64,6 +68,7 @@ class StoreKind:
 
 StoreKind.KEY_VALUE = StoreKind(timestamped=False)
 StoreKind.TIMESTAMPED_KEY_VALUE = StoreKind(timestamped=True)
+StoreKind.SUBSCRIPTIONS = StoreKind(timestamped=True, logs_headers=True)
 StoreKind.WINDOW = StoreKind(
     key_layout=KeyLayout.WINDOW, timestamped=False, changelog=ChangelogKind.WINDOWED
 )

@@ -66,7 +66,10 @@ def find_serde(config: StreamsConfig, half: Half, given: Serde[Any] | None) -> S
     """
     option = f"default_{half}_serde"
     found = resolve_serde(option, getattr(config, option) if given is None else given)
-    return None if found is None else found.configured(config.registry, is_key=half == "key")
+    if found is None:
+        return None
+    configured = found.configured(config.registry, is_key=half == "key")
+    return configured.with_defaults(_Defaults(config))
 
 
 def serde_of(config: StreamsConfig, half: Half, given: Serde[Any] | None, owner: str) -> Serde[Any]:
@@ -87,6 +90,18 @@ def serde_of(config: StreamsConfig, half: Half, given: Serde[Any] | None, owner:
             f"{owner} has no {half} serde and default.{half}.serde is not set; give one of them"
         )
     return serde
+
+
+class _Defaults:
+    """The configured serdes, for those that are made of others."""
+
+    def __init__(self, config: StreamsConfig) -> None:
+        self._config = config
+        self.application_id = config.application_id
+
+    def serde(self, half: Half, given: Serde[Any] | None, owner: str) -> Serde[Any]:
+        """Return the serde given, or the default."""
+        return serde_of(self._config, half, given, owner)
 
 
 def store_serdes(config: StreamsConfig, spec: StoreSpec) -> tuple[Serde[Any], Serde[Any]]:

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 T = TypeVar("T")
+
+
+class SerdeGetter(Protocol):
+    """What a serde that is made of others finds where one of them is left open."""
+
+    application_id: str
+
+    def serde(
+        self, half: Literal["key", "value"], given: Serde[Any] | None, owner: str
+    ) -> Serde[Any]:
+        """Return the serde given, as it is configured, or the default for that half of a record.
+
+        Raises:
+            ConfigError: neither is there; ``owner`` says what for.
+        """
+        ...
 
 
 class Serde(ABC, Generic[T]):
@@ -32,6 +48,14 @@ class Serde(ABC, Generic[T]):
             settings: what the application's configuration says about serdes.
             is_key: it is for keys.
         """
+        return self
+
+    def with_defaults(self, defaults: SerdeGetter) -> Serde[T]:
+        """Return this serde with what it leaves open (Kafka's ``WrappingNullableSerde``).
+
+        Most leave nothing open and return themselves.
+        """
+        del defaults
         return self
 
     @abstractmethod

@@ -71,6 +71,7 @@ class StoreCodec:
         exact: the class of value that needs no trial serialization, if it fits.
         limits: the smallest and the largest number of that class which fit; of a class that has
             no numbers, they mean nothing.
+        logs_headers: changelog records carry headers.
         fixed_bytes: length of every serialized value, or ``None`` if it varies.
         row_overhead: bytes of a row beside its value.
     """
@@ -85,6 +86,7 @@ class StoreCodec:
         "immutable",
         "keys",
         "limits",
+        "logs_headers",
         "row_overhead",
         "serialize",
         "store",
@@ -99,6 +101,7 @@ class StoreCodec:
         self.topic = topic
         self.timestamped = spec.kind.timestamped
         self.expires = spec.kind.expires
+        self.logs_headers = spec.kind.logs_headers
         self.keys = keys_of(spec, topic, key_serde)
         self._key_size = self.keys.size
         self.serialize: Callable[[Any], bytes] = value_serde.serializer(topic)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from headwater.model.stores import StoreSpec
-    from headwater.ports import Forward, Position, UnderWay, Update
+    from headwater.ports import Forward, Headers, Position, UnderWay, Update
     from headwater.state.layers.cache import RecordCache
     from headwater.state.layers.writeback import Entry, WriteBack
 
@@ -62,8 +62,10 @@ class LayeredStore:
         codec = self._codec
         return codec.to_value(entry.stored), entry.timestamp if codec.timestamped else -1
 
-    def put(self, key: Any, value: Any, timestamp: int) -> None:
+    def put(self, key: Any, value: Any, timestamp: int, headers: Headers = None) -> None:
         """Set ``key``, or delete it with ``None``; the changelog record has ``timestamp`` too.
+
+        It has ``headers``, if the store's kind logs them and there is no record cache.
 
         Raises:
             SerializationError: a serde does not take the key or the value.
@@ -73,7 +75,7 @@ class LayeredStore:
         if self._cache is not None:
             self._cache.put(identity, stored, timestamp, self._cache.under_way.record[4])
         else:
-            self._below.put(identity, stored, timestamp)
+            self._below.put(identity, stored, timestamp, headers)
 
     def range(
         self, start: Any, end: Any, *, reverse: bool = False

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from headwater.model.stores import StoreSpec
-    from headwater.ports import Position
+    from headwater.ports import Headers, Position
     from headwater.state.backends.timed import TimedBackend
     from headwater.state.layers.cache import RecordCache
     from headwater.state.layers.writeback import WriteBack
@@ -83,12 +83,12 @@ class TimedStore(LayeredStore):
             return None
         return found
 
-    def put(self, key: Any, value: Any, timestamp: int) -> None:
+    def put(self, key: Any, value: Any, timestamp: int, headers: Headers = None) -> None:
         """Set a key with its time, or delete it with ``None``, as ``LayeredStore.put``.
 
         One that is too old is sent to the changelog, as in Kafka Streams, but never read.
         """
-        super().put(key, value, timestamp)
+        super().put(key, value, timestamp, headers)
         time = key[1]
         if time > self._newest:
             self._newest = time

@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import Final
 
-FAMILIES: Final = ("stateless", "table", "aggregate", "transform", "join", "user")
+FAMILIES: Final = ("stateless", "table", "aggregate", "transform", "join", "foreign", "user")
 """The families of operators: the modules of this package."""
 
 

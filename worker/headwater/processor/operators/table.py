@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 @compile_operator.register(TableSource)
 def compile_table_source(operator: TableSource, site: Site) -> Emit:
+    """Turn the records of a topic or a stream into changes."""
+    return compile_table_upsert(operator, site)
+
+
+def compile_table_upsert(operator: TableOperator, site: Site) -> Emit:
     """Turn records into changes, remembering the last value per key if there is a store.
 
     A null key is dropped. An update out of order is applied like any other (``KTableSource``).

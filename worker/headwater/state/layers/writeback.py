@@ -175,11 +175,13 @@ class WriteBack:
                 self._trim()
         return entry
 
-    def put(self, identity: Any, stored: Any, timestamp: int) -> None:
+    def put(self, identity: Any, stored: Any, timestamp: int, headers: Headers = None) -> None:
         """Set a key, without reading it."""
         entry = self.entries.get(identity)
         if entry is None:
             entry = Entry(identity, None, timestamp)
+        if self.codec.logs_headers:
+            entry.headers = headers
         self.replace(entry, stored, timestamp)
 
     def replace(self, entry: Entry, stored: Any, timestamp: int) -> None:
@@ -232,7 +234,7 @@ class WriteBack:
     def _send_all(self, send: Send) -> None:
         codec, partition = self.codec, self._partition
         pack = codec.keys.pack
-        serialize, immutable = codec.serialize, codec.immutable
+        serialize, immutable, has_headers = codec.serialize, codec.immutable, codec.logs_headers
         for entry in self.unsent:
             data = entry.stored
             if immutable and data is not None:
@@ -241,7 +243,7 @@ class WriteBack:
                 except Exception as error:
                     raise codec.value_error(data, error) from error
             key = entry.identity if pack is None else pack(entry.identity)
-            send(key, data, entry.timestamp, None, partition)
+            send(key, data, entry.timestamp, entry.headers if has_headers else None, partition)
 
     def seal(self) -> None:
         """Fix what the next commit writes, so that the store may be written to until then.
