@@ -43,6 +43,7 @@ class Generator:
     steps: list[dict[str, Any]] = field(default_factory=list)
     handles: list[Handle] = field(default_factory=list)
     topics: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    global_tables: list[Handle] = field(default_factory=list)
     names: int = 0
 
     def request(self, *, records: int) -> dict[str, Any]:
@@ -113,7 +114,7 @@ class Generator:
                 self._select_key, self._peek, self._merge, self._split, self._repartition,
                 self._group_by_key, self._group_by_key, self._group_by, self._group_by,
                 self._to_table, self._to, self._end, self._through_a_topic,
-                self._join_stream, self._join_stream,
+                self._join_stream, self._join_stream, self._join_global_table,
             ),
             "table": (
                 self._filter, self._map_values, self._transform_values,
@@ -155,15 +156,19 @@ class Generator:
 
     def _read_table(self, name: str) -> None:
         _, key, value = self.topics[name]
-        handle = Handle("", "table", key, value)
+        self._add_table("table", name, Handle("", "table", key, value), self.handles)
+
+    def _add_table(self, op: str, topic: str, handle: Handle, to: list[Handle]) -> None:
         serdes = self._serdes(handle, inherited=False)
         fields: dict[str, Any] = {}
         if self._chance(0.5):
             fields["materialized"] = serdes | self._store_options(0.6)
         if "materialized" not in fields or self._chance(0.5):
             fields["consumed"] = serdes | self._named(0.3)
-        step = self._step("table", topic=name, **fields)
-        self._add(handle, step, serdes.get("key"), serdes.get("value"))
+        step = self._step(op, topic=topic, **fields)
+        to.append(
+            replace(handle, step=step, key_serde=serdes.get("key"), value_serde=serdes.get("value"))
+        )
 
     def _store_options(self, named: float) -> dict[str, Any]:
         options: dict[str, Any] = {}
@@ -484,6 +489,32 @@ class Generator:
         step = self._step(op, on=handle.step, **{"with": table.step}, fn=fn, **options)
         joined = replace(handle, value=_joined(fn, handle, table), rekeyed=False)
         self._add(joined, step, given.get("key") or handle.key_serde, None)
+
+    def _join_global_table(self, handle: Handle) -> None:
+        selectors = {fn: _result(kind, handle) for fn, kind in functions.KEY_MAPPER_TYPES.items()}
+        fitting = [table for table in self.global_tables if table.key in selectors.values()]
+        if not fitting or self._chance(0.4):
+            key = self.random.choice(list(selectors.values()))
+            table = Handle("", "global table", key, self._type())
+            topic = f"in-{len(self.topics)}"
+            self.topics[topic] = ("global", table.key, table.value)
+            self._add_table("global_table", topic, table, self.global_tables)
+            # Java refuses a Materialized without a name here, though not its absence.
+            if "materialized" in self.steps[-1]:
+                self.steps[-1]["materialized"].setdefault("store", self._fresh("store-"))
+            fitting = self.global_tables[-1:]
+        table = self.random.choice(fitting)
+        fn = self.random.choice(list(functions.JOINER_TYPES))
+        step = self._step(
+            self.random.choice(("join", "left_join")),
+            on=handle.step,
+            **{"with": table.step},
+            selector=self.random.choice([fn for fn, key in selectors.items() if key == table.key]),
+            fn=fn,
+            **self._named(),
+        )
+        joined = replace(handle, value=_joined(fn, handle, table))
+        self._add(joined, step, handle.key_serde, None)
 
     def _join_tables(self, handle: Handle) -> None:
         other = self._partner(handle)

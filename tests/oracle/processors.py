@@ -17,6 +17,7 @@ from headwater import (
     StoreKind,
     Stores,
     StoreSpec,
+    ValueAndTimestamp,
 )
 from tests.oracle.functions import text
 
@@ -58,9 +59,10 @@ def _store(given: Mapping[str, Any]) -> StoreSpec:
 class Behaviour:
     """What a processor does, whether it may change keys or not."""
 
-    def __init__(self, fn: str, stores: Sequence[StoreSpec]) -> None:
+    def __init__(self, fn: str, stores: Sequence[StoreSpec], finds: Sequence[str] = ()) -> None:
         self._fn = fn
         self._stores = stores
+        self._finds = finds
         self._context: Any = None
 
     def begin(self, context: Any, send: Callable[[Any, Any, int, Any], None]) -> None:
@@ -87,6 +89,9 @@ class Behaviour:
                 for store in self._stores:
                     old = self._replace(store, text(key), said, timestamp)
                     send(key, f"{old}>{said}", timestamp, headers)
+            case "find":
+                for name in self._finds:
+                    send(key, f"{said}={self._find(name, said)}", timestamp, headers)
             case _:
                 assert self._fn in TICKS
                 send(key, said, timestamp, headers)
@@ -98,6 +103,12 @@ class Behaviour:
         metadata = self._context.record_metadata()
         where = "nowhere" if metadata is None else "-".join(map(str, metadata))
         return f"{where} {self._context.current_stream_time_ms()}"
+
+    def _find(self, name: str, key: str) -> str:
+        found = self._context.get_state_store(name).get(key)
+        if isinstance(found, ValueAndTimestamp):
+            return f"{text(found.value)}@{found.timestamp}"
+        return text(found)
 
     def _replace(self, spec: StoreSpec, key: str, value: str, timestamp: int) -> str:
         store = self._context.get_state_store(spec.name)
@@ -153,10 +164,11 @@ class Supplier:
     def __init__(
         self, kind: type[Any], step: Mapping[str, Any], stores: list[StoreSpec], *, brings: bool
     ) -> None:
-        self._kind, self._fn, self._stores, self._brings = kind, step["fn"], stores, brings
+        self._kind, self._stores, self._brings = kind, stores, brings
+        self._fn, self._finds = step["fn"], step.get("finds", ())
 
     def __call__(self) -> Any:
-        return self._kind(Behaviour(self._fn, self._stores))
+        return self._kind(Behaviour(self._fn, self._stores, self._finds))
 
     def stores(self) -> list[StoreSpec] | None:
         """Return the stores, if it brings them."""

@@ -110,10 +110,13 @@ def _shown(record: ProducedRecord) -> dict[str, Any]:
 
 
 def _contents(driver: TopologyTestDriver, topology: Topology, name: str) -> list[list[Any]]:
-    spec = topology.stores[name]
+    spec = {**topology.stores, **topology.global_stores}[name]
     key_serde, value_serde = store_serdes(driver.config, spec)
     key, value = key_serde.serializer(name), value_serde.serializer(name)
-    owner = driver._owner(name, 0)
-    assert owner is not None
-    entries = owner.stores[name].range(None, None)
-    return sorted([key(k).hex(), value(v).hex(), timestamp] for k, v, timestamp in entries)
+    found = driver._found(name, 0)
+    assert found is not None
+    entries = found.store.range(None, None)
+    return sorted(
+        [key(k).hex(), value(v).hex(), timestamp if spec.kind.timestamped else None]
+        for k, v, timestamp in entries
+    )

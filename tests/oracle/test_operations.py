@@ -19,6 +19,7 @@ SOURCES = [
     {"id": "stream", "op": "stream", "topics": ["in"]},
     {"id": "other", "op": "stream", "topics": ["other"]},
     {"id": "table", "op": "table", "topic": "tab"},
+    {"id": "global", "op": "global_table", "topic": "glob"},
     {"id": "grouped_stream", "op": "group_by_key", "on": "stream"},
     {"id": "grouped_table", "op": "group_by", "on": "table", "fn": "identity_pair"},
 ]
@@ -62,6 +63,29 @@ OPERATIONS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
         {"op": "left_join", "on": "stream", "with": "table", "fn": "both_with_key"},
         {"joined": {"name": "n", "other": "string", **STRINGS}},
         "n",
+    ),
+    (
+        {"op": "global_table", "topic": "t2"},
+        {"consumed": {"name": "n", **STRINGS}, "materialized": STORED},
+        "n-source",
+    ),
+    (
+        {
+            "op": "global_store",
+            "topic": "t2",
+            "fn": "keep",
+            "stores": [{"store": "gs", "timestamped": False}],
+        },
+        {"consumed": {"name": "n", **STRINGS}},
+        "gs",
+    ),
+    *(
+        (
+            {"op": op, "on": "stream", "with": "global", "selector": "key_text", "fn": fn},
+            {"name": "n"},
+            "n",
+        )
+        for op, fn in (("join", "both"), ("left_join", "both_with_key"))
     ),
     *(
         (

@@ -17,16 +17,23 @@ from headwater import (
     Serdes,
     StreamsBuilder,
     TableJoined,
+    TimestampExtractors,
 )
 from tests.oracle import functions, processors
 from tests.oracle.expressions import known_function
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from headwater import StoreSpec, Topology
     from tests.oracle.expressions import Types
 
+_EXTRACTORS = {
+    "fail": TimestampExtractors.FAIL_ON_INVALID,
+    "skip": TimestampExtractors.LOG_AND_SKIP_ON_INVALID,
+    "use_partition_time": TimestampExtractors.USE_PARTITION_TIME_ON_INVALID,
+    "wall_clock": TimestampExtractors.WALLCLOCK,
+}
 _SERDES = {"key": "key_serde", "value": "value_serde", "other": "other_value_serde"}
 
 
@@ -85,18 +92,30 @@ class Drawing:
         return self.builder.stream(step["topics"], *objects, **keywords)
 
     def _table(self, step: Mapping[str, Any]) -> Any:
+        return self._read_table(self.builder.table, step)
+
+    def _global_table(self, step: Mapping[str, Any]) -> Any:
+        return self._read_table(self.builder.global_table, step)
+
+    def _global_store(self, step: Mapping[str, Any]) -> None:
+        consumed = Consumed(**_fields(step["consumed"])) if "consumed" in step else None
+        stores = processors.stores_of(step)
+        supplier = processors.Supplier(processors.Free, step, stores, brings=False)
+        self.builder.add_global_store(stores[0], step["topic"], consumed, supplier)
+
+    def _read_table(self, read: Callable[..., Any], step: Mapping[str, Any]) -> Any:
         both: list[Any] = [
             cls(**_fields(step[name])) if name in step else None
             for name, cls in (("consumed", Consumed), ("materialized", Materialized))
         ]
         if not self.keywords:
-            return self.builder.table(step["topic"], *both)
+            return read(step["topic"], *both)
         merged = {
             name: value
             for option in ("materialized", "consumed")
             for name, value in _fields(step.get(option, {})).items()
         }
-        return self.builder.table(step["topic"], **merged)
+        return read(step["topic"], **merged)
 
     def _transform_values(self, step: Mapping[str, Any]) -> Any:
         objects, keywords = self._given(step, "materialized", Materialized)
@@ -150,6 +169,9 @@ class Drawing:
         joiner = (functions.JOINERS | functions.JOINERS_WITH_KEY)[fn]
         method = getattr(self.handles[step["on"]], step["op"])
         other = self.handles[step["with"]]
+        if "selector" in step:
+            selector = functions.KEY_MAPPERS[step["selector"]]
+            return method(other, selector, joiner, **flags, **_name(step))
         return method(other, joiner, *objects, **keywords, **flags, **_name(step))
 
     _left_join = _outer_join = _join
@@ -228,6 +250,8 @@ def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
             fields[_SERDES[name]] = Serdes.by_name(value)
         elif name == "reset":
             fields["offset_reset"] = OffsetReset(value)
+        elif name == "timestamps":
+            fields["timestamp_extractor"] = _EXTRACTORS[value]
         else:
             fields[name] = value
     return fields

@@ -4,6 +4,7 @@ from typing import Any, assert_type
 
 from headwater import (
     Consumed,
+    GlobalKTable,
     Joined,
     KGroupedStream,
     KGroupedTable,
@@ -65,6 +66,18 @@ assert_type(
 assert_type(
     table.left_join(by_rounded, lambda key, _share: len(key), lambda _share, n: n, with_key=True),
     KTable[str, int | None],
+)
+everywhere = builder.global_table("glob", key_serde=Serdes.long, value_serde=Serdes.double)
+assert_type(everywhere, GlobalKTable[int, float])
+assert_type(
+    stream.join(everywhere, lambda _key, value: value, lambda number, share: number * share),
+    KStream[str, float],
+)
+assert_type(
+    stream.left_join(
+        everywhere, lambda _key, value: value, lambda key, _n, share: (key, share), with_key=True
+    ),
+    KStream[str, tuple[str, float | None]],
 )
 assert_type(table.transform_values(Length), KTable[str, int])
 assert_type(stream.split().default_branch(), dict[str, KStream[Any, Any]])

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.dsl.aggregate import KGroupedStream, KGroupedTable
 from headwater.dsl.builder import StreamsBuilder
+from headwater.dsl.global_table import GlobalKTable
 from headwater.dsl.options import (
     Branched,
     Consumed,
@@ -153,6 +154,7 @@ __all__ = [
     "FixedKeyProcessorContext",
     "FixedKeyProcessorSupplier",
     "FixedKeyRecord",
+    "GlobalKTable",
     "GroupInUseError",
     "Grouped",
     "HeadwaterError",

@@ -37,12 +37,14 @@ final class Behaviour {
 
     private final String fn;
     private final List<StoreBuilder<?>> stores;
+    private final JsonNode finds;
     private ProcessingContext context;
     private Out out;
 
     Behaviour(JsonNode step, List<StoreBuilder<?>> stores) {
         this.fn = step.required("fn").asText();
         this.stores = stores;
+        this.finds = step.path("finds");
     }
 
     void init(ProcessingContext context, Out out) {
@@ -89,6 +91,12 @@ final class Behaviour {
                     out.send(key, old + ">" + text, timestamp, headers);
                 }
                 break;
+            case "find":
+                for (JsonNode name : finds) {
+                    String found = find(name.asText(), text);
+                    out.send(key, text + "=" + found, timestamp, headers);
+                }
+                break;
             case "stream_ticks", "wall_ticks", "anchored_stream_ticks", "anchored_wall_ticks":
                 out.send(key, text, timestamp, headers);
                 break;
@@ -106,6 +114,19 @@ final class Behaviour {
                         .map(m -> (m.topic() == null ? "" : m.topic()) + "-" + m.partition() + "-" + m.offset())
                         .orElse("nowhere");
         return where + " " + context.currentStreamTimeMs();
+    }
+
+    private String find(String name, String key) {
+        Object store = context.getStateStore(name);
+        if (store instanceof TimestampedKeyValueStore<?, ?>) {
+            TimestampedKeyValueStore<Object, Object> stamped = context.getStateStore(name);
+            ValueAndTimestamp<Object> found = stamped.get(key);
+            return found == null
+                    ? "null"
+                    : Functions.text(found.value()) + "@" + found.timestamp();
+        }
+        KeyValueStore<Object, Object> plain = context.getStateStore(name);
+        return Functions.text(plain.get(key));
     }
 
     private String replace(String name, String key, String value, long timestamp) {

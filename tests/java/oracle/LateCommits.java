@@ -13,11 +13,20 @@ final class LateCommits {
     private final TopologyTestDriver driver;
     private final StreamTask task;
     private final Time clock;
+    private final Map<String, TopicPartition> globals;
     private final Method partitionOf = method("getInputTopicOrPatternPartition", String.class);
     private final Method enqueue =
             method(
                     "enqueueTaskRecord",
                     String.class,
+                    TopicPartition.class,
+                    long.class,
+                    byte[].class,
+                    byte[].class,
+                    Headers.class);
+    private final Method update =
+            method(
+                    "processGlobalRecord",
                     TopicPartition.class,
                     long.class,
                     byte[].class,
@@ -30,11 +39,22 @@ final class LateCommits {
         this.driver = driver;
         task = Oracle.field(driver, TopologyTestDriver.class, "task");
         clock = Oracle.field(driver, TopologyTestDriver.class, "mockWallClockTime");
+        globals = Oracle.field(driver, TopologyTestDriver.class, "globalPartitionsByInputTopic");
     }
 
     /** Process a record and what it sends to internal topics. */
     void pipe(JsonNode input) {
         String topic = input.required("topic").asText();
+        if (globals.containsKey(topic)) {
+            call(
+                    update,
+                    globals.get(topic),
+                    input.required("timestamp").asLong(),
+                    Oracle.bytes(input.required("key")),
+                    Oracle.bytes(input.required("value")),
+                    Oracle.headers(input));
+            return;
+        }
         call(
                 enqueue,
                 topic,

@@ -14,6 +14,7 @@ import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.BranchedKStream;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.ForeachAction;
+import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KGroupedTable;
 import org.apache.kafka.streams.kstream.KStream;
@@ -53,6 +54,8 @@ final class Steps {
         String op = step.required("op").asText();
         if (op.equals("stream")) return stream(step);
         if (op.equals("table")) return table(step);
+        if (op.equals("global_table")) return Globals.table(builder, step);
+        if (op.equals("global_store")) return Globals.store(builder, step);
         Object on = result(step.required("on").asText());
         if (on instanceof KTable<?, ?> table) return onTable(op, cast(table), step);
         if (on instanceof KGroupedTable<?, ?> grouped) return onGroupedTable(op, cast(grouped), step);
@@ -136,7 +139,12 @@ final class Steps {
                 KStream<Object, Object> other = cast(result(step.required("with").asText()));
                 return named == null ? stream.merge(other) : stream.merge(other, named);
             }
-            case "join", "left_join": return Joins.ofStream(op, stream, other(step), step);
+            case "join", "left_join": {
+                Object with = result(step.required("with").asText());
+                return with instanceof GlobalKTable<?, ?> table
+                        ? Globals.join(op, stream, cast(table), step)
+                        : Joins.ofStream(op, stream, cast(with), step);
+            }
             case "split": return split(stream, step, named);
             case "repartition": {
                 var options = Options.repartitioned(step);

@@ -61,6 +61,10 @@ def _document(topology: Topology, application_id: str) -> dict[str, Any]:
     document = asdict(topology.report(application_id))
     for reported, group in zip(document["subtopologies"], topology.subtopologies, strict=True):
         reported["nodes"] = [_node(node) for node in group.nodes]
+    document["global_stores"] = [
+        {"id": group.id, "store": group.stores[0].name, "nodes": [_node(n) for n in group.nodes]}
+        for group in topology.global_subtopologies
+    ]
     return document
 
 

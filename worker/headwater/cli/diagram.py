@@ -35,8 +35,8 @@ def mermaid(topology: Topology, titles: Mapping[int, str] | None = None) -> str:
     topics: dict[str, str] = {}
     numbers = {name: f"n{number}" for number, name in enumerate(topology.nodes)}
     edges: list[str] = []
-    for group in topology.subtopologies:
-        title = (titles or {}).get(group.id, f"Sub-topology {group.id}")
+    for group in topology.groups:
+        title = (titles or {}).get(group.id, title_of(group))
         lines += _subtopology(group, numbers, title)
         for node in group.nodes:
             edges += _edges(node, numbers, topics)
@@ -49,6 +49,12 @@ def mermaid(topology: Topology, titles: Mapping[int, str] | None = None) -> str:
         kind = "internal" if topic in topology.repartition_topics else "topic"
         lines.append(f'  {number}[/"{_shown(topic)}"/]:::{kind}')
     return "\n".join([*lines, *edges]) + "\n"
+
+
+def title_of(group: Subtopology) -> str:
+    """Return what stands above a sub-topology in a picture."""
+    kept = f", global store {group.stores[0].name}" if group.is_global else ""
+    return f"Sub-topology {group.id}{kept}"
 
 
 def _subtopology(group: Subtopology, numbers: dict[str, str], title: str) -> list[str]:

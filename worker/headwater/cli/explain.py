@@ -94,6 +94,13 @@ def explained(topology: Topology, found: Translation) -> list[str]:
         found: how it would be computed.
     """
     lines: list[str] = []
+    for group in topology.global_subtopologies:
+        kept, read = group.stores[0].name, ", ".join(group.source_topics)
+        lines += [
+            "",
+            f"Sub-topology {group.id}: global store {kept}, filled from topic {read}",
+            "Every StreamThread of a worker keeps it; on Spark the application does not run.",
+        ]
     for group in topology.subtopologies:
         verdict = found.subtopologies.get(group.id)
         if verdict is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from headwater.cli.diagram import written_by
+from headwater.cli.diagram import title_of, written_by
 from headwater.cli.layers import Edge, Gaps, Point, Size, arrange
 from headwater.model.description import parents_of
 from headwater.model.nodes import ProcessorNode, SourceNode
@@ -49,8 +49,8 @@ def svg(topology: Topology, titles: Mapping[int, str] | None = None) -> str:
         titles: of sub-topologies that are not called by their numbers alone.
     """
     boxes = {
-        f"box {group.id}": _Box(group, (titles or {}).get(group.id, f"Sub-topology {group.id}"))
-        for group in topology.subtopologies
+        f"box {group.id}": _Box(group, (titles or {}).get(group.id, title_of(group)))
+        for group in topology.groups
     }
     flows = [flow for name, box in boxes.items() for flow in _flows(name, box)]
     # Topics that are read come first, so that a circle is turned round where it is written.

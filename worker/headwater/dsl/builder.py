@@ -6,8 +6,9 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from headwater.config import check_optimization
-from headwater.dsl.calls import Source, Store, Table
+from headwater.dsl.calls import GlobalStore, Source, Store, Table
 from headwater.dsl.drawing import Drawing
+from headwater.dsl.global_table import GlobalKTable
 from headwater.dsl.options import Consumed, ConsumedOptions, Materialized, TableOptions, changed
 from headwater.dsl.origin import Origin
 from headwater.dsl.rewrite import rewrite
@@ -17,6 +18,8 @@ from headwater.errors import TopologyError
 from headwater.model.naming import check_name
 from headwater.model.nodes import SourceNode
 from headwater.model.operators.table import TableSource
+from headwater.model.operators.user import UserProcessor
+from headwater.model.suppliers import supplier_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from headwater.config import StreamsConfig
     from headwater.dsl.stream import KStream
     from headwater.dsl.table import KTable
+    from headwater.model.processors import ProcessorFunction, ProcessorSupplier
     from headwater.model.topology import StoreSpec, Topology
 
 K = TypeVar("K")
@@ -103,6 +107,62 @@ class StreamsBuilder:
         )
         node = _source_node(source, (topic,), reading)
         return self._read(Source(node=node, of_table=True), reading).below(part).as_table()
+
+    def global_table(
+        self,
+        topic: str,
+        consumed: Consumed[K, V] | None = None,
+        materialized: Materialized[K, V] | None = None,
+        **options: Unpack[TableOptions[K, V]],
+    ) -> GlobalKTable[K, V]:
+        """Read a topic as a table of which every task holds all partitions.
+
+        Keywords and serdes are those of :meth:`table`. The table is always stored. It has no
+        changelog: it is filled from the topic itself, before any record is processed.
+
+        Raises:
+            TopologyError: a name is not legal.
+        """
+        check_name("topic", topic)
+        drawing = self._drawing
+        reading, storing = _shared(consumed, materialized, dict(options))
+        store = storing.store or drawing.store_name(f"{topic}-")
+        source = drawing.named(reading.name, "KSTREAM-SOURCE-", "-source")
+        part = GlobalStore(
+            source=_source_node(source, (topic,), reading),
+            name=drawing.named(reading.name, "KTABLE-SOURCE-"),
+            operator=TableSource(store=store),
+            spec=store_spec(store, storing),
+        )
+        drawing.draw(part)
+        return GlobalKTable(drawing, store, is_named=storing.store is not None)
+
+    def add_global_store(
+        self,
+        store: StoreSpec,
+        topic: str,
+        consumed: Consumed[K, V] | None,
+        supplier: ProcessorSupplier[K, V, Any, Any] | ProcessorFunction[K, V, Any, Any],
+    ) -> StreamsBuilder:
+        """Add a store that every task reads, kept by a processor from all of ``topic`` (KIP-813).
+
+        See :meth:`Topology.add_global_store`.
+
+        Raises:
+            TopologyError: a name is not legal, or the supplier makes no processor.
+        """
+        check_name("topic", topic)
+        reading: Consumed[K, V] = consumed or Consumed()
+        source = self._drawing.named(reading.name, "KSTREAM-SOURCE-", "-source")
+        name = self._drawing.named(reading.name, "KTABLE-SOURCE-")
+        part = GlobalStore(
+            source=_source_node(source, (topic,), reading),
+            name=name,
+            operator=UserProcessor(supplier=supplier_of(name, supplier)),
+            spec=store,
+        )
+        self._drawing.draw(part)
+        return self
 
     def add_state_store(self, store: StoreSpec) -> StreamsBuilder:
         """Add a store, before the first ``process`` that connects to it by name."""

@@ -135,6 +135,16 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalStore:
+    """StreamsBuilder.global_table and add_global_store: a source, and what keeps the store."""
+
+    source: SourceNode
+    name: str
+    operator: Operator
+    spec: StoreSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepartitionNames:
     """What a repartition is called: its topic and the nodes around it.
 
@@ -170,7 +180,15 @@ class Repartition:
 
 
 Part: TypeAlias = (
-    Source | Processor | Table | JoinedTable | ForeignJoinedTable | Sink | Store | Repartition
+    Source
+    | Processor
+    | Table
+    | JoinedTable
+    | ForeignJoinedTable
+    | Sink
+    | Store
+    | GlobalStore
+    | Repartition
 )
 
 

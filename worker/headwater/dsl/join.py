@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from headwater.dsl.calls import JoinedTable, Processor, Repartition
 from headwater.dsl.foreign import join_by_foreign_key
+from headwater.dsl.global_table import GlobalKTable
 from headwater.dsl.options import Joined, JoinedOptions, Materialized, changed, name_of
 from headwater.dsl.origin import Drawn
 from headwater.dsl.stored import given, store_spec
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 KO = TypeVar("KO")
+KG = TypeVar("KG")
 V = TypeVar("V")
 VO = TypeVar("VO")
 VR = TypeVar("VR")
@@ -64,14 +66,36 @@ class JoinOfStream(Drawn[K, V]):
         with_key: Literal[True],
         **options: Unpack[JoinedOptions[K, V, VO]],
     ) -> KStream[K, VR]: ...
+    @overload
     def join(
         self,
-        table: KTable[K, Any],
+        table: GlobalKTable[KG, VO],
+        key_selector: Callable[[K, V], KG | None],
+        joiner: Callable[[V, VO], VR],
+        /,
+        *,
+        with_key: Literal[False] = False,
+        name: str | Named | None = None,
+    ) -> KStream[K, VR]: ...
+    @overload
+    def join(
+        self,
+        table: GlobalKTable[KG, VO],
+        key_selector: Callable[[K, V], KG | None],
+        joiner: Callable[[K, V, VO], VR],
+        /,
+        *,
+        with_key: Literal[True],
+        name: str | Named | None = None,
+    ) -> KStream[K, VR]: ...
+    def join(
+        self,
+        table: KTable[K, Any] | GlobalKTable[Any, Any],
         joiner: Callable[..., Any],
-        joined: Joined[K, V, Any] | None = None,
+        joined: Any = None,
         *,
         with_key: bool = False,
-        **options: Unpack[JoinedOptions[K, V, Any]],
+        **options: Any,
     ) -> KStream[K, Any]:
         """Replace each value by ``joiner(value, found)``, with what the table holds for its key.
 
@@ -81,9 +105,17 @@ class JoinOfStream(Drawn[K, V]):
 
         Keywords are those of :class:`Joined`. Stream and table need equal partition counts.
 
+        ``join(global_table, key_selector, joiner)`` looks up ``key_selector(key, value)`` in a
+        :class:`GlobalKTable`. The record keeps its key. It is dropped and counted if it has no
+        value or that key is ``None``.
+
         Raises:
             TopologyError: stream and table are of two builders.
         """
+        if isinstance(table, GlobalKTable):
+            return table.joined_with(
+                self.origin, joiner, joined, left=False, with_key=with_key, **options
+            ).as_stream()
         check_function("join()", joiner)
         operator = StreamTableJoin(table=table.origin.name, joiner=joiner, with_key=with_key)
         return self._join("KSTREAM-JOIN-", operator, table, changed(joined or Joined(), options))
@@ -108,14 +140,36 @@ class JoinOfStream(Drawn[K, V]):
         with_key: Literal[True],
         **options: Unpack[JoinedOptions[K, V, VO]],
     ) -> KStream[K, VR]: ...
+    @overload
     def left_join(
         self,
-        table: KTable[K, Any],
+        table: GlobalKTable[KG, VO],
+        key_selector: Callable[[K, V], KG | None],
+        joiner: Callable[[V, VO | None], VR],
+        /,
+        *,
+        with_key: Literal[False] = False,
+        name: str | Named | None = None,
+    ) -> KStream[K, VR]: ...
+    @overload
+    def left_join(
+        self,
+        table: GlobalKTable[KG, VO],
+        key_selector: Callable[[K, V], KG | None],
+        joiner: Callable[[K, V, VO | None], VR],
+        /,
+        *,
+        with_key: Literal[True],
+        name: str | Named | None = None,
+    ) -> KStream[K, VR]: ...
+    def left_join(
+        self,
+        table: KTable[K, Any] | GlobalKTable[Any, Any],
         joiner: Callable[..., Any],
-        joined: Joined[K, V, Any] | None = None,
+        joined: Any = None,
         *,
         with_key: bool = False,
-        **options: Unpack[JoinedOptions[K, V, Any]],
+        **options: Any,
     ) -> KStream[K, Any]:
         """Replace each value by ``joiner(value, found)``; ``found`` is ``None`` if there is none.
 
@@ -125,9 +179,16 @@ class JoinOfStream(Drawn[K, V]):
 
         Keywords are those of :class:`Joined`. Stream and table need equal partition counts.
 
+        ``left_join(global_table, key_selector, joiner)`` looks up ``key_selector(key, value)`` in a
+        :class:`GlobalKTable`; a key of ``None`` finds nothing.
+
         Raises:
             TopologyError: stream and table are of two builders.
         """
+        if isinstance(table, GlobalKTable):
+            return table.joined_with(
+                self.origin, joiner, joined, left=True, with_key=with_key, **options
+            ).as_stream()
         check_function("left_join()", joiner)
         operator = StreamTableJoin(
             table=table.origin.name, joiner=joiner, with_key=with_key, left=True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.dsl.calls import (
     ForeignJoinedTable,
+    GlobalStore,
     JoinedTable,
     Processor,
     Repartition,
@@ -107,6 +108,8 @@ def _write(topology: Topology, part: Part, parents: tuple[str, ...]) -> None:
             topology.add_sink_node(replace(part.node, parents=parents))
         case Store():
             topology.add_state_store(part.spec)
+        case GlobalStore():
+            topology.add_global_store_nodes(part.source, part.name, part.operator, part.spec)
         case Repartition():
             _write_repartition(topology, part, parents)
 

@@ -48,7 +48,21 @@ def parents_of(node: Node) -> tuple[str, ...]:
 def describe(subtopologies: Iterable[Subtopology]) -> str:
     """Return the description of all sub-topologies, ending as Java's ``toString`` ends."""
     return "Topologies:\n " + "".join(
-        f"  {_describe_subtopology(group)}" for group in subtopologies
+        f"  {_describe_global(group) if group.is_global else _describe_subtopology(group)}"
+        for group in subtopologies
+    )
+
+
+def _describe_global(subtopology: Subtopology) -> str:
+    """Return a source, a processor and its store, as ``TopologyDescription.GlobalStore`` does."""
+    source, processor = subtopology.nodes
+    store = subtopology.stores[0].name
+    topics = _braced(source.topics if isinstance(source, SourceNode) else ())
+    return (
+        f"Sub-topology: {subtopology.id} for global store (will not generate tasks)\n"
+        f"    Source: {source.name} (topics: {topics})\n      --> {processor.name}\n"
+        f"    Processor: {processor.name} (stores: [{store}])\n      --> none\n"
+        f"      <-- {source.name}\n"
     )
 
 

@@ -93,12 +93,14 @@ class Subtopology:
     Numbered as Kafka Streams numbers them.
 
     ``nodes`` are in insertion order (parents before children); ``stores`` in registration order,
-    which is the order of flushing at a commit.
+    which is the order of flushing at a commit. That of a global store, ``is_global``, has no tasks:
+    a source and the processor that keeps the store, in every process that reads it.
     """
 
     id: int
     nodes: tuple[Node, ...]
     stores: tuple[StoreSpec, ...]
+    is_global: bool = False
 
     @property
     def sources(self) -> tuple[SourceNode, ...]:

@@ -18,7 +18,8 @@ from headwater.model.callables import (
     check_function,
     check_functions,
 )
-from headwater.model.description import describe, parents_of
+from headwater.model.description import describe
+from headwater.model.grouping import grouped
 from headwater.model.java_order import hash_set_order
 from headwater.model.naming import check_name
 from headwater.model.nodes import (
@@ -68,6 +69,7 @@ class Topology:
 
     __slots__ = (
         "_copartitions",
+        "_global_stores",
         "_nodes",
         "_repartition",
         "_store_users",
@@ -87,6 +89,7 @@ class Topology:
         self._nodes: dict[str, Node] = {}
         self._stores: dict[str, StoreSpec] = {}
         self._store_users: dict[str, list[str]] = {}
+        self._global_stores: dict[str, StoreSpec] = {}
         self._topics: dict[str, str] = {}
         self._repartition: dict[str, int | None] = {}
         self._copartitions: list[tuple[str, ...]] = []
@@ -179,6 +182,7 @@ class Topology:
                 sink.
         """
         check_name("store", store.name)
+        self._check_not_global(store.name)
         known = self._stores.get(store.name)
         if known is not None and known is not store:
             raise TopologyError(
@@ -192,6 +196,73 @@ class Topology:
         self._subtopologies = None
         return self
 
+    def add_global_store(
+        self,
+        store: StoreSpec,
+        source: str,
+        topic: str,
+        processor: str,
+        supplier: ProcessorSupplier[Any, Any, Any, Any] | ProcessorFunction[Any, Any, Any, Any],
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        timestamp_extractor: TimestampExtractorLike | None = None,
+    ) -> Topology:
+        """Add a store that every task reads, filled from all of ``topic`` (``addGlobalStore``).
+
+        A processor of ``supplier`` keeps it in every process, from all partitions of the topic. A
+        process that starts has it read the topic from the beginning (KIP-813). It alone writes.
+        Processors read the store without being connected to it. There is no changelog. Timestamps
+        are the records' own, as in Kafka Streams, whatever ``timestamp_extractor`` says.
+
+        Raises:
+            TopologyError: a name is taken, or the topic has a source already.
+        """
+        node = SourceNode(
+            name=source,
+            topics=(topic,),
+            key_serde=key_serde,
+            value_serde=value_serde,
+            timestamp_extractor=timestamp_extractor,
+        )
+        made = UserProcessor(supplier=supplier_of(processor, supplier))
+        return self.add_global_store_nodes(node, processor, made, store)
+
+    def add_global_store_nodes(
+        self, source: SourceNode, processor: str, operator: Operator, store: StoreSpec
+    ) -> Topology:
+        """Add a global store as values; see :meth:`add_global_store`."""
+        check_name("store", store.name)
+        self._check_not_global(store.name)
+        if store.name in self._stores:
+            raise TopologyError(
+                f"A store is already called {store.name!r}: rename it, or the global one"
+            )
+        self._check_new(processor)
+        if source.name == processor:
+            raise TopologyError(f"Source and processor {processor!r} need different names")
+        if isinstance(operator, UserProcessor) and stores_of(processor, operator.supplier):
+            raise TopologyError(
+                f"{processor!r} keeps a global store, so it has no other stores: "
+                "let its supplier bring none"
+            )
+        self.add_source_node(source)
+        # As in Kafka Streams a processor of a global store is not wrapped.
+        self._add(
+            ProcessorNode(
+                name=processor, parents=(source.name,), operator=operator, stores=(store.name,)
+            )
+        )
+        self._global_stores[store.name] = replace(store, caching=False).with_logging_disabled()
+        return self
+
+    def _check_not_global(self, store: str) -> None:
+        if store in self._global_stores:
+            raise TopologyError(
+                f"{store!r} is the name of a global store: every processor can use that one "
+                "without being connected; another store needs another name"
+            )
+
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> Topology:
         """Let ``processor`` use ``stores``; processors that share a store share a sub-topology.
 
@@ -202,6 +273,7 @@ class Topology:
         if not stores:
             raise TopologyError(f"No store is named for {processor!r}: name at least one")
         for store in stores:
+            self._check_not_global(store)
             if store not in self._stores:
                 raise TopologyError(
                     f"Store {store!r} is not added yet: add it before connecting {processor!r}"
@@ -328,6 +400,11 @@ class Topology:
         return MappingProxyType(self._stores)
 
     @property
+    def global_stores(self) -> Mapping[str, StoreSpec]:
+        """The global stores by name."""
+        return MappingProxyType(self._global_stores)
+
+    @property
     def repartition_topics(self) -> Mapping[str, int | None]:
         """The internal topics, undecorated (``<name>-repartition``), and their enforced counts."""
         return MappingProxyType(self._repartition)
@@ -352,17 +429,29 @@ class Topology:
 
     @property
     def subtopologies(self) -> tuple[Subtopology, ...]:
-        """The sub-topologies, numbered as Kafka Streams numbers them.
+        """The sub-topologies that have tasks, numbered as Kafka Streams numbers them.
 
-        By their first node in insertion order.
+        By their first node in insertion order, together with those of global stores.
         """
+        return tuple(group for group in self.groups if not group.is_global)
+
+    @property
+    def global_subtopologies(self) -> tuple[Subtopology, ...]:
+        """The sub-topologies of global stores, which have no tasks."""
+        return tuple(group for group in self.groups if group.is_global)
+
+    @property
+    def groups(self) -> tuple[Subtopology, ...]:
+        """All sub-topologies by their numbers, those of global stores among them."""
         if self._subtopologies is None:
-            self._subtopologies = self._group()
+            self._subtopologies = grouped(
+                self._nodes, self._stores, self._store_users.values(), self._global_stores
+            )
         return self._subtopologies
 
     def describe(self) -> str:
         """Return the text that Kafka Streams' ``describe()`` prints for the same topology."""
-        return describe(self.subtopologies)
+        return describe(self.groups)
 
     def report(self, application_id: str) -> TopologyReport:
         """Return the names and numbers the operator needs, internal topics decorated."""
@@ -394,32 +483,3 @@ class Topology:
     def _topics_of(self, source: str) -> tuple[str, ...]:
         node = self._nodes.get(source)
         return node.topics if isinstance(node, SourceNode) else ()
-
-    def _group(self) -> tuple[Subtopology, ...]:
-        roots = {name: name for name in self._nodes}
-
-        def root(name: str) -> str:
-            while roots[name] != name:
-                roots[name] = roots[roots[name]]
-                name = roots[name]
-            return name
-
-        for node in self._nodes.values():
-            for parent in parents_of(node):
-                roots[root(parent)] = root(node.name)
-        for users in self._store_users.values():
-            for user in users[1:]:
-                roots[root(user)] = root(users[0])
-        groups: dict[str, list[Node]] = {}
-        for name, node in self._nodes.items():
-            groups.setdefault(root(name), []).append(node)
-        return tuple(
-            Subtopology(id=number, nodes=tuple(nodes), stores=self._stores_of(nodes))
-            for number, nodes in enumerate(groups.values())
-        )
-
-    def _stores_of(self, nodes: Iterable[Node]) -> tuple[StoreSpec, ...]:
-        names = dict.fromkeys(
-            name for node in nodes if isinstance(node, ProcessorNode) for name in node.stores
-        )
-        return tuple(self._stores[name] for name in names)

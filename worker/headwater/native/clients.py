@@ -82,6 +82,16 @@ class TaskClients(Generic[Reader]):
         )
         return PartitionConsumer(settings, self.connection)
 
+    def global_consumer(self) -> PartitionConsumer:
+        """Make a consumer for the topics of global stores; whoever asked closes it."""
+        settings = consumer_settings(
+            self.access.config,
+            self.connection,
+            client_id=f"{self.access.client_id}-global-consumer",
+            role="global",
+        )
+        return PartitionConsumer(settings, self.connection, hands_on=True)
+
     def close(self) -> None:
         """Throw away what was not sent, and leave the broker."""
         self.producer.discard()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from headwater.native.losses import ChangelogGuard
     from headwater.native.stores import StoreOpener
     from headwater.ports import Clock, KeyValueStore, RecordCollector
+    from headwater.processor.environment import GlobalStore
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +80,7 @@ class TaskOpener:
         guard: asked about a changelog that does not exist.
         check: called before anything is opened; raises if the state must not be used.
         group: whose committed offsets count; the application's own if not given.
+        global_stores: those of the process, by name, before the first task is opened.
     """
 
     def __init__(
@@ -92,7 +95,9 @@ class TaskOpener:
         guard: ChangelogGuard,
         check: Callable[[], None],
         group: str | None = None,
+        global_stores: Mapping[str, GlobalStore] = MappingProxyType({}),
     ) -> None:
+        self._global_stores = global_stores
         self._subtopologies = {found.id: found for found in topology.subtopologies}
         self._internal = topology.repartition_topics
         config = self._config = clients.access.config
@@ -209,6 +214,7 @@ class TaskOpener:
                 clock=self._clock,
                 topic_name=self.topic_name,
                 warn=log.warning,
+                global_stores=self._global_stores,
             )
             task.restore_metadata(
                 {p: (start[p], committed[p].metadata if p in committed else None) for p in inputs}

@@ -29,6 +29,7 @@ from headwater.native.clients import TaskClients
 from headwater.native.commit import Committer
 from headwater.native.cutoff import CutOffWatch
 from headwater.native.garbage import tune_garbage_collection
+from headwater.native.global_reader import GlobalReader
 from headwater.native.loading import child_topology
 from headwater.native.loop import ProcessingLoop
 from headwater.native.losses import guard_of
@@ -130,6 +131,7 @@ class StreamThread:
             heartbeat=self._report_if_due,
             guard=guard,
         )
+        self._globals = GlobalReader(topology, clients, self._clock, self._pass_time)
         self._opener = TaskOpener(
             topology=topology,
             clients=clients,
@@ -139,6 +141,7 @@ class StreamThread:
             default_reset=offset_reset(config),
             guard=guard,
             check=guard.gate.check,
+            global_stores=self._globals.stores,
         )
         self.loop = ProcessingLoop(
             config=config,
@@ -174,6 +177,7 @@ class StreamThread:
                 self._check_lease()
                 self._receive()
                 self._serve_commands()
+                self._globals.update()
                 if self.loop.tasks:
                     self.loop.run_once()
                     if partitions := self._watch.check():
@@ -238,6 +242,12 @@ class StreamThread:
             case _:
                 assert_never(command)
 
+    def _pass_time(self) -> None:
+        """Take in renewals of the Lease while global stores are filled, and report."""
+        self._check_lease()
+        self._receive()
+        self._report_if_due()
+
     def _check_lease(self) -> None:
         """Without a Lease, under at-least-once, somebody else may have our tasks by now."""
         if self._lease_until_ms is None:
@@ -252,6 +262,7 @@ class StreamThread:
             os._exit(_EXIT_LEASE_LOST)
 
     def _add(self, tasks: Iterable[TaskId]) -> None:
+        self._globals.bootstrap()
         wanted = [task_id for task_id in tasks if task_id not in self.loop.tasks]
         opened = self._opener.open(wanted)
         self.loop.add(opened)
@@ -304,6 +315,7 @@ class StreamThread:
         self.loop.commit_now()
         for running in self.loop.remove(list(self.loop.tasks)):
             self._close_task(running)
+        self._globals.close()
         self._consumer.close()
 
     def _close_dirty(self, error: HeadwaterError) -> None:

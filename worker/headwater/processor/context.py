@@ -14,7 +14,7 @@ from headwater.model.processor_api import (
     Record,
     RecordMetadata,
 )
-from headwater.processor.views import view
+from headwater.processor.views import ReadOnlyStore, view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ class TaskContext:
         self._node = node
         self._children = children
         self._environment = environment
-        self._stores = {
+        self._stores: dict[str, Any] = {
             name: view(environment.kinds[name], environment.store(name), environment.current)
             for name in stores
         }
@@ -127,11 +127,17 @@ class TaskContext:
         )
 
     def get_state_store(self, name: str) -> Any:
-        """Return the store ``name``, which must be connected to this processor.
+        """Return the store ``name``, which must be connected to this processor, or be global.
+
+        A global store can only be read.
 
         Raises:
             TopologyError: the store is not connected to this processor.
         """
+        if name not in self._stores and name in self._environment.global_stores:
+            store, kind = self._environment.global_stores[name]
+            seen = view(kind, store, self._environment.current)
+            self._stores[name] = ReadOnlyStore(seen)
         if name not in self._stores:
             there = ", ".join(self._stores) or "none"
             raise TopologyError(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from headwater.errors import TopologyError
 from headwater.ports import NO_RECORD, NOWHERE, UnderWay
@@ -75,6 +75,13 @@ class Counters:
         """Kafka's ``dropped-records``: null keys, handlers that said CONTINUE, and the like."""
 
 
+class GlobalStore(NamedTuple):
+    """A global store as the tasks of a process share it; they do not write to it."""
+
+    store: KeyValueStore
+    kind: StoreKind
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
     """The surroundings of one task's nodes."""
@@ -95,6 +102,19 @@ class Environment:
     kinds: Mapping[str, StoreKind]
     """What each store is."""
     warn: Warn
+    global_stores: Mapping[str, GlobalStore] = field(default_factory=dict)
+
+    def global_store(self, name: str) -> KeyValueStore:
+        """Return the global store ``name``.
+
+        Raises:
+            TopologyError: whoever runs the task has no such store.
+        """
+        if name not in self.global_stores:
+            raise TopologyError(
+                f"task {self.task_id} has no global store {name!r}: run the application by workers"
+            )
+        return self.global_stores[name].store
 
     def store(self, name: str) -> KeyValueStore:
         """Return the store ``name``.

@@ -9,6 +9,7 @@ running: add_records -> process -> punctuate -> prepare_commit -> (commit) -> po
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from headwater.errors import HeadwaterError, ProcessingError, TopologyError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from headwater.ids import TaskId, TopicPartition
     from headwater.model.topology import Subtopology
     from headwater.ports import Clock, Position, RecordCollector, Records, StoreMap, TimedStore
+    from headwater.processor.environment import GlobalStore
 
 
 class StreamTask:
@@ -46,6 +48,7 @@ class StreamTask:
         clock: the wall clock.
         topic_name: from a topic of the topology to the broker's name.
         warn: told one sentence per dropped record that a handler or extractor let go.
+        global_stores: those of the process, by name; the task only reads them.
 
     Raises:
         ConfigError: a serde, handler or extractor cannot be found.
@@ -64,6 +67,7 @@ class StreamTask:
         clock: Clock,
         topic_name: Callable[[str], str],
         warn: Warn,
+        global_stores: Mapping[str, GlobalStore] = MappingProxyType({}),
     ) -> None:
         self.task_id = task_id
         self.commit_requested = False
@@ -101,6 +105,7 @@ class StreamTask:
             stream_time=lambda: self.stream_time,
             kinds={spec.name: spec.kind for spec in subtopology.stores},
             warn=warn,
+            global_stores=global_stores,
         )
         for spec in subtopology.stores:
             if spec.kind.expires:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from headwater.errors import StateError
 from headwater.model.stores import KeyLayout
 from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore
 from headwater.processor.windowstores import SessionStore, TimestampedWindowStore, WindowStore
@@ -31,3 +32,23 @@ _VIEWS: Final[Mapping[tuple[KeyLayout, bool], type[View]]] = {
 def view(kind: StoreKind, store: ports.KeyValueStore, current: Current) -> View:
     """Return a task's store as a processor sees a store of its kind."""
     return _VIEWS[kind.key_layout, kind.timestamped](store, current)
+
+
+class ReadOnlyStore:
+    """A global store as a processor sees it: the reading half of a store of its kind."""
+
+    __slots__ = ("_seen",)
+
+    def __init__(self, seen: View) -> None:
+        self._seen = seen
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _WRITING:
+            raise StateError(
+                f"global store {self._seen.name} is read-only, so {name}() is refused: write to "
+                "the topic that it is made of"
+            )
+        return getattr(self._seen, name)
+
+
+_WRITING: Final = frozenset({"put", "put_if_absent", "put_all", "delete", "remove"})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from headwater.errors import ConfigError, KafkaUnavailableError
+from headwater.errors import ConfigError, KafkaUnavailableError, TopologyError
 from headwater.ids import TopicPartition
 from headwater.model import partitions
 from headwater.model.reporting import configured
@@ -77,6 +77,11 @@ class Application:
                 "or give --bootstrap host:port"
             )
         topology = self.topology = built(settings)
+        if topology.global_stores:
+            raise TopologyError(
+                f"Spark does not run a topology with global tables or stores, and this one has "
+                f"{', '.join(topology.global_stores)}: let workers run it (spec.engine: Native)"
+            )
         self.id = config.application_id
         self.report: TopologyReport = configured(topology.report(self.id), config)
         self.client_id = f"{config.client_id or self.id}-backfill"

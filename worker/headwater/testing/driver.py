@@ -16,13 +16,14 @@ otherwise::
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from typing import TYPE_CHECKING, Any, Self
+from collections import Counter, defaultdict, deque
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from headwater.config import StreamsConfig
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.partitions import external_topics, plan
 from headwater.model.reporting import changelog_topic, decorate
+from headwater.native.global_stores import GlobalStores, global_topics
 from headwater.native.loop import ProcessingLoop
 from headwater.native.opening import RunningTask
 from headwater.processor.resolving import serde_of, store_serdes
@@ -46,9 +47,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from headwater.model.nodes import Subtopology
-    from headwater.model.stores import StoreSpec
+    from headwater.model.stores import StoreKind, StoreSpec
     from headwater.model.topology import Topology
     from headwater.ports import Headers
+    from headwater.ports import KeyValueStore as StorePort
+    from headwater.processor.environment import Current
     from headwater.serde import Serde
     from headwater.state import LayeredStore
 
@@ -68,6 +71,12 @@ class ManualClock:
         if milliseconds < 0:
             raise ValueError(f"time only moves forward, not by {milliseconds} ms")
         self._now_ms += milliseconds
+
+
+class _Found(NamedTuple):
+    store: StorePort
+    kind: StoreKind
+    current: Current
 
 
 class TopologyTestDriver:
@@ -123,6 +132,14 @@ class TopologyTestDriver:
             policy=RecordByRecord(self._clients.consumer),
         )
         self._cache = CacheBudget(config.statestore_cache_max_bytes)
+        self._globals = GlobalStores(
+            topology,
+            config,
+            {topic: counts.get(topic, 1) for topic in global_topics(topology)},
+            self._clock,
+            self.warnings.append,
+        )
+        self._global_offsets: Counter[TopicPartition] = Counter()
         subtopologies = {found.id: found for found in topology.subtopologies}
         self._tasks = [self._task_of(subtopologies[t.subtopology], t) for t in self._inputs]
         self._loop.add(self._tasks)
@@ -201,8 +218,8 @@ class TopologyTestDriver:
             ValueError: the topology does not read ``topic``.
             RecordError: the record could not be handled.
         """
-        if topic not in self._read_topics:
-            there = ", ".join(self._read_topics)
+        if topic not in self._read_topics and topic not in self._globals.tasks:
+            there = ", ".join([*self._read_topics, *self._globals.tasks])
             raise ValueError(f"the topology does not read topic {topic!r}; it reads {there}")
         self._enqueue(ProducedRecord(topic, partition, key, value, timestamp, headers))
         self._complete()
@@ -236,51 +253,47 @@ class TopologyTestDriver:
         """Return the store ``name`` as a processor sees it, or ``None`` if there is none.
 
         Args:
-            name: the store's.
+            name: the store's; a global one's, too.
             partition: of its task.
         """
-        found = self._owner(name, partition)
+        found = self._found(name, partition)
         if found is None:
             return None
-        spec = self._topology.stores[name]
-        return view(spec.kind, found.stores[name], found.task.current)
+        store, kind, current = found
+        return view(kind, store, current)
 
     def get_key_value_store(self, name: str, partition: int = 0) -> KeyValueStore | None:
         """Return a view of a key-value store as plain values, or ``None`` if there is none."""
-        found = self._owner(name, partition)
-        return None if found is None else KeyValueStore(found.stores[name], found.task.current)
+        found = self._found(name, partition)
+        return None if found is None else KeyValueStore(found.store, found.current)
 
     def get_timestamped_key_value_store(
         self, name: str, partition: int = 0
     ) -> TimestampedKeyValueStore | None:
         """Return a view of a key-value store with timestamps, or ``None`` if there is none."""
-        found = self._owner(name, partition)
-        if found is None:
-            return None
-        return TimestampedKeyValueStore(found.stores[name], found.task.current)
+        found = self._found(name, partition)
+        return None if found is None else TimestampedKeyValueStore(found.store, found.current)
 
     def get_window_store(self, name: str, partition: int = 0) -> WindowStore | None:
         """Return a view of a store of windows as plain values, or ``None`` if there is none."""
-        found = self._owner(name, partition)
-        return None if found is None else WindowStore(found.stores[name], found.task.current)
+        found = self._found(name, partition)
+        return None if found is None else WindowStore(found.store, found.current)
 
     def get_timestamped_window_store(
         self, name: str, partition: int = 0
     ) -> TimestampedWindowStore | None:
         """Return a view of a store of windows with timestamps, or ``None`` if there is none."""
-        found = self._owner(name, partition)
-        if found is None:
-            return None
-        return TimestampedWindowStore(found.stores[name], found.task.current)
+        found = self._found(name, partition)
+        return None if found is None else TimestampedWindowStore(found.store, found.current)
 
     def get_session_store(self, name: str, partition: int = 0) -> SessionStore | None:
         """Return a view of a store of sessions, or ``None`` if there is none."""
-        found = self._owner(name, partition)
-        return None if found is None else SessionStore(found.stores[name], found.task.current)
+        found = self._found(name, partition)
+        return None if found is None else SessionStore(found.store, found.current)
 
     def get_all_state_stores(self, partition: int = 0) -> dict[str, Any]:
-        """Return every store of the tasks of a partition, by name."""
-        names = [
+        """Return every store of the tasks of a partition, and the global ones, by name."""
+        names = [*self._globals.stores] + [
             name
             for running in self._tasks
             if running.task_id.partition == partition
@@ -302,6 +315,7 @@ class TopologyTestDriver:
         """Close processors and stores."""
         for running in self._tasks:
             running.task.close()
+        self._globals.close()
 
     # ---- inside --------------------------------------------------------------------------------
 
@@ -322,15 +336,22 @@ class TopologyTestDriver:
             record = records[self._captured]
             self._captured += 1
             self._outputs[record.topic].append(record)
-            if record.topic in read:
+            if record.topic in read or record.topic in self._globals.tasks:
                 self._enqueue(record)
 
     def _enqueue(self, record: ProducedRecord) -> None:
         topic, number, key, value, timestamp, headers = record
         if number is None:
-            count = self._counts[topic]
+            count = self._counts.get(topic, 1)
             number = 0 if key is None or count == 1 else partition_for_key(key, count)
-        self._clients.consumer.append(TopicPartition(topic, number), key, value, timestamp, headers)
+        partition = TopicPartition(topic, number)
+        if topic in self._globals.tasks:
+            # At once, as in Kafka Streams' driver: what waits is joined with it.
+            raw = (self._global_offsets[partition], timestamp, key, value, headers)
+            self._global_offsets[partition] += 1
+            self._globals.update(partition, [raw])
+        else:
+            self._clients.consumer.append(partition, key, value, timestamp, headers)
 
     def _planned(
         self, partitions: Mapping[str, int] | None
@@ -360,13 +381,18 @@ class TopologyTestDriver:
             clock=self._clock,
             topic_name=self.topic_name,
             warn=self.warnings.append,
+            global_stores=self._globals.stores,
         )
         return RunningTask(task=task, stores=stores, changelogs={}, start=dict.fromkeys(inputs, 0))
 
-    def _owner(self, store: str, partition: int) -> RunningTask | None:
+    def _found(self, store: str, partition: int) -> _Found | None:
+        for task in self._globals.tasks.values():
+            if task.name == store:
+                return _Found(*task.store, task.current)
         for running in self._tasks:
             if store in running.stores and running.task_id.partition == partition:
-                return running
+                kind = self._topology.stores[store].kind
+                return _Found(running.stores[store], kind, running.task.current)
         return None
 
     def _serdes(

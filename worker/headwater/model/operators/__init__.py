@@ -13,7 +13,16 @@ from __future__ import annotations
 import importlib
 from typing import Final
 
-FAMILIES: Final = ("stateless", "table", "aggregate", "transform", "join", "foreign", "user")
+FAMILIES: Final = (
+    "stateless",
+    "table",
+    "aggregate",
+    "transform",
+    "join",
+    "foreign",
+    "global_table",
+    "user",
+)
 """The families of operators: the modules of this package."""
 
 

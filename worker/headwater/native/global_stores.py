@@ -1,0 +1,115 @@
+"""The global stores of one process, whoever reads their topics: all open, or none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.ids import TaskId, TopicPartition
+from headwater.model.reporting import changelog_topic
+from headwater.processor.global_task import GlobalTask
+from headwater.processor.resolving import store_serdes
+from headwater.state import memory_backend, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.config import StreamsConfig
+    from headwater.model.nodes import Subtopology
+    from headwater.model.topology import Topology
+    from headwater.ports import Clock, KeyValueStore, Records
+    from headwater.processor.environment import GlobalStore, Warn
+
+
+def global_topics(topology: Topology) -> tuple[str, ...]:
+    """Return the topics that global stores are made of."""
+    return tuple(t for group in topology.global_subtopologies for t in group.source_topics)
+
+
+class GlobalStores:
+    """Keeps the global stores of a topology in memory.
+
+    Args:
+        topology: names them.
+        config: the application's.
+        counts: how many partitions each of their topics has.
+        clock: the wall clock.
+        warn: told one sentence per record that is dropped.
+
+    Raises:
+        ConfigError: a serde or handler cannot be found.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        counts: Mapping[str, int],
+        clock: Clock,
+        warn: Warn,
+    ) -> None:
+        self._tasks: dict[str, GlobalTask] = {}
+        for group in topology.global_subtopologies:
+            (topic,) = group.source_topics
+            self._tasks[topic] = GlobalTask(
+                subtopology=group,
+                partitions=[TopicPartition(topic, n) for n in range(counts[topic])],
+                config=config,
+                store=_open(group, config),
+                clock=clock,
+                warn=warn,
+            )
+        for task in self._tasks.values():
+            task.initialize()
+
+    @property
+    def tasks(self) -> Mapping[str, GlobalTask]:
+        """What keeps each store, by topic."""
+        return self._tasks
+
+    @property
+    def stores(self) -> dict[str, GlobalStore]:
+        """The stores by name, as tasks read them."""
+        return {task.name: task.store for task in self._tasks.values()}
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """All partitions that are read."""
+        return tuple(p for task in self._tasks.values() for p in task.partitions)
+
+    def update(self, partition: TopicPartition, records: Records) -> None:
+        """Apply records of one partition, in the order of their offsets.
+
+        Raises:
+            RecordError: a record could not be handled and its handler said FAIL.
+        """
+        task = self._tasks[partition.topic]
+        task.update(partition, records)
+        task.commit()
+
+    def grow(self, topic: str, count: int) -> list[TopicPartition]:
+        """Take in the partitions that a topic has got since; return them."""
+        task = self._tasks[topic]
+        known = len(task.partitions)
+        added = [TopicPartition(topic, number) for number in range(known, count)]
+        task.add(added)
+        return added
+
+    def close(self) -> None:
+        """Close processors and stores."""
+        for task in self._tasks.values():
+            task.close()
+
+
+def _open(group: Subtopology, config: StreamsConfig) -> KeyValueStore:
+    (spec,) = group.stores
+    key_serde, value_serde = store_serdes(config, spec)
+    return open_store(
+        spec,
+        task=TaskId(group.id, 0),
+        changelog_topic=changelog_topic(config.application_id, spec.name),
+        backend=memory_backend(spec),
+        cache=None,
+        changelog_send=None,
+        key_serde=key_serde,
+        value_serde=value_serde,
+    )

@@ -1,0 +1,191 @@
+"""What keeps one global store: all partitions of a topic, through a source and a processor.
+
+Every process that reads the store has a task of its own for it. A store is filled and kept in the
+same way: from the topic's beginning each record goes through the processor (KIP-813).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from headwater.errors import HeadwaterError, ProcessingError, TopologyError
+from headwater.ids import TaskId, TopicPartition
+from headwater.model.nodes import SourceNode, TimestampExtractors
+from headwater.processor.environment import Counters, Current, Environment, GlobalStore, Warn
+from headwater.processor.failures import Failures
+from headwater.processor.handlers import Handlers
+from headwater.processor.lane import Lane
+from headwater.processor.pipeline import Pipeline
+from headwater.processor.punctuation import Punctuations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.config import StreamsConfig
+    from headwater.model.nodes import Subtopology
+    from headwater.ports import Clock, Headers, KeyValueStore, OnRefused, Records, Send, TimedStore
+
+
+class GlobalTask:
+    """Keeps a global store (Kafka's ``GlobalStateUpdateTask``).
+
+    Args:
+        subtopology: source, processor and store.
+        partitions: all of the topic.
+        config: the application's configuration.
+        store: open and empty; the task closes it.
+        clock: the wall clock.
+        warn: told one sentence per record that is dropped.
+
+    Raises:
+        ConfigError: a serde or handler cannot be found.
+    """
+
+    def __init__(
+        self,
+        *,
+        subtopology: Subtopology,
+        partitions: Iterable[TopicPartition],
+        config: StreamsConfig,
+        store: KeyValueStore,
+        clock: Clock,
+        warn: Warn,
+    ) -> None:
+        (spec,) = subtopology.stores
+        self.name = spec.name
+        """The store's name."""
+        self.store = GlobalStore(store, spec.kind)
+        """What tasks read."""
+        self.current = Current()
+        """The record under way."""
+        task_id = TaskId(subtopology.id, 0)
+        counters, nobody = Counters(), _Nobody(spec.name)
+        store.follow(self.current)
+        environment = Environment(
+            task_id=task_id,
+            config=config,
+            collector=nobody,
+            stores={spec.name: store},
+            clock=clock,
+            topic_name=str,
+            current=self.current,
+            counters=counters,
+            failures=Failures(
+                task_id=task_id,
+                handlers=Handlers.of(config),
+                collector=nobody,
+                current=self.current,
+                counters=counters,
+                warn=warn,
+            ),
+            punctuations=_NoPunctuations(self.current),
+            request_commit=_ignore,
+            stream_time=lambda: max(lane.partition_time for lane in self._lanes.values()),
+            kinds={spec.name: spec.kind},
+            warn=warn,
+        )
+        self._pipeline = Pipeline(_with_own_timestamps(subtopology), environment)
+        self._environment = environment
+        if spec.kind.expires:
+            cast("TimedStore", store).on_expired = environment.skipping(
+                f"store {spec.name}", "it is older than the store's retention"
+            )
+        self._lanes: dict[TopicPartition, Lane] = {}
+        self.add(partitions)
+
+    def initialize(self) -> None:
+        """Initialise the processor; records may come from now on."""
+        self._pipeline.init()
+
+    def add(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take in further partitions of the topic, from their beginning."""
+        (source,) = self._pipeline.inputs.values()
+        for partition in partitions:
+            self._lanes[partition] = Lane(partition, source, self._environment)
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """What the store is made of."""
+        return tuple(self._lanes)
+
+    def update(self, partition: TopicPartition, records: Records) -> None:
+        """Apply records of one partition, in the order of their offsets.
+
+        Raises:
+            RecordError: a record could not be handled and its handler said FAIL.
+        """
+        lane = self._lanes[partition]
+        lane.add(records)
+        try:
+            lane.run(lane.size)
+        except HeadwaterError:
+            raise
+        except Exception as error:
+            raise ProcessingError(
+                f"global store {self.name}, {partition} offset {self.current.offset}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        self.current.leave()
+
+    def commit(self) -> None:
+        """Write what was applied to the store's backend."""
+        self.store.store.flush_changelog()
+        self.store.store.commit(None)
+
+    def close(self) -> None:
+        """Close processor and store."""
+        self._pipeline.close()
+        self.store.store.close()
+
+
+def _with_own_timestamps(subtopology: Subtopology) -> Subtopology:
+    """Take the records' timestamps, as Kafka Streams does whatever extractor was named."""
+    nodes = tuple(
+        replace(node, timestamp_extractor=TimestampExtractors.FAIL_ON_INVALID)
+        if isinstance(node, SourceNode)
+        else node
+        for node in subtopology.nodes
+    )
+    return replace(subtopology, nodes=nodes)
+
+
+def _ignore() -> None:
+    """A commit that is asked for comes anyway."""
+
+
+class _NoPunctuations(Punctuations):
+    def schedule(self, node: str, *_args: Any, **_given: Any) -> NoReturn:
+        raise TopologyError(
+            f"{node} keeps a global store and cannot schedule punctuations, as in Kafka Streams: "
+            "schedule them in a processor that reads the store"
+        )
+
+
+class _Nobody:
+    """Takes no output: nothing is below what keeps a global store (a ``RecordCollector``)."""
+
+    def __init__(self, store: str) -> None:
+        self._store = store
+
+    def sender(self, topic: str, on_refused: OnRefused | None = None) -> Send:
+        del on_refused
+
+        def send(
+            key: bytes | None,
+            value: bytes | None,
+            timestamp: int,
+            headers: Headers,
+            partition: int | None,
+        ) -> None:
+            del key, value, timestamp, headers, partition
+            raise ProcessingError(
+                f"global store {self._store}: nothing can be sent to topic {topic} from here, dead "
+                "letters neither; let the exception handler of the application send none"
+            )
+
+        return send
+
+    def partitions(self, topic: str) -> int:
+        del topic
+        return 1
