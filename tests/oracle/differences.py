@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 
 def refused_by_java_alone(answer: Mapping[str, Any]) -> bool:
-    """Whether Java writes a join before the table whose store it looks values up in.
+    """Whether Java cannot build what makes sense.
 
-    A named group that is aggregated again moves its repartition node behind the join.
+    It writes a join before the table whose store it looks values up in: a named group that is
+    aggregated again moves its repartition node behind the join. And it merges repartitions only if
+    no two of them lie below one operation below the change of the key.
     """
     message = answer.get("error", {}).get("message", "")
-    return re.search(r"StateStore \S+ is not added yet", message) is not None
+    return re.search(r"StateStore \S+ is not added yet|null keyChangingChild", message) is not None
 
 
 def check_copartitioned(

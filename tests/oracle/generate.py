@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 TYPES = ("string", "integer", "long", "double", "bytes")
 WORDS = ("a", "b", "ab", "cat", "horse", "m", "mouse", "zebra", "bird bird", "the cat", "")
 STEPS_MIN, STEPS_MAX = 2, 20
+OPTIMIZATIONS = (
+    "",
+    "",
+    "all",
+    "merge.repartition.topics",
+    "reuse.ktable.source.topics, merge.repartition.topics",
+)
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,9 @@ class Generator:
     # ---- choosing ----------------------------------------------------------------------------
 
     def _config(self) -> dict[str, str]:
-        return self.random.choice([{}, {"statestore.cache.max.bytes": "0"}])
+        config = self.random.choice([{}, {"statestore.cache.max.bytes": "0"}])
+        wanted = self.random.choice(OPTIMIZATIONS)
+        return config | ({"topology.optimization": wanted} if wanted else {})
 
     def _type(self) -> str:
         return self.random.choices(TYPES, weights=(10, 2, 3, 1, 1))[0]

@@ -65,8 +65,12 @@ def _topics(report: TopologyReport) -> dict[str, Any]:
             "repartition": shown(
                 {topic.name: topic.partitions for topic in group.repartition_sources}
             ),
-            "changelog": shown({topic.name: None for topic in group.changelogs}),
-            "source_changelogs": [],
+            "changelog": shown(
+                {topic.name: None for topic in group.changelogs if not topic.is_source}
+            ),
+            "source_changelogs": sorted(
+                topic.name for topic in group.changelogs if topic.is_source
+            ),
         }
         for group in report.subtopologies
     }

@@ -55,7 +55,7 @@ class Drawing:
     def topology(self) -> Topology:
         """Draw all steps and build."""
         self.draw()
-        return self.builder.build()
+        return self.builder.build(self.request.get("config", {}))
 
     def draw(self) -> None:
         """Draw all steps."""

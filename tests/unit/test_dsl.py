@@ -33,7 +33,7 @@ from headwater.model.operators.stateless import (
     FlatMapValues,
     Map,
     MapValues,
-    PassThrough,
+    Merge,
     Peek,
     Print,
     SelectKey,
@@ -101,7 +101,7 @@ def test_each_operation_writes_its_operator() -> None:
         Peek(action=function, terminal=True),
         Print(label="KSTREAM-SOURCE-0000000000", mapper=function, path="here"),
         Print(label="shown"),
-        PassThrough(),
+        Merge(),
     ]
 
 
@@ -277,9 +277,12 @@ def test_serdes_of_a_table_serve_topic_and_store() -> None:
     assert _serdes(topology, "KSTREAM-SOURCE-0000000004") == (None, Serdes.long)
 
 
-def test_an_optimisation_that_is_not_made_is_refused() -> None:
+@pytest.mark.parametrize(
+    "wanted", ["everything", "all, none", "all,merge.repartition.topics", "", "merge"]
+)
+def test_an_optimisation_that_is_not_there_is_refused(wanted: str) -> None:
     with pytest.raises(ConfigError, match=r"topology\.optimization.*none"):
-        StreamsBuilder().build({"topology.optimization": "all"})
+        StreamsBuilder().build({"topology.optimization": wanted})
 
 
 def test_options_of_reading_and_writing_reach_their_nodes() -> None:

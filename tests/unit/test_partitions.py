@@ -243,7 +243,7 @@ def test_a_source_topic_that_serves_as_changelog_is_not_created():
     )
 
     assert found.internal_topics == ()
-    assert found.stateful == {TaskId(0, 0), TaskId(0, 1)}
+    assert found.stateful == found.can_stand_by == frozenset()
 
 
 def test_only_topics_that_do_not_exist_are_missing():

@@ -21,15 +21,19 @@ from headwater.dsl.rewrite import rewrite
 from headwater.dsl.rewrite.null_keys import keep_null_keys
 from headwater.dsl.rewrite.old_values import send_old_values
 from headwater.dsl.rewrite.order import parents_first
+from headwater.dsl.rewrite.repartitions import merge_repartitions
+from headwater.dsl.rewrite.source_topics import reuse_source_topics
 from headwater.dsl.rewrite.sources import merge_sources
 from headwater.dsl.writing import write
 from headwater.errors import TopologyError
 from headwater.model.nodes import OffsetReset, SourceNode
 from headwater.model.operators.aggregate import StreamAggregate, TableRepartitionMap
 from headwater.model.operators.join import Join, StreamTableJoin, TableJoin
-from headwater.model.operators.stateless import PassThrough
+from headwater.model.operators.stateless import MapValues, Merge, PassThrough, SelectKey
 from headwater.model.operators.table import TableFilter, TableMapValues, TableSource, TableToStream
 from headwater.model.stores import StoreSpec
+from headwater.serde import Serdes
+from headwater.topology_settings import Optimization
 
 if TYPE_CHECKING:
     from headwater.dsl.calls import Calls, Part
@@ -304,3 +308,164 @@ def test_a_joined_table_that_is_asked_for_old_values_asks_both_tables() -> None:
 def _as_table(call: Call) -> Table:
     assert isinstance(call.part, Table)
     return call.part
+
+
+# ---- optimizations ---------------------------------------------------------------------------
+
+
+def _repartition(name: str, **settings: Any) -> Repartition:
+    names = RepartitionNames(topic=f"{name}-repartition", filter="f", sink="s", source=name)
+    serdes: dict[str, Any] = {"key_serde": None, "value_serde": None}
+    return Repartition(names=names, **serdes | {"mergeable": True} | settings)
+
+
+def _key_changer(name: str) -> Processor:
+    return _processor(name, SelectKey(mapper=lambda key, _: key))
+
+
+def _value_changer(name: str) -> Processor:
+    return _processor(name, MapValues(mapper=lambda value: value))
+
+
+def _shape(calls: Calls) -> dict[str, list[str]]:
+    """Names with those of their parents."""
+    names = {call.id: call.part.name for call in calls}
+    return {names[call.id]: [names[parent] for parent in call.parents] for call in calls}
+
+
+def test_repartitions_below_a_change_of_the_key_become_one_with_the_first_name() -> None:
+    calls = _calls(
+        (_source("in", "in"), ()),
+        (_key_changer("key"), (0,)),
+        (_processor("kept"), (1,)),
+        (_repartition("first", value_serde=Serdes.string), (2,)),
+        (_processor("a"), (3,)),
+        (_repartition("second", key_serde=Serdes.long, value_serde=Serdes.long), (1,)),
+        (_processor("b"), (5,)),
+    )
+
+    merged = merge_repartitions(calls)
+
+    assert list(_shape(merged).items()) == [
+        ("in", []),
+        ("key", ["in"]),
+        ("first-repartition-source", ["key"]),
+        ("kept", ["first-repartition-source"]),
+        ("a", ["kept"]),
+        ("b", ["first-repartition-source"]),
+    ]
+    part = merged[2].part
+    assert isinstance(part, Repartition)
+    assert (part.key_serde, part.value_serde) == (Serdes.long, Serdes.string)
+    assert part.names.topic == "first-repartition"
+
+
+def test_two_repartitions_below_one_filter_are_merged() -> None:
+    calls = _calls(
+        (_key_changer("key"), ()),
+        (_processor("kept"), (0,)),
+        (_repartition("first"), (1,)),
+        (_processor("a"), (2,)),
+        (_repartition("second"), (1,)),
+        (_processor("b"), (4,)),
+    )
+
+    shape = _shape(merge_repartitions(calls))
+
+    assert shape["kept"] == ["first-repartition-source"]
+    assert shape["a"] == shape["b"] == ["kept"]
+
+
+def test_a_merge_of_streams_is_where_all_that_is_below_it_is_repartitioned() -> None:
+    calls = _calls(
+        (_source("other", "other"), ()),
+        (_key_changer("key"), ()),
+        (_processor("merge", Merge()), (1, 0)),
+        (_repartition("first"), (2,)),
+        (_processor("a"), (3,)),
+    )
+
+    shape = _shape(merge_repartitions(calls))
+
+    assert shape["merge"] == ["key", "other"]
+    assert shape["first-repartition-source"] == ["merge"]
+    assert shape["a"] == ["first-repartition-source"]
+
+
+def test_a_repartition_does_not_move_past_where_another_stream_comes_in() -> None:
+    calls = _calls(
+        (_source("other", "other"), ()),
+        (_key_changer("key"), ()),
+        (_processor("merge", Merge()), (1, 0)),
+        (_repartition("of both"), (2,)),
+        (_processor("a"), (3,)),
+        (_repartition("of one"), (1,)),
+        (_processor("b"), (5,)),
+    )
+
+    shape = _shape(merge_repartitions(calls))
+
+    assert shape["of both"] == ["merge"]
+    assert shape["merge"] == ["key", "other"]
+    assert shape["b"] == ["of one-repartition-source"]
+
+
+@pytest.mark.parametrize(
+    "between", [_value_changer("between"), _repartition("between", mergeable=False)]
+)
+def test_a_repartition_stays_below_what_changes_values_or_is_asked_for(between: Part) -> None:
+    calls = _calls(
+        (_key_changer("key"), ()),
+        (between, (0,)),
+        (_repartition("stays"), (1,)),
+        (_processor("a"), (2,)),
+    )
+
+    assert merge_repartitions(calls) == calls
+
+
+def test_what_is_copartitioned_with_a_merged_repartition_is_so_with_the_one_in_its_place() -> None:
+    join = StreamTableJoin(table="t", joiner=lambda left, _: left)
+    calls = (
+        *_calls(
+            (_key_changer("key"), ()),
+            (_repartition("first"), (0,)),
+            (_processor("a"), (1,)),
+            (_repartition("second"), (0,)),
+            (_source_table(stored=True), ()),
+        ),
+        Call(
+            id=5,
+            parents=(3,),
+            part=Processor(name="join", operator=join),
+            reads=(4,),
+            copartitioned=(3, 4),
+        ),
+    )
+
+    merged = {call.part.name: call for call in merge_repartitions(calls)}
+
+    assert merged["join"].copartitioned == (merged["first-repartition-source"].id, 4)
+
+
+def test_only_a_table_directly_below_its_topic_has_that_for_a_changelog() -> None:
+    store = StoreSpec(name="st", topic_config={"a": "b"})
+    table = Table(name="t", operator=TableSource(store="st"), store=store)
+    source = replace(_source("in", "topic"), of_table=True)
+    calls = _calls((source, ()), (table, (0,)), (_source("plain", "other"), ()), (table, (2,)))
+
+    rewritten = reuse_source_topics(calls)
+
+    parts = [call.part for call in rewritten if isinstance(call.part, Table)]
+    assert [part.store for part in parts] == [
+        replace(store, logging=False, topic_config={}, source_topic="topic"),
+        store,
+    ]
+
+
+def test_an_optimisation_is_made_if_it_is_asked_for() -> None:
+    calls = _calls((_key_changer("key"), ()), (_processor("x"), (0,)), (_repartition("r"), (1,)))
+
+    assert [call.part.name for call in rewrite(calls)] == ["key", "x", "r"]
+    optimized = rewrite(calls, {Optimization.MERGE_REPARTITION_TOPICS})
+    assert [call.part.name for call in optimized] == ["key", "r-repartition-source", "x"]

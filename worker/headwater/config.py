@@ -24,6 +24,7 @@ from headwater.client_settings import (
 )
 from headwater.errors import ConfigError
 from headwater.logsettings import parse_format, parse_levels
+from headwater.topology_settings import Optimization, parse_optimizations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,13 +104,6 @@ def _guarantee(name: str, value: object) -> ProcessingGuarantee:
         return ProcessingGuarantee(str(value))
     except ValueError:
         raise _refuse(name, value, " or ".join(ProcessingGuarantee)) from None
-
-
-def _unoptimized(name: str, value: object) -> str:
-    text = _text(name, value)
-    if text != "none":
-        raise _refuse(name, value, "none: a topology is run as it is written")
-    return text
 
 
 def _reference(
@@ -239,7 +233,8 @@ class StreamsConfig:
     replication_factor: int = -1
     """Of internal topics; -1 is the broker's default."""
     request_timeout_ms: int = 40_000
-    topology_optimization: str = "none"
+    topology_optimization: frozenset[Optimization] = frozenset()
+    """Rewrites of the topology; used where it is built."""
     overrides: Mapping[str, object] = field(default_factory=dict)
     """Prefixed and bare client settings as given, with Kafka's dotted names."""
     registry: Mapping[str, object] = field(default_factory=dict)
@@ -368,7 +363,7 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "logging_format": parse_format,
     "replication_factor": _whole(-1, 2**15 - 1),
     "request_timeout_ms": _whole(0),
-    "topology_optimization": _unoptimized,
+    "topology_optimization": parse_optimizations,
 }
 """How each option is checked; every field of ``StreamsConfig`` but the last three has one."""
 
@@ -393,17 +388,6 @@ _NOT_HERE: Final = {
     "upgrade_from": "there is no older version to upgrade from",
 }
 """Options of Kafka Streams that would change nothing, and why."""
-
-
-def check_optimization(given: Mapping[str, object]) -> None:
-    """Check what a configuration says of how a topology is built, as ``StreamsConfig.parse`` does.
-
-    Raises:
-        ConfigError: ``topology.optimization`` is not ``none``.
-    """
-    for name in ("topology.optimization", "topology_optimization"):
-        if name in given:
-            _unoptimized(name, given[name])
 
 
 def _canonical(name: str) -> str:

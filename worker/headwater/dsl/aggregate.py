@@ -81,6 +81,7 @@ class _Group(Drawn[K, V]):
             key_serde=origin.key_serde,
             value_serde=origin.value_serde,
             changes=changes,
+            mergeable=not changes,
         )
         below = origin.through(part)
         if self._name is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from headwater.config import check_optimization
+from headwater.config import StreamsConfig
 from headwater.dsl.calls import GlobalStore, Source, Store, Table
 from headwater.dsl.drawing import Drawing
 from headwater.dsl.global_table import GlobalKTable
@@ -20,11 +20,11 @@ from headwater.model.nodes import SourceNode
 from headwater.model.operators.table import TableSource
 from headwater.model.operators.user import UserProcessor
 from headwater.model.suppliers import supplier_of
+from headwater.topology_settings import optimizations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from headwater.config import StreamsConfig
     from headwater.dsl.stream import KStream
     from headwater.dsl.table import KTable
     from headwater.model.processors import ProcessorFunction, ProcessorSupplier
@@ -172,15 +172,16 @@ class StreamsBuilder:
     def build(self, config: Mapping[str, object] | None = None) -> Topology:
         """Return the topology. More may be drawn afterwards and built again.
 
-        ``config`` is the application's, as for Java's ``build(Properties)``: options that change
-        how a topology is built are checked (``topology.optimization``).
+        ``config`` is the application's, as for Java's ``build(Properties)``:
+        ``topology.optimization`` says how what was drawn is rewritten. Without it the
+        configuration of the builder counts.
 
         Raises:
-            ConfigError: an option asks for what is not built.
+            ConfigError: ``topology.optimization`` names no rewrite.
             TopologyError: names clash, a topic is read in two ways, a store is missing.
         """
-        check_optimization(config or {})
-        return write(rewrite(self._drawing.calls), self._config)
+        wanted = optimizations_of(_settings(self._config if config is None else config))
+        return write(rewrite(self._drawing.calls, wanted), self._config)
 
     def _read(self, source: Source, consumed: Consumed[Any, Any]) -> Origin:
         return Origin(
@@ -189,6 +190,12 @@ class StreamsBuilder:
             key_serde=consumed.key_serde,
             value_serde=consumed.value_serde,
         )
+
+
+def _settings(config: Mapping[str, object] | StreamsConfig | None) -> Mapping[str, object]:
+    if config is None:
+        return {}
+    return config.originals if isinstance(config, StreamsConfig) else config
 
 
 def _source_node(name: str, topics: tuple[str, ...], consumed: Consumed[Any, Any]) -> SourceNode:

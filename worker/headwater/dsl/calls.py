@@ -162,7 +162,8 @@ class Repartition:
     """Through a repartition topic: filter and sink above it, source and children below.
 
     ``changes`` is set below KTable.group_by, where values are changes. With ``keeps_null_keys`` the
-    filter lets records without a key through.
+    filter lets records without a key through. One that an operation needs is ``mergeable`` with
+    others (Kafka's ``OptimizableRepartitionNode``), one that was asked for is not.
     """
 
     names: RepartitionNames
@@ -172,6 +173,7 @@ class Repartition:
     partitioner: Callable[..., Any] | None = None
     changes: bool = False
     keeps_null_keys: bool = False
+    mergeable: bool = False
 
     @property
     def name(self) -> str:

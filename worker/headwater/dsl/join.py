@@ -231,6 +231,7 @@ class JoinOfStream(Drawn[K, V]):
             names=origin.drawing.repartition_names(base),
             key_serde=settings.key_serde or origin.key_serde,
             value_serde=settings.value_serde or origin.value_serde,
+            mergeable=True,
         )
         if self._repartitioned is None or base != origin.name:
             self._repartitioned = origin.drawing.draw(part, origin.call)

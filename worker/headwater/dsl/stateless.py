@@ -18,6 +18,7 @@ from headwater.model.operators.stateless import (
     FlatMapValues,
     Map,
     MapValues,
+    Merge,
     PassThrough,
     Peek,
     Print,
@@ -136,7 +137,7 @@ class StatelessOfStream(Drawn[K, V]):
                 "Cannot merge streams of two builders: build both with one StreamsBuilder"
             )
         merged = mine.drawing.named(name_of(name), "KSTREAM-MERGE-")
-        part = Processor(name=merged, operator=PassThrough())
+        part = Processor(name=merged, operator=Merge())
         return Origin(
             drawing=mine.drawing,
             call=mine.drawing.draw(part, mine.call, theirs.call),

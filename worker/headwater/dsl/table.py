@@ -150,7 +150,9 @@ class TableOfStream(Drawn[K, V]):
         if origin.rekeyed:
             names = drawing.repartition_names(chosen)
             origin = origin.through(
-                Repartition(names=names, key_serde=key_serde, value_serde=value_serde)
+                Repartition(
+                    names=names, key_serde=key_serde, value_serde=value_serde, mergeable=True
+                )
             )
         part = Table(
             name=chosen,

@@ -45,7 +45,6 @@ def topics_read(report: TopologyReport) -> dict[str, tuple[str, ...]]:
         changelog.name: tuple(sorted(_inputs(subtopology)))
         for subtopology in report.subtopologies
         for changelog in subtopology.changelogs
-        if not changelog.is_source
     }
 
 

@@ -156,8 +156,10 @@ def plan(report: TopologyReport, partitions: Mapping[str, int]) -> PartitionPlan
         tasks = _tasks(subtopology, counts)
         inputs |= tasks
         topics += _changelog_topics(report, subtopology, len(tasks))
-        changelogs |= _changelogs(tasks, subtopology.changelogs)
-        on_disk |= _changelogs(tasks, [c for c in subtopology.changelogs if c.persistent])
+        # What a source topic restores, whoever opens the task restores himself.
+        ours = [changelog for changelog in subtopology.changelogs if not changelog.is_source]
+        changelogs |= _changelogs(tasks, ours)
+        on_disk |= _changelogs(tasks, [c for c in ours if c.persistent])
     found = tuple(sorted(topics, key=lambda topic: topic.name))
     _compare_with_existing(report, topics, counts, partitions)
     return PartitionPlan(

@@ -17,6 +17,7 @@ from headwater.model.topics import (
 if TYPE_CHECKING:
     from headwater.config import StreamsConfig
     from headwater.model.nodes import Subtopology
+    from headwater.model.stores import StoreSpec
     from headwater.model.topology import Topology
 
 
@@ -28,6 +29,11 @@ def decorate(application_id: str, topic: str) -> str:
 def changelog_topic(application_id: str, store: str) -> str:
     """Return ``<application id>-<store>-changelog``."""
     return decorate(application_id, f"{store}-changelog")
+
+
+def changelog_of(application_id: str, store: StoreSpec) -> str:
+    """Return the topic that a store is restored from: its changelog, or its source topic."""
+    return store.source_topic or changelog_topic(application_id, store.name)
 
 
 def report(topology: Topology, application_id: str) -> TopologyReport:
@@ -77,15 +83,16 @@ def _report_subtopology(
         ),
         changelogs=tuple(
             ChangelogTopic(
-                name=changelog_topic(application_id, store.name),
+                name=changelog_of(application_id, store),
                 store=store.name,
                 kind=store.kind.changelog,
                 retention_ms=store.retention_ms,
                 configs=dict(store.topic_config),
+                is_source=store.source_topic is not None,
                 persistent=store.persistent,
             )
             for store in group.stores
-            if store.logging
+            if store.is_restorable
         ),
         stores=tuple(store.name for store in group.stores),
     )

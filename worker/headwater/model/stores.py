@@ -16,6 +16,9 @@ from headwater.model.topics import ChangelogKind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_OF_SOURCE: Final = "~source"
+"""No name of a store has such a character."""
+
 SerdeLike: TypeAlias = Any
 """A ``headwater.serde.Serde``; named loosely because ``serde`` lies above ``model``."""
 
@@ -79,6 +82,11 @@ SEGMENT_INTERVAL_MIN_MS: Final = 60_000
 """A store of windows is cut into segments at least so long (Kafka's ``Stores``)."""
 
 
+def is_of_source(directory_name: str) -> bool:
+    """Whether a store on a disk has a source topic for a changelog."""
+    return directory_name.endswith(_OF_SOURCE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSpec:
     """One state store (Kafka's ``StoreBuilder``).
@@ -101,11 +109,23 @@ class StoreSpec:
     """Of windows: how long one is."""
     retain_duplicates: bool = False
     """Of windows: several values of a key and start are kept, as joins of streams need."""
+    source_topic: str | None = None
+    """The source topic that is the changelog, too; ``logging`` is off then (KIP-295)."""
 
     @property
     def segment_interval_ms(self) -> int:
         """How much time a segment of windows or sessions spans; it expires as a whole."""
         return max(self.retention_ms // 2, SEGMENT_INTERVAL_MIN_MS)
+
+    @property
+    def is_restorable(self) -> bool:
+        """Whether a topic has what the store holds, so that it can be built anew."""
+        return self.logging or self.source_topic is not None
+
+    @property
+    def directory_name(self) -> str:
+        """What the store is called on a disk; with a mark if a source topic is its changelog."""
+        return self.name if self.source_topic is None else f"{self.name}{_OF_SOURCE}"
 
     def with_caching_enabled(self) -> StoreSpec:
         """Return the same store with a record cache: repeated updates of a key become one."""

@@ -77,18 +77,24 @@ class Committer:
             every_offset: commit offsets that have not changed, too, so that none expires.
         """
         offsets: list[PartitionOffsets] = []
+        sourced: dict[TopicPartition, int] = {}
         for running in tasks:
             changed = running.task.prepare_commit()
-            offsets.extend(running.task.offsets() if every_offset else changed)
+            current = running.task.offsets()
+            offsets.extend(current if every_offset else changed)
+            sourced |= {**running.start, **{o.partition: o.offset for o in current}}
             for store in running.stores.values():
                 store.seal()
         self._producer.hold()
-        changelogs = [p for running in tasks for p in running.changelogs.values()]
+        # A source topic that is a changelog goes, for us, as far as we have read it.
+        changelogs = [
+            p for running in tasks for p in running.changelogs.values() if p not in sourced
+        ]
         failpoints.hit("commit.flushed")
 
         settling = self._broker.submit(self._settle, offsets, changelogs)
         yield settling
-        ends = settling.result()
+        ends = {**settling.result(), **sourced}
         self._producer.release()
         if offsets and not self._config.exactly_once:
             yield from self._commit_offsets(offsets)

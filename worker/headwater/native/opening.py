@@ -23,7 +23,7 @@ from headwater.errors import (
 )
 from headwater.ids import TopicPartition
 from headwater.model import losses
-from headwater.model.reporting import changelog_topic, decorate
+from headwater.model.reporting import changelog_of, decorate
 from headwater.processor.task import StreamTask
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class RunningTask:
     task: StreamTask
     stores: Mapping[str, KeyValueStore]
     changelogs: Mapping[str, TopicPartition]
-    """Changelog partition of each logged store."""
+    """Changelog partition of each store that has one; it may be among the inputs."""
     start: Mapping[TopicPartition, int]
     """Where each input partition is read from, and from where again if nothing is committed."""
     is_new: bool = False
@@ -200,9 +200,16 @@ class TaskOpener:
         changelogs = self._changelogs(task_id)
         missing = tuple(partition for partition in inputs if partition not in committed)
         start = {p: committed[p].offset for p in inputs if p in committed}
-        start |= self._first_offsets(task_id, missing, tuple(changelogs.values()))
+        logs = tuple(partition for partition in changelogs.values() if partition not in inputs)
+        start |= self._first_offsets(task_id, missing, logs)
         topic_ids = self.topic_ids(partition.topic for partition in changelogs.values())
-        stores = self._stores.open(task_id, subtopology, changelogs, topic_ids)
+        # Of its source topic a store holds what was committed; without that, nothing.
+        sourced = {
+            partition: committed[partition].offset if partition in committed else 0
+            for partition in changelogs.values()
+            if partition in inputs
+        }
+        stores = self._stores.open(task_id, subtopology, changelogs, topic_ids, sourced)
         try:
             task = StreamTask(
                 task_id=task_id,
@@ -291,9 +298,9 @@ class TaskOpener:
     def _changelogs(self, task_id: TaskId) -> dict[str, TopicPartition]:
         application_id = self._config.application_id
         return {
-            spec.name: TopicPartition(changelog_topic(application_id, spec.name), task_id.partition)
+            spec.name: TopicPartition(changelog_of(application_id, spec), task_id.partition)
             for spec in self._subtopologies[task_id.subtopology].stores
-            if spec.logging
+            if spec.is_restorable
         }
 
     def _first_offsets(

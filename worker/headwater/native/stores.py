@@ -17,7 +17,7 @@ from headwater.errors import (
     StoreCorruptedError,
 )
 from headwater.model import losses
-from headwater.model.reporting import changelog_topic
+from headwater.model.reporting import changelog_of
 from headwater.native.changelogs import Changelogs
 from headwater.native.restoration import ChangelogOpener, restore_now
 from headwater.processor.resolving import store_serdes
@@ -100,14 +100,17 @@ class StoreOpener:
         subtopology: Subtopology,
         changelogs: Mapping[str, TopicPartition],
         topic_ids: Mapping[str, str],
+        committed: Mapping[TopicPartition, int],
     ) -> dict[str, KeyValueStore]:
         """Open every store of a task; none stays open if one fails.
 
         Args:
             task_id: whose stores.
             subtopology: names them.
-            changelogs: partition per logged store.
+            changelogs: partition per store that a topic restores.
             topic_ids: UUID per changelog topic.
+            committed: where the changelogs that are source topics end for us: what comes behind is
+                still to be processed.
 
         Raises:
             ChangelogLostError: a changelog is younger than a store on disk.
@@ -115,7 +118,8 @@ class StoreOpener:
             ConfigError: a serde is missing.
         """
         asked_at_ms = self._clock.now_ms()
-        ends = self._admin.end_offsets(changelogs.values())
+        logs = [one for one in changelogs.values() if one not in committed]
+        ends = {**self._admin.end_offsets(logs), **committed}
         stores: dict[str, KeyValueStore] = {}
         try:
             for spec in subtopology.stores:
@@ -131,7 +135,7 @@ class StoreOpener:
                     stores[spec.name] = open_store(
                         spec,
                         task=task_id,
-                        changelog_topic=changelog_topic(self._config.application_id, spec.name),
+                        changelog_topic=changelog_of(self._config.application_id, spec),
                         backend=backend,
                         cache=self._cache,
                         changelog_send=(
@@ -150,7 +154,9 @@ class StoreOpener:
         return stores
 
     def _backend(self, task_id: TaskId, spec: StoreSpec, logged: _Logged | None) -> Backend:
-        directory = self._directory.store(task_id, spec.name) if spec.persistent else None
+        directory = None
+        if spec.persistent:
+            directory = self._directory.store(task_id, spec.directory_name)
         if logged is None:
             return self._open_backend(spec, directory)
         if directory is None:

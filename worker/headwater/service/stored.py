@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.model.cluster import StoredTask, changelogs_digest, offset_bucket
 from headwater.model.reporting import changelog_topic
+from headwater.model.stores import is_of_source
 from headwater.state.position import POSITION_FORMAT
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def stored_tasks(application_id: str, stores: Iterable[StoredStore]) -> dict[Tas
     """
     positions: dict[TaskId, dict[str, Position]] = defaultdict(dict)
     for store in stores:
+        if is_of_source(store.store):
+            continue  # its task takes no state along: see PartitionPlan
         if store.position is not None and store.position.format == POSITION_FORMAT:
             topic = changelog_topic(application_id, store.store)
             positions[store.task][topic] = store.position

@@ -111,9 +111,9 @@ def open_backend(
     if not spec.persistent:
         return memory_backend(spec)
     assert directory is not None, f"store {spec.name} is persistent: it needs a directory"
-    directory.acquire(holder=holder, is_logged=spec.logging)
+    directory.acquire(holder=holder, is_logged=spec.is_restorable)
     try:
-        if spec.logging and directory.damage is not None:
+        if spec.is_restorable and directory.damage is not None:
             raise StoreCorruptedError(
                 f"store {directory.name} at {directory.path}: {directory.damage.value}; it must be "
                 "rebuilt from its changelog"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from headwater.config import StreamsConfig
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.partitions import external_topics, plan
-from headwater.model.reporting import changelog_topic, decorate
+from headwater.model.reporting import changelog_of, decorate
 from headwater.native.global_stores import GlobalStores, global_topics
 from headwater.native.loop import ProcessingLoop
 from headwater.native.opening import RunningTask
@@ -405,7 +405,7 @@ class TopologyTestDriver:
         )
 
     def _open(self, spec: StoreSpec, task_id: TaskId) -> LayeredStore:
-        topic = changelog_topic(self.config.application_id, spec.name)
+        topic = changelog_of(self.config.application_id, spec)
         key_serde, value_serde = store_serdes(self.config, spec)
         return open_store(
             spec,

@@ -42,6 +42,13 @@ class Operator:
     keeps_keys: ClassVar[bool] = False
     """A ``ProcessorWrapper`` sees a ``FixedKeyProcessor``, as in Kafka Streams."""
 
+    changes_keys: ClassVar[bool] = False
+    """Below it records have to be repartitioned."""
+    changes_values: ClassVar[bool] = False
+    """What is repartitioned above it is not what is repartitioned below it."""
+    merges: ClassVar[bool] = False
+    """It has several streams above it, whose records it forwards as they are."""
+
     def wanted_of(self, parent: int) -> Wanted | None:
         """Return how much old values are wanted of the table above in this place."""
         del parent

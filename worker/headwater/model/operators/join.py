@@ -34,6 +34,8 @@ class StreamTableJoin(Operator):
     ``with_key`` calls ``joiner(key, value, found)``. ``table`` names the node of the table.
     """
 
+    changes_values: ClassVar = True
+
     table: str
     joiner: Callable[..., Any]
     left: bool = False

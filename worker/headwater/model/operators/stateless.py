@@ -27,6 +27,9 @@ class Filter(Operator):
 class Map(Operator):
     """KStream.map: ``mapper(key, value)`` gives the new ``(key, value)``."""
 
+    changes_keys: ClassVar = True
+    changes_values: ClassVar = True
+
     mapper: Callable[[Any, Any], tuple[Any, Any]]
 
 
@@ -35,6 +38,7 @@ class MapValues(Operator):
     """KStream.map_values: ``mapper(value)``, or ``mapper(key, value)`` when ``with_key``."""
 
     keeps_keys: ClassVar = True
+    changes_values: ClassVar = True
 
     mapper: Callable[..., Any]
     with_key: bool = False
@@ -44,6 +48,9 @@ class MapValues(Operator):
 class FlatMap(Operator):
     """KStream.flat_map: ``mapper(key, value)`` gives any number of ``(key, value)``."""
 
+    changes_keys: ClassVar = True
+    changes_values: ClassVar = True
+
     mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]
 
 
@@ -52,6 +59,7 @@ class FlatMapValues(Operator):
     """KStream.flat_map_values: ``mapper`` gives any number of values."""
 
     keeps_keys: ClassVar = True
+    changes_values: ClassVar = True
 
     mapper: Callable[..., Iterable[Any]]
     with_key: bool = False
@@ -60,6 +68,8 @@ class FlatMapValues(Operator):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectKey(Operator):
     """KStream.select_key and the key half of group_by: ``mapper(key, value)`` gives the new key."""
+
+    changes_keys: ClassVar = True
 
     mapper: KeyValueMapper
 
@@ -85,7 +95,14 @@ class Print(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassThrough(Operator):
-    """Forward unchanged: merge, and the node below each branch."""
+    """Forward unchanged: the node below each branch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge(PassThrough):
+    """KStream.merge: forward unchanged what comes of either stream."""
+
+    merges: ClassVar = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

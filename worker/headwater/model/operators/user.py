@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 class UserProcessor(Operator):
     """A user's processor; ``supplier()`` makes one per task. Its node names its stores."""
 
+    changes_keys: ClassVar = True
+    changes_values: ClassVar = True
+
     supplier: Callable[[], Any]
 
 
@@ -23,5 +26,6 @@ class UserFixedKeyProcessor(Operator):
     """A user's processor that keeps keys; see ``UserProcessor``."""
 
     keeps_keys: ClassVar = True
+    changes_values: ClassVar = True
 
     supplier: Callable[[], Any]

@@ -13,6 +13,7 @@ from headwater.model.operators.stateless import (
     FlatMapValues,
     Map,
     MapValues,
+    Merge,
     PassThrough,
     Peek,
     Print,
@@ -73,6 +74,7 @@ def _select_key(operator: SelectKey, at: Place) -> tuple[Flow, str]:
 
 
 @computed.register(PassThrough)
+@computed.register(Merge)
 def _pass_through(_operator: PassThrough, at: Place) -> tuple[Flow, str]:
     return at.flow, "passes records on"
 

@@ -1,0 +1,64 @@
+"""What a configuration says of how a topology is built, as values.
+
+``topology.optimization`` names rewrites of the drawn topology, as Kafka's ``StreamsConfig`` has
+them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from headwater.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Optimization(StrEnum):
+    """A rewrite that ``topology.optimization`` can ask for."""
+
+    REUSE_KTABLE_SOURCE_TOPICS = "reuse.ktable.source.topics"
+    """The topic that a table reads serves as the changelog of its store (KIP-295)."""
+    MERGE_REPARTITION_TOPICS = "merge.repartition.topics"
+    """What is repartitioned several times below one change of the key goes through one topic."""
+    SINGLE_STORE_SELF_JOIN = "single.store.self.join"
+    """An inner join of a stream with itself keeps one window store (KIP-862)."""
+
+
+OPTIMIZATION: Final = "topology.optimization"
+_NONE: Final = "none"
+_ALL: Final = "all"
+
+
+def parse_optimizations(name: str, value: object) -> frozenset[Optimization]:
+    """Return what ``none``, ``all`` or names of rewrites joined by commas ask for.
+
+    Raises:
+        ConfigError: a name is unknown, or ``none`` or ``all`` has company.
+    """
+    given = value if isinstance(value, list | tuple | set | frozenset) else str(value).split(",")
+    names = [str(one).strip() for one in given]
+    if names == [_NONE] or (not names and not isinstance(value, str)):
+        return frozenset()
+    if names == [_ALL]:
+        return frozenset(Optimization)
+    try:
+        return frozenset(map(Optimization, names))
+    except ValueError:
+        raise ConfigError(
+            f"{name}: {value!r} is not allowed; expected {_NONE}, {_ALL}, or some of "
+            f"{', '.join(Optimization)}, joined by commas"
+        ) from None
+
+
+def optimizations_of(given: Mapping[str, object]) -> frozenset[Optimization]:
+    """Return the rewrites that a configuration asks for; by default none.
+
+    Raises:
+        ConfigError: see :func:`parse_optimizations`.
+    """
+    for name in (OPTIMIZATION, OPTIMIZATION.replace(".", "_")):
+        if name in given:
+            return parse_optimizations(name, given[name])
+    return frozenset()
