@@ -24,6 +24,24 @@ def refused_by_java_alone(answer: Mapping[str, Any]) -> bool:
     return re.search(r"StateStore \S+ is not added yet|null keyChangingChild", message) is not None
 
 
+def merges_too_much(request: Mapping[str, Any], answer: Mapping[str, Any], ours: str) -> bool:
+    """Whether Java takes away a repartition below a merge that the other stream needs.
+
+    Args:
+        request: what was asked.
+        answer: Java's.
+        ours: our description.
+    """
+    asked = request["config"].get("topology.optimization", "")
+    if not re.search("all|merge", asked) or all(step["op"] != "merge" for step in request["steps"]):
+        return False
+    return _repartitioned(answer["describe"]) < _repartitioned(ours)
+
+
+def _repartitioned(description: str) -> set[str]:
+    return set(re.findall(r"topics: \[(\S+-repartition)\]", description))
+
+
 def check_copartitioned(
     request: Mapping[str, Any], ours: Iterable[Iterable[str]], java: Iterable[Iterable[str]]
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from headwater.errors import TopologyError
 from headwater.model.partitions import plan
 from tests.golden.test_describe import CASES, DIRECTORY, load_request
-from tests.oracle.differences import check_copartitioned, refused_by_java_alone
+from tests.oracle.differences import check_copartitioned, merges_too_much, refused_by_java_alone
 from tests.oracle.generate import generate
 from tests.oracle.translate import Drawing
 
@@ -39,6 +39,8 @@ def test_a_random_topology_has_java_s_description_and_topics(seed: str, oracle: 
     if refused_by_java_alone(answer):
         return
     assert "error" not in answer, answer["error"]
+    if merges_too_much(request, answer, topology.describe()):
+        return
     assert _without_addresses(topology.describe()) == _without_addresses(answer["describe"])
     report = topology.report("app")
     assert _topics(report) == answer["subtopologies"]
@@ -74,6 +76,27 @@ def _topics(report: TopologyReport) -> dict[str, Any]:
         }
         for group in report.subtopologies
     }
+
+
+@pytest.mark.seeded(100)
+def test_generated_names_are_refused_where_java_refuses_them(seed: str, oracle: Oracle) -> None:
+    request = generate(Random(f"{seed} without names"))
+    request["config"]["ensure.explicit.internal.resource.naming"] = "true"
+
+    answer = oracle.ask(request)
+    try:
+        Drawing(request).topology()
+        refused = ""
+    except TopologyError as error:
+        refused = str(error)
+
+    if not refused_by_java_alone(answer):
+        assert _unnamed(refused) == _unnamed(answer.get("error", {}).get("message", ""))
+
+
+def _unnamed(message: str) -> set[str]:
+    internal = r"[\w.-]+-(?:changelog|repartition)\b"
+    return set(re.findall(rf"{internal}|[\w.-]+STATE-STORE-\d{{10}}(?!-)", message))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -24,7 +24,7 @@ from headwater.client_settings import (
 )
 from headwater.errors import ConfigError
 from headwater.logsettings import parse_format, parse_levels
-from headwater.topology_settings import Optimization, parse_optimizations
+from headwater.topology_settings import Optimization, parse_flag, parse_optimizations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -235,6 +235,8 @@ class StreamsConfig:
     request_timeout_ms: int = 40_000
     topology_optimization: frozenset[Optimization] = frozenset()
     """Rewrites of the topology; used where it is built."""
+    ensure_explicit_internal_resource_naming: bool = False
+    """Generated names of topics and stores are refused (KIP-1111); used where it is built."""
     overrides: Mapping[str, object] = field(default_factory=dict)
     """Prefixed and bare client settings as given, with Kafka's dotted names."""
     registry: Mapping[str, object] = field(default_factory=dict)
@@ -364,6 +366,7 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "replication_factor": _whole(-1, 2**15 - 1),
     "request_timeout_ms": _whole(0),
     "topology_optimization": parse_optimizations,
+    "ensure_explicit_internal_resource_naming": parse_flag,
 }
 """How each option is checked; every field of ``StreamsConfig`` but the last three has one."""
 

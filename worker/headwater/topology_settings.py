@@ -1,7 +1,8 @@
 """What a configuration says of how a topology is built, as values.
 
-``topology.optimization`` names rewrites of the drawn topology, as Kafka's ``StreamsConfig`` has
-them.
+``topology.optimization`` names rewrites of the drawn topology, and
+``ensure.explicit.internal.resource.naming`` refuses generated names, as in Kafka's
+``StreamsConfig``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Optimization(StrEnum):
 
 
 OPTIMIZATION: Final = "topology.optimization"
+EXPLICIT_NAMING: Final = "ensure.explicit.internal.resource.naming"
 _NONE: Final = "none"
 _ALL: Final = "all"
 
@@ -52,13 +54,36 @@ def parse_optimizations(name: str, value: object) -> frozenset[Optimization]:
         ) from None
 
 
+def parse_flag(name: str, value: object) -> bool:
+    """Return what ``true`` or ``false`` says, as a text or not.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    text = str(value).strip().lower()
+    if text not in {"true", "false"}:
+        raise ConfigError(f"{name}: {value!r} is not allowed; expected true or false")
+    return text == "true"
+
+
 def optimizations_of(given: Mapping[str, object]) -> frozenset[Optimization]:
     """Return the rewrites that a configuration asks for; by default none.
 
     Raises:
         ConfigError: see :func:`parse_optimizations`.
     """
-    for name in (OPTIMIZATION, OPTIMIZATION.replace(".", "_")):
-        if name in given:
-            return parse_optimizations(name, given[name])
-    return frozenset()
+    return parse_optimizations(OPTIMIZATION, _option(given, OPTIMIZATION, _NONE))
+
+
+def demands_names(given: Mapping[str, object]) -> bool:
+    """Whether a configuration refuses generated names (KIP-1111); by default it does not.
+
+    Raises:
+        ConfigError: see :func:`parse_flag`.
+    """
+    return parse_flag(EXPLICIT_NAMING, _option(given, EXPLICIT_NAMING, value=False))
+
+
+def _option(given: Mapping[str, object], name: str, value: object) -> object:
+    """Return an option by its dotted or snake_case name; ``value`` if it is not given."""
+    return given.get(name, given.get(name.replace(".", "_"), value))

@@ -169,7 +169,9 @@ class KGroupedStream(_Group[K, V]):
         settings = replace(settings, key_serde=settings.key_serde or origin.key_serde)
         function = drawing.named(name_of(name), prefix)
         if origin.rekeyed:
-            origin = self._through(drawing.repartition_names(self._name or store))
+            is_given = (self._name or settings.store) is not None
+            names = drawing.repartition_names(self._name or store, is_given=is_given)
+            origin = self._through(names)
         part = Table(
             name=function,
             operator=StreamAggregate(

@@ -9,6 +9,7 @@ from headwater.config import StreamsConfig
 from headwater.dsl.calls import GlobalStore, Source, Store, Table
 from headwater.dsl.drawing import Drawing
 from headwater.dsl.global_table import GlobalKTable
+from headwater.dsl.naming import check_names
 from headwater.dsl.options import Consumed, ConsumedOptions, Materialized, TableOptions, changed
 from headwater.dsl.origin import Origin
 from headwater.dsl.rewrite import rewrite
@@ -20,7 +21,7 @@ from headwater.model.nodes import SourceNode
 from headwater.model.operators.table import TableSource
 from headwater.model.operators.user import UserProcessor
 from headwater.model.suppliers import supplier_of
-from headwater.topology_settings import optimizations_of
+from headwater.topology_settings import demands_names, optimizations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -173,15 +174,20 @@ class StreamsBuilder:
         """Return the topology. More may be drawn afterwards and built again.
 
         ``config`` is the application's, as for Java's ``build(Properties)``:
-        ``topology.optimization`` says how what was drawn is rewritten. Without it the
-        configuration of the builder counts.
+        ``topology.optimization`` says how what was drawn is rewritten, and
+        ``ensure.explicit.internal.resource.naming`` refuses generated names of topics and stores.
+        Without it the configuration of the builder counts.
 
         Raises:
             ConfigError: ``topology.optimization`` names no rewrite.
             TopologyError: names clash, a topic is read in two ways, a store is missing.
         """
-        wanted = optimizations_of(_settings(self._config if config is None else config))
-        return write(rewrite(self._drawing.calls, wanted), self._config)
+        settings = _settings(self._config if config is None else config)
+        calls = self._drawing.calls
+        topology = write(rewrite(calls, optimizations_of(settings)), self._config)
+        if demands_names(settings):
+            check_names(calls)
+        return topology
 
     def _read(self, source: Source, consumed: Consumed[Any, Any]) -> Origin:
         return Origin(

@@ -149,12 +149,14 @@ class RepartitionNames:
     """What a repartition is called: its topic and the nodes around it.
 
     Without a name for the filter there is none: ``KTable.group_by`` drops null keys itself.
+    ``is_given`` is set if the user has named the topic, be it by a store or an operation.
     """
 
     topic: str
     filter: str | None = None
     sink: str
     source: str
+    is_given: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

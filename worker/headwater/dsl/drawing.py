@@ -47,8 +47,8 @@ class Drawing:
         generated = self.processor_name(prefix)
         return generated if name is None else check_name("node", name) + suffix
 
-    def repartition_names(self, base: str) -> RepartitionNames:
-        """Name a repartition after ``base``.
+    def repartition_names(self, base: str, *, is_given: bool) -> RepartitionNames:
+        """Name a repartition after ``base``, which is a user's name or a generated one.
 
         Three numbers are spent even where no generated name is used.
         """
@@ -58,7 +58,9 @@ class Drawing:
         source = self.processor_name("KSTREAM-SOURCE-")
         if _GENERATED.fullmatch(base) is None:
             sink, null_filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
-        return RepartitionNames(topic=topic, filter=null_filter, sink=sink, source=source)
+        return RepartitionNames(
+            topic=topic, filter=null_filter, sink=sink, source=source, is_given=is_given
+        )
 
     # ---- calls -------------------------------------------------------------------------------
 

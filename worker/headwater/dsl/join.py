@@ -226,9 +226,10 @@ class JoinOfStream(Drawn[K, V]):
         origin = self.origin
         if not origin.rekeyed:
             return origin
-        base = origin.name if settings.name is None else settings.name
+        is_given = settings.name is not None
+        base = settings.name or origin.name
         part = Repartition(
-            names=origin.drawing.repartition_names(base),
+            names=origin.drawing.repartition_names(base, is_given=is_given),
             key_serde=settings.key_serde or origin.key_serde,
             value_serde=settings.value_serde or origin.value_serde,
             mergeable=True,

@@ -100,7 +100,7 @@ class KStream(
             )
         # Kafka's KStreamImpl means to inherit the key serde, too, and forgets it; we do inherit it.
         part = Repartition(
-            names=origin.drawing.repartition_names(base),
+            names=origin.drawing.repartition_names(base, is_given=settings.name is not None),
             key_serde=settings.key_serde or origin.key_serde,
             value_serde=settings.value_serde or origin.value_serde,
             partitions=settings.partitions,

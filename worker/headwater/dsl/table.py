@@ -148,7 +148,7 @@ class TableOfStream(Drawn[K, V]):
         key_serde = settings.key_serde or origin.key_serde
         value_serde = settings.value_serde or origin.value_serde
         if origin.rekeyed:
-            names = drawing.repartition_names(chosen)
+            names = drawing.repartition_names(chosen, is_given=name is not None)
             origin = origin.through(
                 Repartition(
                     names=names, key_serde=key_serde, value_serde=value_serde, mergeable=True
