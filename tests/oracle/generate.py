@@ -129,7 +129,7 @@ class Generator:
                 self._filter, self._map_values, self._transform_values,
                 self._to_stream, self._to_stream,
                 self._group_table, self._group_table, self._join_tables, self._join_tables,
-                self._join_by_foreign_key, self._join_by_foreign_key,
+                self._join_by_foreign_key, self._join_by_foreign_key, self._suppress,
             ),
             "grouped stream": (self._aggregate_stream,),
             "grouped table": (self._aggregate_table,),
@@ -571,6 +571,23 @@ class Generator:
             op, on=handle.step, **{"with": other.step}, foreign_key=key, fn=fn, **fields
         )
         self._add(replace(handle, value=value), step, handle.key_serde, given.get("value"))
+
+    def _suppress(self, handle: Handle) -> None:
+        """A buffer has the table's serdes, or the defaults."""
+        if not self._has_serdes(handle):
+            return
+        buffer: dict[str, Any] = {"early": True} if self._chance(0.7) else {}
+        if buffer and self._chance(0.5):
+            buffer["records"] = self.random.randint(0, 3)
+        if buffer and self._chance(0.4):
+            buffer["bytes"] = self.random.choice((0, 60, 100, 150, 300))
+        if self._chance(0.1):
+            buffer["logging"] = self._chance(0.5)
+        limit = self.random.choice((0, 10, 40, 100, 500))
+        step = self._step(
+            "suppress", on=handle.step, limit_ms=limit, buffer=buffer, **self._named()
+        )
+        self._add(handle, step, handle.key_serde, handle.value_serde)
 
     def _has_serdes(self, table: Handle) -> bool:
         """Whether the serdes that a table has, or the defaults, are those of its types."""

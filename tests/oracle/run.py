@@ -73,7 +73,11 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
                 driver.settle()
         if isinstance(driver, LateCommits):
             driver.settle()
-        stores = {name: _contents(driver, topology, name) for name in driver.get_all_state_stores()}
+        stores = {
+            name: _contents(driver, topology, name)
+            for name in driver.get_all_state_stores()
+            if not topology.stores[name].kind.is_buffer
+        }
         driver.close()
     produced = [_shown(record) for record in driver.history]
     internal = {f"{request['app_id']}-{name}" for name in topology.repartition_topics}

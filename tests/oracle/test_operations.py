@@ -122,6 +122,11 @@ OPERATIONS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
     ({"op": "map_values", "on": "table", "fn": "with_key"}, {"name": "n"}, "n"),
     ({"op": "transform_values", "on": "table", "fn": "nth"}, {"materialized": STORED}, "st"),
     ({"op": "transform_values", "on": "table", "fn": "with_key"}, {"name": "n"}, "n"),
+    (
+        {"op": "suppress", "on": "table", "limit_ms": 5},
+        {"name": "n", "buffer": {"records": 3, "bytes": 100, "early": True, "logging": False}},
+        "n-store",
+    ),
     ({"op": "to_stream", "on": "table"}, {"name": "n", "fn": "value_as_key"}, "n"),
     ({"op": "count", "on": "grouped_stream"}, {"name": "n", "materialized": STORED}, "n"),
     (

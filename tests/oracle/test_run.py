@@ -141,7 +141,8 @@ def _changelogs(records: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list
     keys = defaultdict(list)
     for record in records:
         if record["topic"].endswith("-changelog"):
-            entry = (record["value"], record["timestamp"], record["headers"])
+            # A record of a buffer has no time of its own: null for Java, 0 for our client.
+            entry = (record["value"], record["timestamp"] or 0, record["headers"])
             keys[record["topic"], record["key"]].append(entry)
     return dict(keys)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater import (
     Branched,
+    BufferConfig,
     Consumed,
     Grouped,
     Joined,
@@ -16,6 +17,7 @@ from headwater import (
     Repartitioned,
     Serdes,
     StreamsBuilder,
+    Suppressed,
     TableJoined,
     TimestampExtractors,
 )
@@ -192,6 +194,25 @@ class Drawing:
         method = getattr(self.handles[step["on"]], step["op"])
         other, joiner = self.handles[step["with"]], functions.JOINERS[step["fn"]]
         return method(other, extractor, joiner, *objects, **keywords, **flags)
+
+    def _suppress(self, step: Mapping[str, Any]) -> Any:
+        given = step.get("buffer", {})
+        buffer = BufferConfig.unbounded()
+        if "records" in given:
+            buffer = buffer.with_max_records(given["records"])
+        if "bytes" in given:
+            buffer = buffer.with_max_bytes(given["bytes"])
+        if given.get("early"):
+            buffer = buffer.emit_early_when_full()
+        if not given.get("logging", True):
+            buffer = buffer.with_logging_disabled()
+        if "limit_ms" in step:
+            suppressed = Suppressed.until_time_limit(step["limit_ms"], buffer)
+        else:
+            suppressed = Suppressed.until_window_closes(buffer)
+        if "name" in step:
+            suppressed = suppressed.with_name(step["name"])
+        return self.handles[step["on"]].suppress(suppressed)
 
     def _split(self, step: Mapping[str, Any]) -> Any:
         branches = self.handles[step["on"]].split(**_name(step))

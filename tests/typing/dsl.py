@@ -3,6 +3,7 @@
 from typing import Any, assert_type
 
 from headwater import (
+    BufferConfig,
     Consumed,
     GlobalKTable,
     Joined,
@@ -13,6 +14,7 @@ from headwater import (
     Materialized,
     Serdes,
     StreamsBuilder,
+    Suppressed,
     TableJoined,
     ValueTransformerWithKey,
 )
@@ -80,6 +82,9 @@ assert_type(
     KStream[str, tuple[str, float | None]],
 )
 assert_type(table.transform_values(Length), KTable[str, int])
+assert_type(
+    table.suppress(Suppressed.until_time_limit(5, BufferConfig.unbounded())), KTable[str, float]
+)
 assert_type(stream.split().default_branch(), dict[str, KStream[Any, Any]])
 
 stream.to("out", value_serde=Serdes.string)  # type: ignore[arg-type]

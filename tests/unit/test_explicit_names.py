@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater import Materialized, StreamsBuilder
+from headwater import BufferConfig, Materialized, StreamsBuilder, Suppressed
 from headwater.config import StreamsConfig
 from headwater.errors import ConfigError, TopologyError
 
@@ -41,6 +41,16 @@ def _repartitioned(builder: StreamsBuilder) -> None:
     builder.stream("in").repartition().to("out")
 
 
+def _suppressed(builder: StreamsBuilder) -> None:
+    limit = Suppressed.until_time_limit(5, BufferConfig.unbounded())
+    builder.table("in", store="in").suppress(limit)
+
+
+def _joined_by_foreign_key(builder: StreamsBuilder) -> None:
+    table = builder.table("in", store="in")
+    table.join(table, lambda value: value, lambda left, _: left, name="mine")
+
+
 STORE = "KSTREAM-AGGREGATE-STATE-STORE-0000000002"
 REFUSED: dict[str, tuple[Callable[[StreamsBuilder], None], tuple[str, ...]]] = {
     "a count": (
@@ -51,6 +61,11 @@ REFUSED: dict[str, tuple[Callable[[StreamsBuilder], None], tuple[str, ...]]] = {
     "a join": (_joined, ("repartition topics mine-repartition: pass a name",)),
     "a store without a changelog": (_unlogged, ("names: stores KSTREAM-AGGREGATE-STATE-STORE",)),
     "a table that may be stored one day": (_unstored, ("stores in-STATE-STORE-0000000000",)),
+    "a buffer": (_suppressed, ("topics KTABLE-SUPPRESS-STATE-STORE-0000000003-changelog",)),
+    "a join that may be stored one day": (
+        _joined_by_foreign_key,
+        ("stores KTABLE-FK-JOIN-OUTPUT",),
+    ),
     "a repartition": (_repartitioned, ("topics KSTREAM-REPARTITION-0000000001-repartition",)),
 }
 

@@ -22,6 +22,7 @@ from headwater.dsl.table import KTable
 from headwater.errors import (
     BackfillError,
     BackfillUnfinishedError,
+    BufferFullError,
     ChangelogLostError,
     ConfigError,
     DeserializationError,
@@ -87,6 +88,7 @@ from headwater.model.store_suppliers import (
     Stores,
     WindowBytesStoreSupplier,
 )
+from headwater.model.suppression import BufferConfig, Suppressed
 from headwater.model.topology import (
     OffsetReset,
     StoreKind,
@@ -132,6 +134,8 @@ __all__ = [
     "BackfillUnfinishedError",
     "Branched",
     "BranchedKStream",
+    "BufferConfig",
+    "BufferFullError",
     "Cancellable",
     "ChangelogLostError",
     "ClientState",
@@ -220,6 +224,7 @@ __all__ = [
     "StoreSpec",
     "Stores",
     "StreamsBuilder",
+    "Suppressed",
     "TableJoined",
     "TimeWindows",
     "TimestampExtractors",

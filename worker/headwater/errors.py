@@ -198,6 +198,10 @@ class InvalidTimestampError(RecordError):
     """The timestamp extractor gave a negative timestamp and the extractor forbids that."""
 
 
+class BufferFullError(RecordError):
+    """The buffer of a suppression has no room, and was told not to let anything go early."""
+
+
 class ProcessingError(RecordError):
     """User code in a processor raised."""
 

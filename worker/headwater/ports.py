@@ -45,6 +45,8 @@ class Unreadable(list["RawRecord"]):
         self.reason = reason
 
 
+NOW: Final = 0
+"""As the timestamp of what is sent: the time of sending. The client library says so by 0."""
 NO_RECORD: Final[RawRecord] = (-1, -1, None, None, None)
 """Stands for the record under way where there is none."""
 NOWHERE: Final = TopicPartition("", -1)
@@ -171,6 +173,47 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Release the files; another process may open them after this returns."""
+        ...
+
+
+ChangeContext: TypeAlias = "tuple[int, int, TopicPartition, Headers]"
+"""Of a change that waits: its timestamp, where the record was read that made it, its headers."""
+
+
+class TimeOrderedBuffer(Protocol):
+    """What a suppression needs of its buffer, beside what any store has.
+
+    Attributes:
+        min_time: time of what leaves next; the largest int64 if nothing waits.
+        size_bytes: what all that waits counts, as in Kafka Streams.
+    """
+
+    min_time: int
+    size_bytes: int
+
+    @property
+    def count(self) -> int:
+        """How many keys have a change that waits."""
+        ...
+
+    def load(self) -> None:
+        """Find what was kept before; to be called before anything else, and after an abort."""
+        ...
+
+    def buffer(self, time: int, key: Any, change: tuple[Any, Any], context: ChangeContext) -> None:
+        """Take in a change; one that waits already keeps its place."""
+        ...
+
+    def first(self) -> tuple[Any, tuple[Any, Any], ChangeContext]:
+        """Return key, change and context of what leaves next."""
+        ...
+
+    def remove_first(self) -> None:
+        """Take out what ``first`` has returned."""
+        ...
+
+    def prior(self, key: Any) -> tuple[bool, Any]:
+        """Return whether a change of ``key`` waits, and the value from before its first one."""
         ...
 
 

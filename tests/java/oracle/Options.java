@@ -1,4 +1,5 @@
 import com.fasterxml.jackson.databind.JsonNode;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.common.serialization.Serde;
@@ -12,6 +13,7 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.processor.FailOnInvalidTimestamp;
 import org.apache.kafka.streams.processor.LogAndSkipOnInvalidTimestamp;
 import org.apache.kafka.streams.processor.TimestampExtractor;
@@ -74,6 +76,28 @@ final class Options {
         Joined<Object, Object, Object> joined =
                 Joined.with(serde(options, "key"), serde(options, "value"), serde(options, "other"));
         return options.has("name") ? joined.withName(options.get("name").asText()) : joined;
+    }
+
+    static Suppressed<Object> suppressed(JsonNode step) {
+        JsonNode options = step.path("buffer");
+        Suppressed.BufferConfig<?> buffer = Suppressed.BufferConfig.unbounded();
+        if (options.has("records")) buffer = buffer.withMaxRecords(options.get("records").asLong());
+        if (options.has("bytes")) buffer = buffer.withMaxBytes(options.get("bytes").asLong());
+        if (options.path("early").asBoolean()) buffer = buffer.emitEarlyWhenFull();
+        if (options.has("logging")) {
+            buffer =
+                    options.get("logging").asBoolean()
+                            ? buffer.withLoggingEnabled(new HashMap<>())
+                            : buffer.withLoggingDisabled();
+        }
+        Suppressed<Object> suppressed;
+        if (step.has("limit_ms")) {
+            Duration limit = Duration.ofMillis(step.get("limit_ms").asLong());
+            suppressed = Suppressed.untilTimeLimit(limit, buffer);
+        } else {
+            suppressed = cast(Suppressed.untilWindowCloses((Suppressed.StrictBufferConfig) buffer));
+        }
+        return step.has("name") ? suppressed.withName(step.get("name").asText()) : suppressed;
     }
 
     static Repartitioned<Object, Object> repartitioned(JsonNode step) {

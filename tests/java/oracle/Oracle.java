@@ -276,9 +276,16 @@ public final class Oracle {
     private ObjectNode stores(TopologyTestDriver driver) {
         ObjectNode all = JSON.createObjectNode();
         for (Map.Entry<String, StateStore> entry : driver.getAllStateStores().entrySet()) {
-            all.set(entry.getKey(), contents(entry.getValue()));
+            if (isKeyValueStore(entry.getValue())) {
+                all.set(entry.getKey(), contents(entry.getValue()));
+            }
         }
         return all;
+    }
+
+    private static boolean isKeyValueStore(StateStore store) {
+        while (store instanceof WrappedStateStore<?, ?, ?> wrapper) store = wrapper.wrapped();
+        return store instanceof KeyValueStore<?, ?>;
     }
 
     /** Entries of the innermost store, which holds bytes: an eight-byte timestamp before each value. */

@@ -297,6 +297,7 @@ final class Steps {
             case "join", "left_join", "outer_join":
                 return Joins.ofTable(op, table, other(step), step);
             case "transform_values": return transformValues(table, step, named);
+            case "suppress": return table.suppress(Options.suppressed(step));
             case "group_by": {
                 var fn = Functions.find(Functions.PAIR_MAPPERS, "pair mapper", fn(step));
                 var grouped = Options.grouped(step);

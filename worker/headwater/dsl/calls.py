@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headwater.model.operators.base import Operator, TableOperator
     from headwater.model.operators.foreign import ForeignKeyJoin
     from headwater.model.operators.join import TableJoin
+    from headwater.model.operators.suppress import TableSuppress
     from headwater.model.stores import StoreSpec
     from headwater.serde.base import Serde
 
@@ -111,6 +112,14 @@ class ForeignJoinedTable(Table):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressedTable(Table):
+    """A table whose updates wait in ``buffer``; it has no other store."""
+
+    operator: TableSuppress
+    buffer: StoreSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
     """KStream.to; the node's parents are the call's."""
 
@@ -189,6 +198,7 @@ Part: TypeAlias = (
     | Table
     | JoinedTable
     | ForeignJoinedTable
+    | SuppressedTable
     | Sink
     | Store
     | GlobalStore

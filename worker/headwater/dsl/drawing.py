@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from headwater.dsl.calls import Call, RepartitionNames
+from headwater.dsl.calls import Call, Processor, RepartitionNames, Table
 from headwater.model.naming import check_name
 
 if TYPE_CHECKING:
@@ -72,6 +72,16 @@ class Drawing:
     def name_of(self, call: CallId) -> str:
         """Return the name of the node that forwards what comes out of ``call``."""
         return self._calls[call].part.name
+
+    def grace_ms(self, call: CallId) -> int | None:
+        """Return the longest grace of the windows nearest to ``call`` and above; ``None``: none."""
+        drawn = self._calls[call]
+        part = drawn.part
+        operator = part.operator if isinstance(part, Processor | Table) else None
+        if operator is not None and operator.grace_period_ms is not None:
+            return operator.grace_period_ms
+        found = [self.grace_ms(parent) for parent in drawn.parents]
+        return max((grace for grace in found if grace is not None), default=None)
 
     def draw(
         self,

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from headwater.dsl.calls import GlobalStore, Processor, Repartition, Table
+from headwater.dsl.calls import GlobalStore, Processor, Repartition, SuppressedTable, Table
 from headwater.errors import TopologyError
 from headwater.model.stores import StoreSpec
 from headwater.topology_settings import EXPLICIT_NAMING
@@ -61,6 +61,8 @@ def check_names(calls: Calls) -> None:
 
 
 def _stores(part: Part) -> tuple[StoreSpec, ...]:
+    if isinstance(part, SuppressedTable):
+        return (part.buffer,) if part.buffer.logging else ()
     if isinstance(part, Table):
         return () if part.store is None else (part.store,)
     if isinstance(part, GlobalStore):

@@ -14,6 +14,7 @@ from headwater.dsl.join import JoinOfTable
 from headwater.dsl.options import Materialized, MaterializedOptions, Named, changed, name_of
 from headwater.dsl.origin import Drawn
 from headwater.dsl.stored import derive, given, store_spec
+from headwater.dsl.suppress import SuppressOfTable
 from headwater.dsl.transform import TransformOfTable
 from headwater.model.callables import check_function, check_functions
 from headwater.model.operators.table import TableFilter, TableMapValues, TableSource, TableToStream
@@ -29,7 +30,9 @@ KR = TypeVar("KR")
 VR = TypeVar("VR")
 
 
-class KTable(TransformOfTable[K, V], AggregateOfTable[K, V], JoinOfTable[K, V]):
+class KTable(
+    TransformOfTable[K, V], AggregateOfTable[K, V], JoinOfTable[K, V], SuppressOfTable[K, V]
+):
     """A table of keys of type ``K`` and values of type ``V``; updates flow, ``None`` deletes.
 
     Operations return new tables. A derived table is stored only if it is given a store name.

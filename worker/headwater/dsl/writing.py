@@ -14,6 +14,7 @@ from headwater.dsl.calls import (
     Sink,
     Source,
     Store,
+    SuppressedTable,
     Table,
 )
 from headwater.dsl.foreign import Side, write_foreign_join
@@ -70,6 +71,8 @@ def _stores_behind(tables: Iterable[CallId], calls: dict[CallId, Call]) -> tuple
         if isinstance(part, Table) and part.operator.store is not None:
             found[part.operator.store] = None
         else:
+            if isinstance(part, SuppressedTable):
+                found[part.operator.buffer] = None
             found |= dict.fromkeys(_stores_behind(parents, calls))
     return tuple(found)
 
@@ -101,6 +104,9 @@ def _write(topology: Topology, part: Part, parents: tuple[str, ...]) -> None:
                     topology.add_state_store(store, part.name)
                 else:
                     topology.connect_processor_and_state_stores(part.name, store)
+        case SuppressedTable():
+            topology.add_operator(part.name, part.operator, parents)
+            topology.add_state_store(part.buffer, part.name)
         case Table():
             topology.add_operator(part.name, part.operator, parents)
             _write_own_store(topology, part)

@@ -42,6 +42,8 @@ class StoreKind:
         key_layout: how keys become bytes.
         timestamped: a value is kept with its timestamp, which ``get`` gives back.
         changelog: which clean-up the changelog needs.
+        is_buffer: it is the buffer of a suppression, whose changelog has bytes and headers of its
+            own, and no times.
         logs_headers: a changelog record carries the headers of the record that made it (KIP-1271).
     """
 
@@ -51,6 +53,8 @@ class StoreKind:
     """Kafka's ``TimestampedKeyValueStore``, which every table of the DSL has."""
     SUBSCRIPTIONS: ClassVar[StoreKind]
     """Of a join by foreign key: a ``TimestampedKeyValueStoreWithHeaders`` that drops headers."""
+    SUPPRESSION_BUFFER: ClassVar[StoreKind]
+    """Kafka's ``InMemoryTimeOrderedKeyValueChangeBuffer``; only memory has it."""
     WINDOW: ClassVar[StoreKind]
     """Kafka's ``WindowStore``."""
     TIMESTAMPED_WINDOW: ClassVar[StoreKind]
@@ -62,6 +66,7 @@ class StoreKind:
     timestamped: bool
     changelog: ChangelogKind = ChangelogKind.KEY_VALUE
     logs_headers: bool = False
+    is_buffer: bool = False
 
     @property
     def expires(self) -> bool:
@@ -72,6 +77,7 @@ class StoreKind:
 StoreKind.KEY_VALUE = StoreKind(timestamped=False)
 StoreKind.TIMESTAMPED_KEY_VALUE = StoreKind(timestamped=True)
 StoreKind.SUBSCRIPTIONS = StoreKind(timestamped=True, logs_headers=True)
+StoreKind.SUPPRESSION_BUFFER = StoreKind(timestamped=False, is_buffer=True)
 StoreKind.WINDOW = StoreKind(
     key_layout=KeyLayout.WINDOW, timestamped=False, changelog=ChangelogKind.WINDOWED
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from headwater.errors import TopologyError
 from headwater.ports import NO_RECORD, NOWHERE, UnderWay
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         KeyValueStore,
         RecordCollector,
         StoreMap,
+        TimeOrderedBuffer,
     )
     from headwater.processor.failures import Failures
     from headwater.processor.punctuation import Punctuations
@@ -127,6 +128,14 @@ class Environment:
                 f"task {self.task_id} has no store {name!r}; connect it to the processor"
             )
         return self.stores[name]
+
+    def buffer(self, name: str) -> TimeOrderedBuffer:
+        """Return the buffer ``name`` of a suppression.
+
+        Raises:
+            TopologyError: the sub-topology has no such store.
+        """
+        return cast("TimeOrderedBuffer", self.store(name))
 
     def serde(self, half: Half, given: Serde[Any] | None, node: str) -> Serde[Any]:
         """Return the serde given, or the default for ``half``.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater.errors import DeserializationError, SerializationError
 from headwater.serde.primitives import BytesSerde, DoubleSerde, IntegerSerde, LongSerde, StringSerde
 from headwater.state.keys import keys_of
+from headwater.wire.buffer import CHANGELOG_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,9 @@ class StoreCodec:
         exact: the class of value that needs no trial serialization, if it fits.
         limits: the smallest and the largest number of that class which fit; of a class that has
             no numbers, they mean nothing.
-        logs_headers: changelog records carry headers.
+        logs_headers: changelog records carry the headers of what made them.
+        value_headers: those that every changelog record of a value has.
+        logs_times: changelog records have the timestamps of what made them.
         fixed_bytes: length of every serialized value, or ``None`` if it varies.
         row_overhead: bytes of a row beside its value.
     """
@@ -87,11 +90,13 @@ class StoreCodec:
         "keys",
         "limits",
         "logs_headers",
+        "logs_times",
         "row_overhead",
         "serialize",
         "store",
         "timestamped",
         "topic",
+        "value_headers",
     )
 
     def __init__(
@@ -102,6 +107,8 @@ class StoreCodec:
         self.timestamped = spec.kind.timestamped
         self.expires = spec.kind.expires
         self.logs_headers = spec.kind.logs_headers
+        self.logs_times = not spec.kind.is_buffer
+        self.value_headers = CHANGELOG_HEADERS if spec.kind.is_buffer else None
         self.keys = keys_of(spec, topic, key_serde)
         self._key_size = self.keys.size
         self.serialize: Callable[[Any], bytes] = value_serde.serializer(topic)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.state.backends.memory import MemoryBackend
 from headwater.state.backends.timed import TimedMemoryBackend
+from headwater.state.buffer import BufferSerde, SuppressionBuffer
 from headwater.state.codec import StoreCodec
 from headwater.state.expiry import Expiry
 from headwater.state.keys import suffix_bytes_of
@@ -59,7 +60,10 @@ def open_store(
         value_serde: likewise.
         settled_bytes_max: bound on committed entries kept decoded when the record cache is off.
     """
-    codec = StoreCodec(spec, changelog_topic, key_serde, value_serde)
+    is_buffer = spec.kind.is_buffer
+    codec = StoreCodec(
+        spec, changelog_topic, key_serde, BufferSerde() if is_buffer else value_serde
+    )
     # A limit of 0 takes the caching layer out, with all its effects, as in Kafka Streams.
     # Duplicates are never cached.
     caching = spec.caching and not spec.retain_duplicates and cache is not None and cache.limit > 0
@@ -68,8 +72,10 @@ def open_store(
         backend,
         changelog_send if spec.logging else None,
         partition=task.partition,
-        settled_bytes_max=settled_bytes_max,
+        settled_bytes_max=0 if is_buffer else settled_bytes_max,
     )
+    if is_buffer:
+        return SuppressionBuffer(spec, below, value_serde, changelog_topic)
     record_cache = RecordCache(below, cache) if caching and cache is not None else None
     made = TimedStore if spec.kind.expires else LayeredStore
     return made(spec, below, record_cache)

@@ -20,6 +20,7 @@ FAMILIES: Final = (
     "transform",
     "join",
     "foreign",
+    "suppress",
     "global_table",
     "user",
 )

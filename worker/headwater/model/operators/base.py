@@ -55,6 +55,11 @@ class Operator:
         return self.wants_old_values
 
     @property
+    def grace_period_ms(self) -> int | None:
+        """How long after their end its windows stay open (Kafka's ``GracePeriodGraphNode``)."""
+        return None
+
+    @property
     def takes_null_keys(self) -> bool:
         """A repartition anywhere above has to let records without a key through."""
         return False

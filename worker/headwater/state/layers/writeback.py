@@ -18,7 +18,7 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.ports import NOWHERE
+from headwater.ports import NOW, NOWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -234,7 +234,8 @@ class WriteBack:
     def _send_all(self, send: Send) -> None:
         codec, partition = self.codec, self._partition
         pack = codec.keys.pack
-        serialize, immutable, has_headers = codec.serialize, codec.immutable, codec.logs_headers
+        serialize, immutable, logs_headers = codec.serialize, codec.immutable, codec.logs_headers
+        value_headers, logs_times = codec.value_headers, codec.logs_times
         for entry in self.unsent:
             data = entry.stored
             if immutable and data is not None:
@@ -243,7 +244,10 @@ class WriteBack:
                 except Exception as error:
                     raise codec.value_error(data, error) from error
             key = entry.identity if pack is None else pack(entry.identity)
-            send(key, data, entry.timestamp, entry.headers if has_headers else None, partition)
+            headers = None if data is None else value_headers
+            if logs_headers:
+                headers = entry.headers
+            send(key, data, entry.timestamp if logs_times else NOW, headers, partition)
 
     def seal(self) -> None:
         """Fix what the next commit writes, so that the store may be written to until then.
