@@ -18,12 +18,14 @@ from headwater import (
     Stores,
     StoreSpec,
     ValueAndTimestamp,
+    VersionedRecord,
 )
 from tests.oracle.functions import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+AGO: Final = (-30, 0, 1, 10, 25, 50, 75, 100)
 INTERVAL: Final = 10
 START: Final = 25
 TICKS: Final[dict[str, tuple[PunctuationType, int | None]]] = {
@@ -41,6 +43,10 @@ def stores_of(step: Mapping[str, Any]) -> list[StoreSpec]:
 
 def _store(given: Mapping[str, Any]) -> StoreSpec:
     name, stamped = given["store"], given.get("timestamped", True)
+    if "history_ms" in given:
+        kept = Stores.persistent_versioned_key_value_store(name, given["history_ms"])
+        versioned = Stores.versioned_key_value_store_builder(kept, Serdes.string, Serdes.string)
+        return versioned if given.get("logging", True) else versioned.with_logging_disabled()
     if not given.get("persistent", True):
         supplier = Stores.in_memory_key_value_store(name)
     elif stamped:
@@ -54,6 +60,12 @@ def _store(given: Mapping[str, Any]) -> StoreSpec:
     if given.get("caching"):
         store = store.with_caching_enabled()
     return store if given.get("logging", True) else store.with_logging_disabled()
+
+
+def _shown(found: VersionedRecord | None) -> str:
+    if found is None:
+        return "null"
+    return f"{found.value}@{found.timestamp}"
 
 
 class Behaviour:
@@ -89,6 +101,10 @@ class Behaviour:
                 for store in self._stores:
                     old = self._replace(store, text(key), said, timestamp)
                     send(key, f"{old}>{said}", timestamp, headers)
+            case "versions":
+                for store in self._stores:
+                    told = self._version(store.name, text(key), value, timestamp)
+                    send(key, told, timestamp, headers)
             case "find":
                 for name in self._finds:
                     send(key, f"{said}={self._find(name, said)}", timestamp, headers)
@@ -103,6 +119,16 @@ class Behaviour:
         metadata = self._context.record_metadata()
         where = "nowhere" if metadata is None else "-".join(map(str, metadata))
         return f"{where} {self._context.current_stream_time_ms()}"
+
+    def _version(self, name: str, key: str, value: Any, timestamp: int) -> str:
+        store = self._context.get_state_store(name)
+        if value is None:
+            told = [_shown(store.delete(key, timestamp))]
+        else:
+            told = [str(store.put(key, text(value) or None, timestamp))]
+        told.append(_shown(store.get(key)))
+        told += [_shown(store.get(key, timestamp - back)) for back in AGO]
+        return " ".join(told)
 
     def _find(self, name: str, key: str) -> str:
         found = self._context.get_state_store(name).get(key)

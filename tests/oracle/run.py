@@ -73,10 +73,12 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
                 driver.settle()
         if isinstance(driver, LateCommits):
             driver.settle()
+        specs = {**topology.stores, **topology.global_stores}
+        kinds = {name: spec.kind for name, spec in specs.items()}
         stores = {
             name: _contents(driver, topology, name)
             for name in driver.get_all_state_stores()
-            if not topology.stores[name].kind.is_buffer
+            if not (kinds[name].is_buffer or kinds[name].versioned)
         }
         driver.close()
     produced = [_shown(record) for record in driver.history]

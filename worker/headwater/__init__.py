@@ -86,6 +86,7 @@ from headwater.model.store_suppliers import (
     KeyValueBytesStoreSupplier,
     SessionBytesStoreSupplier,
     Stores,
+    VersionedBytesStoreSupplier,
     WindowBytesStoreSupplier,
 )
 from headwater.model.suppression import BufferConfig, Suppressed
@@ -120,6 +121,7 @@ from headwater.processor.stores import (
     ValueAndTimestamp,
 )
 from headwater.processor.timestamps import ConsumedRecord
+from headwater.processor.versionedstore import VersionedKeyValueStore, VersionedRecord
 from headwater.processor.windowstores import SessionStore, TimestampedWindowStore, WindowStore
 from headwater.serde import Serde, Serdes
 from headwater.wire.dead_letter import DeadLetterRecord
@@ -237,6 +239,9 @@ __all__ = [
     "UserError",
     "ValueAndTimestamp",
     "ValueTransformerWithKey",
+    "VersionedBytesStoreSupplier",
+    "VersionedKeyValueStore",
+    "VersionedRecord",
     "Window",
     "WindowBytesStoreSupplier",
     "WindowStore",

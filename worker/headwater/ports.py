@@ -345,6 +345,36 @@ class KeyValueStore(Protocol):
         ...
 
 
+LATEST: Final = -1
+"""A version without a following one (Kafka's ``PUT_RETURN_CODE_VALID_TO_UNDEFINED``)."""
+NOT_PUT: Final = -(2**63)
+"""A put that was too old (Kafka's ``PUT_RETURN_CODE_NOT_PUT``)."""
+
+
+class NotLatest(tuple[Any, Any]):
+    """The change ``(new, old)`` of a versioned table by a version that has a following one."""
+
+    __slots__ = ()
+
+
+class VersionedStore(KeyValueStore, Protocol):
+    """A store that knows the values of the past, as far as its history retention goes.
+
+    ``get`` gives the newest one. ``put`` adds a version, or replaces that of the same time.
+    """
+
+    on_expired: Callable[[], None]
+    """Called with each put that is too old to be kept."""
+
+    def get_as_of(self, key: Any, as_of: int) -> tuple[Any, int] | None:
+        """Return value and time of the version that was valid at ``as_of``."""
+        ...
+
+    def put_version(self, key: Any, value: Any, timestamp: int) -> int:
+        """As ``put``; return the time of the following version, ``LATEST`` or ``NOT_PUT``."""
+        ...
+
+
 class TimedStore(KeyValueStore, Protocol):
     """A store of windows or of sessions: its keys are ``(key, time, other)``.
 

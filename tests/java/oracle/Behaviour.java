@@ -24,6 +24,8 @@ import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.TimestampedKeyValueStore;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.apache.kafka.streams.state.VersionedKeyValueStore;
+import org.apache.kafka.streams.state.VersionedRecord;
 
 /** What a processor of the catalogue does, whether it may change keys or not. */
 final class Behaviour {
@@ -32,6 +34,7 @@ final class Behaviour {
         void send(Object key, Object value, long timestamp, Headers headers);
     }
 
+    private static final long[] AGO = {-30, 0, 1, 10, 25, 50, 75, 100};
     private static final Duration INTERVAL = Duration.ofMillis(10);
     private static final Instant START = Instant.ofEpochMilli(25);
 
@@ -91,6 +94,12 @@ final class Behaviour {
                     out.send(key, old + ">" + text, timestamp, headers);
                 }
                 break;
+            case "versions":
+                for (StoreBuilder<?> store : stores) {
+                    String told = version(store.name(), Functions.text(key), value, timestamp);
+                    out.send(key, told, timestamp, headers);
+                }
+                break;
             case "find":
                 for (JsonNode name : finds) {
                     String found = find(name.asText(), text);
@@ -114,6 +123,26 @@ final class Behaviour {
                         .map(m -> (m.topic() == null ? "" : m.topic()) + "-" + m.partition() + "-" + m.offset())
                         .orElse("nowhere");
         return where + " " + context.currentStreamTimeMs();
+    }
+
+    /** Put or delete a version, and tell all that can be asked about its neighbours. */
+    private String version(String name, String key, Object value, long timestamp) {
+        VersionedKeyValueStore<String, String> store = context.getStateStore(name);
+        StringBuilder told = new StringBuilder();
+        if (value == null) {
+            told.append(shown(store.delete(key, timestamp)));
+        } else if (Functions.text(value).isEmpty()) {
+            told.append(store.put(key, null, timestamp));
+        } else {
+            told.append(store.put(key, Functions.text(value), timestamp));
+        }
+        told.append(" ").append(shown(store.get(key)));
+        for (long back : AGO) told.append(" ").append(shown(store.get(key, timestamp - back)));
+        return told.toString();
+    }
+
+    private static String shown(VersionedRecord<String> found) {
+        return found == null ? "null" : found.value() + "@" + found.timestamp();
     }
 
     private String find(String name, String key) {
@@ -189,6 +218,10 @@ final class Behaviour {
             String name = one.required("store").asText();
             boolean persistent = one.path("persistent").asBoolean(true);
             boolean stamped = one.path("timestamped").asBoolean(true);
+            if (one.has("history_ms")) {
+                builders.add(versioned(name, one));
+                continue;
+            }
             KeyValueBytesStoreSupplier supplier =
                     !persistent
                             ? Stores.inMemoryKeyValueStore(name)
@@ -205,6 +238,16 @@ final class Behaviour {
             builders.add(builder);
         }
         return builders;
+    }
+
+    private static StoreBuilder<?> versioned(String name, JsonNode one) {
+        Duration kept = Duration.ofMillis(one.get("history_ms").asLong());
+        StoreBuilder<?> builder =
+                Stores.versionedKeyValueStoreBuilder(
+                        Stores.persistentVersionedKeyValueStore(name, kept),
+                        Options.serde("string"),
+                        Options.serde("string"));
+        return one.path("logging").asBoolean(true) ? builder : builder.withLoggingDisabled();
     }
 
     private static final class Free implements Processor<Object, Object, Object, Object> {

@@ -48,6 +48,7 @@ import org.apache.kafka.streams.processor.internals.TopologyMetadata.Subtopology
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.TimestampedBytesStore;
+import org.apache.kafka.streams.state.VersionedBytesStore;
 import org.apache.kafka.streams.state.internals.WrappedStateStore;
 import org.apache.kafka.streams.test.TestRecord;
 
@@ -285,7 +286,8 @@ public final class Oracle {
 
     private static boolean isKeyValueStore(StateStore store) {
         while (store instanceof WrappedStateStore<?, ?, ?> wrapper) store = wrapper.wrapped();
-        return store instanceof KeyValueStore<?, ?>;
+        // A versioned store looks like one, and cannot be listed.
+        return store instanceof KeyValueStore<?, ?> && !(store instanceof VersionedBytesStore);
     }
 
     /** Entries of the innermost store, which holds bytes: an eight-byte timestamp before each value. */

@@ -80,7 +80,7 @@ class Newest:
     def add(self, run: Run) -> None:
         """Take in what comes next."""
         messages = run.messages
-        self._held.update(zip(map(_key, messages), messages, strict=False))
+        self._held.update(zip(self._ids(messages), messages, strict=False))
         sample = messages[::_SAMPLE]
         self._samples += len(sample)
         self._sampled += sum(map(len, sample))
@@ -95,6 +95,10 @@ class Newest:
             return 0
         return len(self._held) * (_OVERHEAD_BYTES + self._sampled // self._samples)
 
+    def _ids(self, messages: Sequence[Message]) -> Iterator[Any]:
+        """Return what tells records apart, of which the last one is wanted."""
+        return map(_key, messages)
+
     def rows(self) -> Iterator[tuple[bytes, int, bytes | None]]:
         """Return key, timestamp and value of each; records with a null key are left out."""
         self._held.pop(None, None)
@@ -102,3 +106,19 @@ class Newest:
         return zip(
             self._held, map(_second, map(_timestamp, messages)), map(_value, messages), strict=True
         )
+
+
+class Versions(Newest):
+    """All records but those of which another one of the same key and time follows, in order."""
+
+    __slots__ = ()
+
+    def _ids(self, messages: Sequence[Message]) -> Iterator[Any]:
+        times = map(_second, map(_timestamp, messages))
+        return zip(map(_key, messages), times, strict=True)
+
+    def rows(self) -> Iterator[tuple[bytes, int, bytes | None]]:
+        """Return key, timestamp and value of each; records with a null key are left out."""
+        for (key, timestamp), message in self._held.items():
+            if key is not None:
+                yield key, timestamp, _value(message)

@@ -91,6 +91,24 @@ class SessionBytesStoreSupplier:
         _check_retention(self.name, self.retention_ms)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedBytesStoreSupplier:
+    """How a versioned store keeps its bytes (Kafka's interface of this name).
+
+    Attributes:
+        name: of the store.
+        history_retention_ms: for how long values of the past are known, by stream time. A put that
+            is older is dropped.
+    """
+
+    name: str
+    history_retention_ms: int
+
+    def __post_init__(self) -> None:
+        check_name("store", self.name)
+        _check_retention(self.name, self.history_retention_ms)
+
+
 class Stores:
     """Suppliers and builders of stores.
 
@@ -216,6 +234,44 @@ class Stores:
         """Return a supplier of a store of sessions in memory; see the persistent one."""
         kept_ms = millis(f"Store {name!r}: retention", retention)
         return SessionBytesStoreSupplier(name=name, persistent=False, retention_ms=kept_ms)
+
+    @staticmethod
+    def persistent_versioned_key_value_store(
+        name: str, history_retention: Duration, *, segment_interval: Duration | None = None
+    ) -> VersionedBytesStoreSupplier:
+        """Return a supplier of a versioned store in RocksDB (KIP-889).
+
+        Args:
+            name: of the store.
+            history_retention: for how long values of the past are known, by stream time. A put
+                that is older is dropped.
+            segment_interval: checked as in Kafka Streams, and of no effect: what is too old is
+                deleted version by version.
+
+        Raises:
+            TopologyError: the retention is negative, or the interval not positive.
+        """
+        owner = f"Store {name!r}"
+        if segment_interval is not None and millis(f"{owner}: interval", segment_interval) < 1:
+            raise TopologyError(f"{owner}: a segment interval below 1 ms: choose a longer one")
+        kept_ms = millis(f"{owner}: history retention", history_retention)
+        return VersionedBytesStoreSupplier(name=name, history_retention_ms=kept_ms)
+
+    @staticmethod
+    def versioned_key_value_store_builder(
+        supplier: VersionedBytesStoreSupplier,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+    ) -> StoreSpec:
+        """Return a ``VersionedKeyValueStore``; serdes of ``None`` are the configured defaults."""
+        return StoreSpec(
+            name=supplier.name,
+            kind=StoreKind.VERSIONED,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            caching=False,
+            retention_ms=supplier.history_retention_ms,
+        )
 
     @staticmethod
     def window_store_builder(

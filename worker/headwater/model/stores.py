@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
+from headwater.errors import TopologyError
 from headwater.model.topics import ChangelogKind
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class KeyLayout(StrEnum):
     """Key, start of its window, number among duplicates (Kafka's ``WindowKeySchema``)."""
     SESSION = "session"
     """Key, end and start of its session (Kafka's ``SessionKeySchema``)."""
+    VERSIONED = "versioned"
+    """The bytes of the key serde, in a store that has several versions of each key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,8 @@ class StoreKind:
     """Kafka's ``TimestampedWindowStore``, of windowed tables."""
     SESSION: ClassVar[StoreKind]
     """Kafka's ``SessionStore``."""
+    VERSIONED: ClassVar[StoreKind]
+    """Kafka's ``VersionedKeyValueStore`` (KIP-889)."""
 
     key_layout: KeyLayout = KeyLayout.PLAIN
     timestamped: bool
@@ -71,7 +76,12 @@ class StoreKind:
     @property
     def expires(self) -> bool:
         """Whether the store forgets what is older than its retention: windows and sessions."""
-        return self.key_layout is not KeyLayout.PLAIN
+        return self.key_layout in {KeyLayout.WINDOW, KeyLayout.SESSION}
+
+    @property
+    def versioned(self) -> bool:
+        """Whether the store knows the values of the past."""
+        return self.key_layout is KeyLayout.VERSIONED
 
 
 StoreKind.KEY_VALUE = StoreKind(timestamped=False)
@@ -83,6 +93,9 @@ StoreKind.WINDOW = StoreKind(
 )
 StoreKind.TIMESTAMPED_WINDOW = replace(StoreKind.WINDOW, timestamped=True)
 StoreKind.SESSION = replace(StoreKind.WINDOW, key_layout=KeyLayout.SESSION)
+StoreKind.VERSIONED = StoreKind(
+    key_layout=KeyLayout.VERSIONED, timestamped=True, changelog=ChangelogKind.VERSIONED
+)
 
 SEGMENT_INTERVAL_MIN_MS: Final = 60_000
 """A store of windows is cut into segments at least so long (Kafka's ``Stores``)."""
@@ -110,7 +123,8 @@ class StoreSpec:
     topic_config: Mapping[str, str] = field(default_factory=dict)
     """Extra changelog configs (``Materialized.withLoggingEnabled``)."""
     retention_ms: int = 0
-    """Of windows and sessions: how long they are kept, by stream time."""
+    """Of windows and sessions: how long they are kept, by stream time. Of versions: for how long
+    values of the past are known."""
     window_size_ms: int = 0
     """Of windows: how long one is."""
     retain_duplicates: bool = False
@@ -134,7 +148,15 @@ class StoreSpec:
         return self.name if self.source_topic is None else f"{self.name}{_OF_SOURCE}"
 
     def with_caching_enabled(self) -> StoreSpec:
-        """Return the same store with a record cache: repeated updates of a key become one."""
+        """Return the same store with a record cache: repeated updates of a key become one.
+
+        Raises:
+            TopologyError: the store is versioned; such a store has none, as in Kafka Streams.
+        """
+        if self.kind.versioned:
+            raise TopologyError(
+                f"Versioned store {self.name!r} cannot have a record cache: leave caching off"
+            )
         return replace(self, caching=True)
 
     def with_caching_disabled(self) -> StoreSpec:

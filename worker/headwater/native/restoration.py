@@ -23,7 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import KafkaUnavailableError, StateError
-from headwater.kafka.newest import Newest
+from headwater.kafka.newest import Newest, Versions
 from headwater.state.restore import BATCH_ENTRIES_MAX, StoreRestorer
 
 if TYPE_CHECKING:
@@ -74,13 +74,17 @@ class Changelog:
     """Everything below was taken in; the store itself may be behind."""
     at_end_at: float = -math.inf
     """When there was nothing more to read, by the monotonic clock."""
-    newest: Newest = field(default_factory=Newest)
+    newest: Newest = field(init=False)
     """What the store does not have yet."""
     _taken: int = 0
     _waits_since: float = 0.0
 
     def __post_init__(self) -> None:
         self.offset = self.restorer.offset
+        self.newest = self._nothing()
+
+    def _nothing(self) -> Newest:
+        return Versions() if self.restorer.keeps_versions else Newest()
 
     @property
     def applied(self) -> int:
@@ -113,7 +117,7 @@ class Changelog:
         Raises:
             StateError: as ``StoreRestorer.write``; the store is to be closed.
         """
-        newest, self.newest = self.newest, Newest()
+        newest, self.newest = self.newest, self._nothing()
         taken, self._taken = self._taken, 0
         offset, self.offset = self.offset, self.restorer.offset
         self.restorer.write(newest.rows(), offset, records=taken, complete_at_ms=complete_at_ms)
@@ -126,7 +130,7 @@ class Changelog:
 
     def condemn(self) -> None:
         """Release the store as damaged, and forget what was taken in: it is to be built anew."""
-        self.newest, self._taken, self.offset = Newest(), 0, self.restorer.offset
+        self.newest, self._taken, self.offset = self._nothing(), 0, self.restorer.offset
         self.restorer.condemn()
 
     def close(self) -> None:

@@ -87,7 +87,7 @@ class GlobalTask:
         )
         self._pipeline = Pipeline(_with_own_timestamps(subtopology), environment)
         self._environment = environment
-        if spec.kind.expires:
+        if spec.kind.expires or spec.kind.versioned:
             cast("TimedStore", store).on_expired = environment.skipping(
                 f"store {spec.name}", "it is older than the store's retention"
             )

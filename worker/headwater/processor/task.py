@@ -108,7 +108,7 @@ class StreamTask:
             global_stores=global_stores,
         )
         for spec in subtopology.stores:
-            if spec.kind.expires:
+            if spec.kind.expires or spec.kind.versioned:
                 timed = cast("TimedStore", stores[spec.name])
                 timed.on_expired = environment.skipping(
                     f"store {spec.name}", "it is older than the store's retention"

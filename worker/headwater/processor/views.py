@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from headwater.errors import StateError
 from headwater.model.stores import KeyLayout
 from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore
+from headwater.processor.versionedstore import VersionedKeyValueStore
 from headwater.processor.windowstores import SessionStore, TimestampedWindowStore, WindowStore
 
 if TYPE_CHECKING:
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     from headwater.processor.environment import Current
 
 View: TypeAlias = (
-    KeyValueStore | TimestampedKeyValueStore | WindowStore | TimestampedWindowStore | SessionStore
+    KeyValueStore
+    | TimestampedKeyValueStore
+    | WindowStore
+    | TimestampedWindowStore
+    | SessionStore
+    | VersionedKeyValueStore
 )
 
 _VIEWS: Final[Mapping[tuple[KeyLayout, bool], type[View]]] = {
@@ -26,6 +32,7 @@ _VIEWS: Final[Mapping[tuple[KeyLayout, bool], type[View]]] = {
     (KeyLayout.WINDOW, False): WindowStore,
     (KeyLayout.WINDOW, True): TimestampedWindowStore,
     (KeyLayout.SESSION, False): SessionStore,
+    (KeyLayout.VERSIONED, True): VersionedKeyValueStore,
 }
 
 

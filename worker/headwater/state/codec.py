@@ -147,6 +147,10 @@ class StoreCodec:
         """Return the value of a stored form; ``None`` stays ``None``."""
         return stored if self.immutable or stored is None else self._decode(stored)
 
+    def stored_of(self, data: bytes) -> Any:
+        """Return the stored form of a value's bytes."""
+        return self._decode(data) if self.immutable else data
+
     def to_row(self, stored: Any, timestamp: int) -> bytes | None:
         """Return what the backend keeps; ``None`` (a deletion) stays ``None``.
 

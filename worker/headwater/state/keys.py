@@ -193,6 +193,7 @@ class SessionKeys(TimedKeys):
 
 _LAYOUTS: Final[Mapping[KeyLayout, Callable[[str, str, Serde[Any]], PlainKeys]]] = {
     KeyLayout.PLAIN: PlainKeys,
+    KeyLayout.VERSIONED: PlainKeys,
     KeyLayout.WINDOW: WindowKeys,
     KeyLayout.SESSION: SessionKeys,
 }

@@ -23,6 +23,7 @@ from headwater.state.layers.cache import RecordCache
 from headwater.state.layers.writeback import WriteBack
 from headwater.state.store import LayeredStore
 from headwater.state.timed import TimedStore
+from headwater.state.versioned import VersionedStore
 
 if TYPE_CHECKING:
     from headwater.ids import TaskId
@@ -76,6 +77,8 @@ def open_store(
     )
     if is_buffer:
         return SuppressionBuffer(spec, below, value_serde, changelog_topic)
+    if spec.kind.versioned:
+        return VersionedStore(spec, below, changelog_send if spec.logging else None, task.partition)
     record_cache = RecordCache(below, cache) if caching and cache is not None else None
     made = TimedStore if spec.kind.expires else LayeredStore
     return made(spec, below, record_cache)

@@ -34,6 +34,7 @@ from headwater.state.position import (
     judge,
     may_be_last_copy,
 )
+from headwater.state.versions import RestoredVersions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -183,6 +184,7 @@ class StoreRestorer:
         self._options = replace(options or _RESTORING, bulk=True)
         self._block_cache = block_cache
         self._timestamped = spec.kind.timestamped
+        self._versions = RestoredVersions(spec.retention_ms) if spec.kind.versioned else None
         self.is_replaced = False
         self.kept: Path | None = None
         self._backend, self.verdict, position = self._opened(facts, now_ms, consent)
@@ -191,6 +193,11 @@ class StoreRestorer:
         self._unsettled = 0
         complete_at_ms = now_ms if position is None else position.committed_at_ms
         self._position = Position(facts.topic_id, self.offset, complete_at_ms)
+
+    @property
+    def keeps_versions(self) -> bool:
+        """Whether the store wants every record of a key, not the newest alone."""
+        return self._versions is not None
 
     def judge(self, facts: ChangelogFacts, now_ms: int) -> Verdict:
         """Say whether the store, open all the time, may still be continued from its changelog.
@@ -236,7 +243,7 @@ class StoreRestorer:
         records: int,
         complete_at_ms: int | None = None,
     ) -> None:
-        """Write committed changes of different keys, and remember ``next_offset``.
+        """Write committed changes of different keys or versions, and remember ``next_offset``.
 
         More than ``BATCH_ENTRIES_MAX`` are written in parts. All but the last keep the position
         that was: whoever is killed in between reads on from there, and writes them again.
@@ -250,7 +257,10 @@ class StoreRestorer:
         Raises:
             DiskFullError: what was not written can be applied again after a re-open.
         """
-        if self._timestamped:
+        entries: list[tuple[bytes, bytes | None]]
+        if self._versions is not None:
+            entries = list(self._versions.rows(rows))
+        elif self._timestamped:
             entries = [
                 (key, None if value is None else _pack_timestamp(timestamp) + value)
                 for key, timestamp, value in rows
