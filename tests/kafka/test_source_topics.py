@@ -96,7 +96,7 @@ def test_a_store_is_restored_from_its_source_topic_up_to_what_was_committed(
 
     def run(*, sent: dict[str, dict[str, str]], expected: dict[str, list[str]]) -> None:
         with KafkaStreams(build, config) as streams:
-            wait_for(lambda: streams.state is ClientState.RUNNING, what="RUNNING")
+            wait_for(lambda: streams.state is ClientState.RUNNING, what="RUNNING", timeout_s=60)
             for topic, values in sent.items():
                 broker.send(topic, **values)
             wait_for(lambda: broker.has_seen(**expected), what=f"{expected}")

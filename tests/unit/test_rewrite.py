@@ -26,7 +26,8 @@ from headwater.dsl.rewrite.source_topics import reuse_source_topics
 from headwater.dsl.rewrite.sources import merge_sources
 from headwater.dsl.writing import write
 from headwater.errors import TopologyError
-from headwater.model.nodes import OffsetReset, SourceNode
+from headwater.model.nodes import SourceNode
+from headwater.model.offset_reset import OffsetReset
 from headwater.model.operators.aggregate import StreamAggregate, TableRepartitionMap
 from headwater.model.operators.join import Join, StreamTableJoin, TableJoin
 from headwater.model.operators.stateless import MapValues, Merge, PassThrough, SelectKey

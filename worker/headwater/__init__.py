@@ -61,6 +61,7 @@ from headwater.errors import (
     UserError,
 )
 from headwater.model.lifecycle import ClientState
+from headwater.model.offset_reset import AutoOffsetReset, OffsetReset
 from headwater.model.processor_api import (
     Cancellable,
     FixedKeyProcessorContext,
@@ -91,7 +92,6 @@ from headwater.model.store_suppliers import (
 )
 from headwater.model.suppression import BufferConfig, Suppressed
 from headwater.model.topology import (
-    OffsetReset,
     StoreKind,
     StoreSpec,
     TimestampExtractors,
@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     from headwater.service.streams import KafkaStreams
 
 __all__ = [
+    "AutoOffsetReset",
     "AvroSerde",
     "BackfillError",
     "BackfillUnfinishedError",

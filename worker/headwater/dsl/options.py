@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from headwater.dsl.stream import KStream
     from headwater.model.nodes import TimestampExtractorLike
-    from headwater.model.topology import OffsetReset
+    from headwater.model.offset_reset import OffsetReset
 
 K = TypeVar("K")
 V = TypeVar("V")

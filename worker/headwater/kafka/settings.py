@@ -12,7 +12,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.client_settings import COMMON, CONSUMER, PRODUCER
-from headwater.errors import ConfigError
+from headwater.errors import ConfigError, TopologyError
+from headwater.model.offset_reset import OffsetReset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -202,13 +203,14 @@ def batch_records(config: StreamsConfig) -> int:
     return records
 
 
-def offset_reset(config: StreamsConfig) -> str:
-    """Where a source without a policy starts: ``earliest`` (the default), ``latest``, ``none``."""
+def offset_reset(config: StreamsConfig) -> OffsetReset:
+    """Where a source without a policy starts (``auto.offset.reset``): ``earliest`` by default."""
     given = str(config.consumer_overrides().get("auto.offset.reset", "earliest"))
     policy = {"smallest": "earliest", "largest": "latest", "error": "none"}.get(given, given)
-    if policy not in {"earliest", "latest", "none"}:
-        raise ConfigError(f"auto.offset.reset: {given!r} is not one of earliest, latest, none")
-    return policy
+    try:
+        return OffsetReset(policy)
+    except TopologyError as error:
+        raise ConfigError(f"auto.offset.reset: {error}") from error
 
 
 def _complete(

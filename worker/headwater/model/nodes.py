@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from headwater.model.offset_reset import OffsetReset
     from headwater.model.operators.base import Operator
     from headwater.model.stores import SerdeLike, StoreSpec
 
@@ -27,13 +28,6 @@ class TimestampExtractors(StrEnum):
     """The partition time in place of a negative one (``UsePartitionTimeOnInvalidTimestamp``)."""
     WALLCLOCK = "wallclock"
     """The time of processing (``WallclockTimestampExtractor``)."""
-
-
-class OffsetReset(StrEnum):
-    """Where a source without committed offset starts (Kafka's ``AutoOffsetReset``)."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,6 @@ from headwater.model.java_order import hash_set_order
 from headwater.model.naming import check_name
 from headwater.model.nodes import (
     Node,
-    OffsetReset,
     ProcessorNode,
     SinkNode,
     SourceNode,
@@ -32,6 +31,7 @@ from headwater.model.nodes import (
     TimestampExtractorLike,
     TimestampExtractors,
 )
+from headwater.model.offset_reset import OffsetReset
 from headwater.model.operators.user import UserFixedKeyProcessor, UserProcessor
 from headwater.model.reporting import report
 from headwater.model.stores import SerdeLike, StoreKind, StoreSpec
@@ -299,6 +299,8 @@ class Topology:
         """Add a source as a value; see :meth:`add_source`."""
         self._check_new(node.name)
         check_extractor(f"Source {node.name!r}", node.timestamp_extractor)
+        if node.offset_reset is not None:
+            node = replace(node, offset_reset=OffsetReset(node.offset_reset))
         if not node.topics:
             raise TopologyError(f"Source {node.name!r} reads no topic: name at least one")
         for topic in node.topics:

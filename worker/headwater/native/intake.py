@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.errors import OffsetsExpiredError
 from headwater.kafka.consumer import FROM_END, FROM_START
+from headwater.model.offset_reset import OffsetReset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +28,7 @@ class Intake:
         records_max: how many records a partition buffers before it is paused
             (``buffered.records.per.partition``).
         reset_policy: ``auto.offset.reset`` of a topic.
+        offset_since: where the records of a partition begin that are no older than milliseconds.
         check_lease: called between waiting for records and taking them in.
 
     Attributes:
@@ -39,7 +41,8 @@ class Intake:
         *,
         consumer: Reader,
         records_max: int,
-        reset_policy: Callable[[str], str],
+        reset_policy: Callable[[str], OffsetReset],
+        offset_since: Callable[[TopicPartition, int], int | None],
         check_lease: Callable[[], None],
     ) -> None:
         self.owners: dict[TopicPartition, RunningTask] = {}
@@ -47,6 +50,7 @@ class Intake:
         self._consumer = consumer
         self._records_max = records_max
         self._reset_policy = reset_policy
+        self._offset_since = offset_since
         self._check_lease = check_lease
         self._paused: set[TopicPartition] = set()
 
@@ -138,15 +142,19 @@ class Intake:
     def _reset_offset(self, partition: TopicPartition) -> None:
         """The next offset is not on the broker: deleted before it was read, or never there."""
         policy = self._reset_policy(partition.topic)
-        if policy == "none":
+        if policy == OffsetReset.NONE:
             raise OffsetsExpiredError(
                 f"{partition}: the records to read next were deleted, and auto.offset.reset is "
                 "none; set it to earliest or latest, or commit an offset that exists"
             )
         log.warning(
             "%s: the offset to read next is not on the broker (records were deleted before they "
-            "were read, or the log was truncated); going on from the %s offset",
+            "were read, or the log was truncated); going on by auto.offset.reset: %s",
             partition,
             policy,
         )
-        self._consumer.seek(partition, FROM_START if policy == "earliest" else FROM_END)
+        offset = FROM_START if policy == OffsetReset.EARLIEST else FROM_END
+        if (duration_ms := policy.duration_ms) is not None:
+            found = self._offset_since(partition, duration_ms)
+            offset = FROM_END if found is None else found
+        self._consumer.seek(partition, offset)

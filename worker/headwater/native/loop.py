@@ -103,6 +103,7 @@ class ProcessingLoop:
             consumer=clients.consumer,
             records_max=config.buffered_records_per_partition,
             reset_policy=opener.reset_policy,
+            offset_since=opener.offset_since,
             check_lease=check_lease,
         )
         self._commits = Commits(

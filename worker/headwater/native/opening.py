@@ -23,6 +23,7 @@ from headwater.errors import (
 )
 from headwater.ids import TopicPartition
 from headwater.model import losses
+from headwater.model.offset_reset import OffsetReset
 from headwater.model.reporting import changelog_of, decorate
 from headwater.processor.task import StreamTask
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NO_RESET: Final = "none"
 _PROPAGATION_S: Final = 10.0
 _PROPAGATION_STEP_S: Final = 0.1
 
@@ -91,7 +91,7 @@ class TaskOpener:
         collector: RecordCollector,
         stores: StoreOpener,
         clock: Clock,
-        default_reset: str,
+        default_reset: OffsetReset,
         guard: ChangelogGuard,
         check: Callable[[], None],
         group: str | None = None,
@@ -111,7 +111,7 @@ class TaskOpener:
         self._topics: dict[str, TopicDescription] = {}
         self._added: set[TopicPartition] = set()
         self._resets = {
-            self.topic_name(topic): str(source.offset_reset or default_reset)
+            self.topic_name(topic): source.offset_reset or default_reset
             for subtopology in topology.subtopologies
             for source in subtopology.sources
             for topic in source.topics
@@ -132,9 +132,18 @@ class TaskOpener:
         """The UUIDs under which the topics were opened."""
         return {topic: self._topics[topic].topic_id for topic in topics if topic in self._topics}
 
-    def reset_policy(self, topic: str) -> str:
-        """``earliest``, ``latest`` or ``none``."""
+    def reset_policy(self, topic: str) -> OffsetReset:
+        """Where a partition of ``topic`` is read from without a committed offset."""
         return self._resets[topic]
+
+    def offset_since(self, partition: TopicPartition, duration_ms: int) -> int | None:
+        """Return where the records begin that are not older than ``duration_ms``, if any is.
+
+        Raises:
+            KafkaUnavailableError: nobody answered.
+        """
+        since_ms = max(0, self._clock.now_ms() - duration_ms)
+        return self._admin.offsets_at([partition], since_ms)[partition]
 
     def committed(
         self, partitions: Collection[TopicPartition]
@@ -331,12 +340,15 @@ class TaskOpener:
         offsets = {}
         for partition in partitions:
             policy = self.reset_policy(partition.topic)
-            if policy == NO_RESET:
+            if policy == OffsetReset.NONE:
                 raise OffsetsExpiredError(
                     f"task {task_id}: no committed offset for {partition}, and auto.offset.reset "
                     "is none; set it to earliest or latest, or commit an offset"
                 )
-            offsets[partition] = (first if policy == "earliest" else end)[partition]
+            offsets[partition] = (first if policy == OffsetReset.EARLIEST else end)[partition]
+            if (duration_ms := policy.duration_ms) is not None:
+                found = self.offset_since(partition, duration_ms)
+                offsets[partition] = end[partition] if found is None else found
         return offsets
 
 

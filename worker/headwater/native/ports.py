@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from headwater.ids import TopicPartition
     from headwater.kafka.committed import CommittedOffset
+    from headwater.model.offset_reset import OffsetReset
     from headwater.native.opening import RunningTask
     from headwater.ports import Records
 
@@ -106,8 +107,12 @@ class Offsets(Protocol):
         """Return the UUIDs of topics."""
         ...
 
-    def reset_policy(self, topic: str) -> str:
-        """Return ``earliest``, ``latest`` or ``none``."""
+    def reset_policy(self, topic: str) -> OffsetReset:
+        """Return where a partition of ``topic`` is read from without a committed offset."""
+        ...
+
+    def offset_since(self, partition: TopicPartition, duration_ms: int) -> int | None:
+        """Return where the records begin that are not older than ``duration_ms``, if any is."""
         ...
 
     def committed(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from headwater.ids import TaskId
     from headwater.kafka.producer import StreamsProducer
+    from headwater.model.offset_reset import OffsetReset
     from headwater.model.topology import Topology
     from headwater.native.application import ApplicationSettings, Options
     from headwater.native.opening import RunningTask
@@ -94,7 +95,7 @@ class SingleTask(Generic[Reader, Policy]):
         reader: Callable[..., Reader],
         policy: Callable[[Reader], Policy],
         clock: Clock,
-        default_reset: str,
+        default_reset: OffsetReset,
         check: Callable[[TaskClients[Reader]], None],
         group: str | None = None,
         collector: Callable[[StreamsProducer, Topology], RecordCollector] | None = None,

@@ -20,8 +20,8 @@ from headwater import failpoints
 from headwater.errors import FencedError
 from headwater.kafka.manifest import ManifestGate
 from headwater.model.engine import spark_transactional_id
+from headwater.model.offset_reset import OffsetReset
 from headwater.model.partitions import internal_topic_names
-from headwater.native.opening import NO_RESET
 from headwater.native.policy import LoopPolicy
 from headwater.spark.latest import write_latest
 from headwater.spark.outputs import ChosenOutputs, Outputs
@@ -194,7 +194,7 @@ class _TaskHost(ABC, Generic[Reader, Policy]):
             reader=reader,
             policy=policy,
             clock=FixedClock(work.clock_ms),
-            default_reset=NO_RESET,
+            default_reset=OffsetReset.NONE,
             check=partial(_check, work),
             group=progress_group(config.application_id, work.generation),
             collector=self._chosen,

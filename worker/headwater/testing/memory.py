@@ -10,6 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import KafkaUnavailableError
+from headwater.model.offset_reset import OffsetReset
 from headwater.processor.buffer import HeadHeap
 from headwater.testing.collector import MemoryCollector
 
@@ -201,10 +202,15 @@ class MemoryOffsets:
         del topics
         return {}
 
-    def reset_policy(self, topic: str) -> str:
+    def reset_policy(self, topic: str) -> OffsetReset:
         """Return ``earliest``."""
         del topic
-        return "earliest"
+        return OffsetReset.EARLIEST
+
+    def offset_since(self, partition: TopicPartition, duration_ms: int) -> int | None:
+        """Return nothing: what is not read yet is never deleted."""
+        del partition, duration_ms
+        return None
 
     def committed(
         self, partitions: Collection[TopicPartition]
