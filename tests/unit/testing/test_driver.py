@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -76,7 +77,7 @@ def test_every_record_written_is_kept_in_order(word_count: TopologyTestDriver) -
 def test_timestamps_come_from_the_record_the_topic_or_the_clock(driver: TopologyTestDriver) -> None:
     out = driver.create_output_topic("out")
     driver.create_input_topic("in").pipe_input("k", "a")
-    stepping = driver.create_input_topic("in", start_ms=5, auto_advance_ms=10)
+    stepping = driver.create_input_topic("in", start_ms=5, auto_advance=10)
     stepping.pipe_key_value_list([("k", "b"), ("k", "c")])
     stepping.advance_time(100)
     stepping.pipe_value_list(["d"])
@@ -188,3 +189,22 @@ def test_of_two_sub_topologies_the_one_with_the_earlier_record_goes_first() -> N
 
     assert written == [b"a", b"a", b"b", b"b"]
     assert len(driver.tasks) == 3
+
+
+def test_times_of_lists_are_given_with_a_start_and_a_step() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    driver = TopologyTestDriver(builder.build(), STRINGS)
+    source = driver.create_input_topic("in", start_ms=100, auto_advance=timedelta(seconds=1))
+
+    source.pipe_key_value_list([("a", "1"), ("b", "2")], 5, timedelta(milliseconds=10))
+    source.pipe_value_list(["3", "4"], start_ms=50, advance=2)
+    source.advance_time(timedelta(milliseconds=7))
+    source.pipe_value_list(["5", "6"])
+    source.pipe_record(TopicRecord("c", "7", 1, [("h", b"x")]))
+
+    records = driver.create_output_topic("out").read_records_to_list()
+    assert [record.timestamp for record in records] == [5, 15, 50, 52, 107, 1107, 1]
+    assert records[-1].headers == [("h", b"x")]
+    with pytest.raises(ValueError, match="forward"):
+        source.pipe_value_list(["8"], 5, timedelta(seconds=-1))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from headwater.config import StreamsConfig
 from headwater.ids import TaskId, TopicPartition
+from headwater.model.durations import millis
 from headwater.model.partitions import external_topics, plan
 from headwater.model.reporting import changelog_of, decorate
 from headwater.native.global_stores import GlobalStores, global_topics
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
+    from headwater.model.durations import Duration
     from headwater.model.nodes import Subtopology
     from headwater.model.stores import StoreKind, StoreSpec
     from headwater.model.topology import Topology
@@ -170,7 +172,7 @@ class TopologyTestDriver:
         value_serde: Serde[Any] | None = None,
         *,
         start_ms: int | None = None,
-        auto_advance_ms: int = 0,
+        auto_advance: Duration = 0,
     ) -> TestInputTopic:
         """Return a topic to write to.
 
@@ -179,14 +181,14 @@ class TopologyTestDriver:
             key_serde: ``None`` for the configured default.
             value_serde: likewise.
             start_ms: timestamp of the first record; by default the wall clock's.
-            auto_advance_ms: how much later each further record is.
+            auto_advance: how much later each further record is; a ``timedelta`` or milliseconds.
         """
         return TestInputTopic(
             self,
             name,
             *self._serdes(name, key_serde, value_serde),
             start_ms=self._clock.now_ms() if start_ms is None else start_ms,
-            auto_advance_ms=auto_advance_ms,
+            auto_advance=auto_advance,
         )
 
     def create_output_topic(
@@ -240,9 +242,12 @@ class TopologyTestDriver:
 
     # ---- time ----------------------------------------------------------------------------------
 
-    def advance_wall_clock_time(self, milliseconds: int) -> None:
-        """Move the wall clock, call what is due, and process what follows from it."""
-        self._clock.advance(milliseconds)
+    def advance_wall_clock_time(self, duration: Duration) -> None:
+        """Move the wall clock, call what is due, and process what follows from it.
+
+        ``duration`` is a ``timedelta`` or whole milliseconds.
+        """
+        self._clock.advance(millis("advance_wall_clock_time()", duration))
         self._loop.punctuate()
         self._commit()
         self._complete()

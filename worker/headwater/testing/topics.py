@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headwater.model.durations import millis
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from headwater.model.durations import Duration
     from headwater.ports import Headers
     from headwater.serde import Serde
     from headwater.testing.driver import TopologyTestDriver
@@ -34,20 +37,22 @@ class TestInputTopic:
         value_serde: Serde[Any],
         *,
         start_ms: int,
-        auto_advance_ms: int,
+        auto_advance: Duration,
     ) -> None:
         self.name = name
         self._driver = driver
         self._encode_key = key_serde.serializer(name)
         self._encode_value = value_serde.serializer(name)
         self._time = start_ms
-        self._advance = auto_advance_ms
+        self._advance = _forward("auto_advance", auto_advance)
 
-    def advance_time(self, milliseconds: int) -> None:
-        """Move the timestamp of the next record."""
-        if milliseconds < 0:
-            raise ValueError(f"time only moves forward, not by {milliseconds} ms")
-        self._time += milliseconds
+    def advance_time(self, duration: Duration) -> None:
+        """Move the timestamp of the next record, by a ``timedelta`` or milliseconds.
+
+        Raises:
+            ValueError: it is negative.
+        """
+        self._time += _forward("advance_time()", duration)
 
     def pipe_input(
         self, key: Any, value: Any, timestamp: int | None = None, headers: Headers = None
@@ -71,20 +76,45 @@ class TestInputTopic:
             headers,
         )
 
-    def pipe_value_list(self, values: Iterable[Any]) -> None:
-        """Write records without keys."""
-        for value in values:
-            self.pipe_input(None, value)
+    def pipe_value_list(
+        self, values: Iterable[Any], start_ms: int | None = None, advance: Duration = 0
+    ) -> None:
+        """Write records without keys; times as for :meth:`pipe_key_value_list`."""
+        self.pipe_key_value_list(((None, value) for value in values), start_ms, advance)
 
-    def pipe_key_value_list(self, pairs: Iterable[tuple[Any, Any]]) -> None:
-        """Write ``(key, value)`` pairs."""
-        for key, value in pairs:
-            self.pipe_input(key, value)
+    def pipe_key_value_list(
+        self,
+        pairs: Iterable[tuple[Any, Any]],
+        start_ms: int | None = None,
+        advance: Duration = 0,
+    ) -> None:
+        """Write ``(key, value)`` pairs.
+
+        Args:
+            pairs: in order.
+            start_ms: the timestamp of the first; without it the topic's own time goes on.
+            advance: from each to the next; a ``timedelta`` or milliseconds.
+        """
+        step = _forward("advance", advance)
+        for place, (key, value) in enumerate(pairs):
+            self.pipe_input(key, value, None if start_ms is None else start_ms + place * step)
+
+    def pipe_record(self, record: TopicRecord) -> None:
+        """Write a record with its own timestamp and headers."""
+        self.pipe_input(*record)
 
     def pipe_record_list(self, records: Iterable[TopicRecord]) -> None:
         """Write records with their own timestamps and headers."""
         for record in records:
-            self.pipe_input(*record)
+            self.pipe_record(record)
+
+
+def _forward(what: str, duration: Duration) -> int:
+    """Return a duration in milliseconds."""
+    found = millis(what, duration)
+    if found < 0:
+        raise ValueError(f"time only moves forward, not by {found} ms")
+    return found
 
 
 class TestOutputTopic:
