@@ -380,3 +380,13 @@ def test_a_restore_gives_the_store_and_its_stream_time(tmp_path: Path, *, persis
     assert store.fetch("a", 0, 10**6) == [(490_000, 0, 3, 9), (500_000, 0, 2, 8)]
     assert store.stream_time == 500_000
     store.close()
+
+
+def test_a_key_that_ends_where_another_goes_on_with_a_zero_byte_is_in_its_range(
+    build: Callable[..., TimedStore],
+) -> None:
+    store = build()
+    store.put(("a", 1, 0), 5, 1)
+    commit(store)
+
+    assert list(store.fetch_all(0, 1, high="a\0")) == [("a", 1, 0, 5, 1)]

@@ -124,6 +124,7 @@ class Generator:
                 self._group_by_key, self._group_by_key, self._group_by, self._group_by,
                 self._to_table, self._to, self._end, self._through_a_topic,
                 self._join_stream, self._join_stream, self._join_global_table,
+                self._join_streams, self._join_streams,
             ),
             "table": (
                 self._filter, self._map_values, self._transform_values,
@@ -498,6 +499,40 @@ class Generator:
         step = self._step(op, on=handle.step, **{"with": table.step}, fn=fn, **options)
         joined = replace(handle, value=_joined(fn, handle, table), rekeyed=False)
         self._add(joined, step, given.get("key") or handle.key_serde, None)
+
+    def _join_streams(self, handle: Handle) -> None:
+        """With any stream of the same keys, itself included; no serde is inherited but for a topic.
+
+        A topic in between is written with the serdes that its stream has, if none is given.
+        """
+        others = [it for it in self.handles if (it.kind, it.key) == ("stream", handle.key)]
+        other = self.random.choice(others)
+        fn = self.random.choice(list(functions.JOINER_TYPES))
+        given = self._serdes(handle, inherited=False)
+        if (self.value_default != other.value) or self._chance(0.3):
+            given["other"] = other.value
+        if other.rekeyed and (other.value_serde or self.value_default) != other.value:
+            given["other"] = other.value
+        if handle.rekeyed and (handle.value_serde or self.value_default) != handle.value:
+            given["value"] = handle.value
+        if {handle.key_serde or self.key_default, other.key_serde or self.key_default} != {
+            handle.key
+        }:
+            given["key"] = handle.key
+        given |= {"name": self._fresh("join-")} if self._chance(0.3) else {}
+        given |= {"store": self._fresh("joined-")} if self._chance(0.3) else {}
+        given |= {"persistent": False} if self._chance(0.3) else {}
+        given |= {"logging": False} if self._chance(0.1) else {}
+        before, after = self.random.randint(-10, 40), self.random.randint(0, 40)
+        windows = {"before": before, "after": max(after, 1 - before)}
+        windows["grace"] = self.random.choice((0, 5, 30, 1000))
+        options = {"stream_joined": given} if given or self._chance(0.2) else {}
+        op = self.random.choice(("join", "left_join", "outer_join"))
+        step = self._step(
+            op, on=handle.step, **{"with": other.step}, fn=fn, windows=windows, **options
+        )
+        joined = replace(handle, value=_joined(fn, handle, other), rekeyed=False)
+        self._add(joined, step, given.get("key"), None)
 
     def _join_global_table(self, handle: Handle) -> None:
         selectors = {fn: _result(kind, handle) for fn, kind in functions.KEY_MAPPER_TYPES.items()}

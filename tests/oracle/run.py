@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import io
+import struct
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from headwater import StreamsBuilder
+from headwater.model.durations import LONG_MAX
+from headwater.model.stores import KeyLayout
 from headwater.processor.resolving import store_serdes
 from headwater.testing import TopologyTestDriver
 from tests.oracle.processors import Noted
 from tests.oracle.translate import Drawing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from headwater import Topology
     from headwater.testing.collector import ProducedRecord
@@ -121,8 +125,24 @@ def _contents(driver: TopologyTestDriver, topology: Topology, name: str) -> list
     key, value = key_serde.serializer(name), value_serde.serializer(name)
     found = driver._found(name, 0)
     assert found is not None
-    entries = found.store.range(None, None)
-    return sorted(
+    held: Any = found.store
+    if spec.kind.expires:
+        count = 2 if spec.kind.key_layout is KeyLayout.SESSION else 1
+        return _sorted(
+            [
+                (key(k) + struct.pack(f">{count}q", *times[:count])).hex(),
+                value(v).hex(),
+                timestamp if spec.kind.timestamped else None,
+            ]
+            for k, *times, v, timestamp in held.fetch_all(0, LONG_MAX)
+        )
+    entries = held.range(None, None)
+    return _sorted(
         [key(k).hex(), value(v).hex(), timestamp if spec.kind.timestamped else None]
         for k, v, timestamp in entries
     )
+
+
+def _sorted(entries: Iterable[list[Any]]) -> list[list[Any]]:
+    """By key; several values of one keep their order."""
+    return sorted(entries, key=itemgetter(0))

@@ -106,6 +106,30 @@ OPERATIONS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
         )
         for op, key in (("join", "upper"), ("left_join", "key_text"))
     ),
+    *(
+        (
+            {
+                "op": op,
+                "on": "stream",
+                "with": "other",
+                "fn": fn,
+                "windows": {"before": 1, "after": 2, "grace": 3},
+            },
+            {
+                "stream_joined": {
+                    "name": "n",
+                    "store": "st",
+                    "other": "string",
+                    "persistent": False,
+                    "topic_config": {"a": "b"},
+                    **STRINGS,
+                }
+            },
+            "n-merge",
+        )
+        for op in ("join", "left_join", "outer_join")
+        for fn in ("both", "both_with_key")
+    ),
     ({"op": "to_table", "on": "stream"}, {"name": "n", "materialized": STORED}, "n"),
     ({"op": "to", "on": "stream", "topic": "out"}, {"produced": {"name": "n", **STRINGS}}, "n"),
     ({"op": "to", "on": "stream", "extractor": "even_odd"}, {"produced": {"name": "n"}}, "n"),

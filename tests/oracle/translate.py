@@ -11,11 +11,13 @@ from headwater import (
     Consumed,
     Grouped,
     Joined,
+    JoinWindows,
     Materialized,
     OffsetReset,
     Produced,
     Repartitioned,
     Serdes,
+    StreamJoined,
     StreamsBuilder,
     Suppressed,
     TableJoined,
@@ -158,13 +160,14 @@ class Drawing:
         return self.handles[step["on"]].merge(self.handles[step["with"]], **_name(step))
 
     def _join(self, step: Mapping[str, Any]) -> Any:
-        """Join with a table, a stream by ``joined``, a table by ``materialized``."""
+        """Join with a stream or table, as ``joined``, ``stream_joined``, ``materialized`` say."""
         if "foreign_key" in step:
             return self._join_by_foreign_key(step)
-        given = self._options(step, "joined", Joined) or self._options(
-            step, "materialized", Materialized
-        )
-        objects, keywords = given or ([], {})
+        options = {"joined": Joined, "stream_joined": StreamJoined, "materialized": Materialized}
+        given = [self._options(step, name, cls) for name, cls in options.items()]
+        objects, keywords = next(filter(None, given), ([], {}))
+        if "windows" in step:
+            objects = [JoinWindows.of(**step["windows"]), *objects]
         fn, flags = step["fn"], {}
         if fn in functions.JOINERS_WITH_KEY:
             flags = {"with_key": True}

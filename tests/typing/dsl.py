@@ -7,12 +7,14 @@ from headwater import (
     Consumed,
     GlobalKTable,
     Joined,
+    JoinWindows,
     KGroupedStream,
     KGroupedTable,
     KStream,
     KTable,
     Materialized,
     Serdes,
+    StreamJoined,
     StreamsBuilder,
     Suppressed,
     TableJoined,
@@ -57,6 +59,24 @@ assert_type(table.left_join(counts, lambda _share, count: count), KTable[str, in
 assert_type(
     table.outer_join(counts, lambda share, count: (share, count), name="both"),
     KTable[str, tuple[float | None, int | None]],
+)
+within = JoinWindows.of_time_difference_with_no_grace(5_000)
+assert_type(
+    stream.join(stream, lambda a, b: a + b, within, name="pairs"),
+    KStream[str, int],
+)
+assert_type(
+    stream.left_join(stream, lambda a, b: (a, b), within), KStream[str, tuple[int, int | None]]
+)
+assert_type(
+    stream.outer_join(
+        stream,
+        lambda key, a, b: (key, a, b),
+        within,
+        StreamJoined(other_value_serde=Serdes.integer),
+        with_key=True,
+    ),
+    KStream[str, tuple[str, int | None, int | None]],
 )
 named: TableJoined[str, int] = TableJoined(name="by-rounded")
 by_rounded = stream.group_by(lambda _key, value: value).count()

@@ -15,11 +15,13 @@ from tests.oracle.generate import generate
 from tests.oracle.translate import Drawing
 
 from headwater.dsl import writing
+from headwater.dsl.rewrite import self_joins
 from headwater.model.nodes import ProcessorNode
 from headwater.model.operators import FAMILIES
 from headwater.model.operators.base import OldValues, Operator, TableOperator
 from headwater.model.operators.join import TableJoinSide
 from headwater.model.operators.stateless import DropNullKey
+from headwater.model.operators.stream_join import StreamSelfJoin
 from headwater.model.operators.user import UserFixedKeyProcessor, UserProcessor
 from headwater.processor import pipeline as _pipeline  # noqa: F401 - loads the compilers
 from headwater.processor.compiling import compile_operator
@@ -65,8 +67,10 @@ def test_every_family_has_operators() -> None:
 def test_the_dsl_draws_an_operator_in_the_module_of_its_family(
     family: str, operator: type[Operator]
 ) -> None:
-    # A repartition brings its filter along when it is written, and a join of tables its sides.
-    draws = writing if operator in {DropNullKey, TableJoinSide} else module("dsl", family)
+    # A repartition brings its filter along when it is written, and a join of tables its sides;
+    # an optimization makes a join of a stream with itself of any other.
+    brought_along = {DropNullKey: writing, TableJoinSide: writing, StreamSelfJoin: self_joins}
+    draws = brought_along.get(operator) or module("dsl", family)
 
     # What a module imports it uses, or the linter objects.
     assert vars(draws).get(operator.__name__) is operator

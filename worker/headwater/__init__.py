@@ -14,6 +14,7 @@ from headwater.dsl.options import (
     Named,
     Produced,
     Repartitioned,
+    StreamJoined,
     TableJoined,
 )
 from headwater.dsl.stateless import BranchedKStream
@@ -99,6 +100,7 @@ from headwater.model.topology import (
 )
 from headwater.model.windows import (
     EmitStrategy,
+    JoinWindows,
     SessionWindows,
     SlidingWindows,
     TimeWindows,
@@ -170,6 +172,7 @@ __all__ = [
     "IncompatibleSchemaError",
     "InstanceRunningError",
     "InvalidTimestampError",
+    "JoinWindows",
     "Joined",
     "JsonSchemaSerde",
     "KGroupedStream",
@@ -226,6 +229,7 @@ __all__ = [
     "StoreLockedError",
     "StoreSpec",
     "Stores",
+    "StreamJoined",
     "StreamsBuilder",
     "Suppressed",
     "TableJoined",

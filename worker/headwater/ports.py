@@ -391,10 +391,12 @@ class TimedStore(KeyValueStore, Protocol):
         """The largest time of all puts, in milliseconds; -1 before the first."""
         ...
 
-    def append(self, key: Any, start: int, value: Any, timestamp: int) -> None:
+    def append(
+        self, key: Any, start: int, value: Any, timestamp: int, headers: Headers = None
+    ) -> None:
         """Set the value of a window, or add one where duplicates are retained.
 
-        ``None`` deletes; where duplicates are retained, it does nothing.
+        ``None`` deletes; where duplicates are retained, it does nothing. ``headers`` as in ``put``.
         """
         ...
 

@@ -24,7 +24,7 @@ class Optimization(StrEnum):
     MERGE_REPARTITION_TOPICS = "merge.repartition.topics"
     """What is repartitioned several times below one change of the key goes through one topic."""
     SINGLE_STORE_SELF_JOIN = "single.store.self.join"
-    """An inner join of a stream with itself keeps one window store (KIP-862)."""
+    """A join of a stream with itself keeps one window store (KIP-862)."""
 
 
 OPTIMIZATION: Final = "topology.optimization"

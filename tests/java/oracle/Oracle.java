@@ -40,6 +40,7 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyConfig;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.internals.InternalTopicConfig;
 import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder;
@@ -47,8 +48,11 @@ import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder.Topi
 import org.apache.kafka.streams.processor.internals.TopologyMetadata.Subtopology;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
 import org.apache.kafka.streams.state.TimestampedBytesStore;
 import org.apache.kafka.streams.state.VersionedBytesStore;
+import org.apache.kafka.streams.state.WindowStore;
+import org.apache.kafka.streams.state.internals.PlainToHeadersWindowStoreAdapter;
 import org.apache.kafka.streams.state.internals.WrappedStateStore;
 import org.apache.kafka.streams.test.TestRecord;
 
@@ -274,7 +278,7 @@ public final class Oracle {
         return shown;
     }
 
-    private ObjectNode stores(TopologyTestDriver driver) {
+    private ObjectNode stores(TopologyTestDriver driver) throws ReflectiveOperationException {
         ObjectNode all = JSON.createObjectNode();
         for (Map.Entry<String, StateStore> entry : driver.getAllStateStores().entrySet()) {
             if (isKeyValueStore(entry.getValue())) {
@@ -292,19 +296,35 @@ public final class Oracle {
 
     /** Entries of the innermost store, which holds bytes: an eight-byte timestamp before each value. */
     @SuppressWarnings("unchecked")
-    private static ArrayNode contents(StateStore store) {
+    private static ArrayNode contents(StateStore store) throws ReflectiveOperationException {
         boolean isTimestamped = WrappedStateStore.isTimestamped(store);
+        boolean hasHeaders = false;
         StateStore inner = store;
-        while (inner instanceof WrappedStateStore<?, ?, ?> wrapper) inner = wrapper.wrapped();
+        while (inner instanceof WrappedStateStore<?, ?, ?> wrapper && isStore(wrapper.wrapped())) {
+            // In memory such a store keeps headers, which is told by a wrapper that does nothing.
+            hasHeaders |= wrapper.getClass().getSimpleName().endsWith("WithHeadersMarker");
+            inner = wrapper.wrapped();
+        }
+        hasHeaders |= inner.getClass().getSimpleName().contains("Headers");
         List<KeyValue<Bytes, byte[]>> entries = new ArrayList<>();
-        try (KeyValueIterator<Bytes, byte[]> all = ((KeyValueStore<Bytes, byte[]>) inner).all()) {
-            all.forEachRemaining(entries::add);
+        if (inner instanceof WindowStore<?, ?> windows) {
+            try (var all = ((WindowStore<Bytes, byte[]>) windows).all()) {
+                all.forEachRemaining(e -> entries.add(KeyValue.pair(windowed(e.key, false), e.value)));
+            }
+        } else if (inner instanceof SessionStore<?, ?> sessions) {
+            try (var all = ((SessionStore<Bytes, byte[]>) sessions).fetch(null, null)) {
+                all.forEachRemaining(e -> entries.add(KeyValue.pair(windowed(e.key, true), e.value)));
+            }
+        } else {
+            try (var all = ((KeyValueStore<Bytes, byte[]>) inner).all()) {
+                all.forEachRemaining(entries::add);
+            }
         }
         entries.sort((a, b) -> Arrays.compareUnsigned(a.key.get(), b.key.get()));
         ArrayNode shown = JSON.createArrayNode();
         for (KeyValue<Bytes, byte[]> entry : entries) {
             ArrayNode one = shown.addArray().add(hex(entry.key.get()));
-            if (inner.getClass().getSimpleName().contains("Headers")) {
+            if (hasHeaders) {
                 // A store of the DSL that may keep headers: their length, the headers, then as below.
                 ByteBuffer value = ByteBuffer.wrap(entry.value);
                 int headers = ByteUtils.readVarint(value);
@@ -312,7 +332,9 @@ public final class Oracle {
                 long timestamp = value.getLong();
                 byte[] rest = new byte[value.remaining()];
                 value.get(rest);
-                one.add(hex(rest)).add(timestamp);
+                one.add(hex(rest));
+                if (retainsDuplicates(inner)) one.addNull();
+                else one.add(timestamp);
             } else if (isTimestamped || inner instanceof TimestampedBytesStore) {
                 one.add(hex(Arrays.copyOfRange(entry.value, 8, entry.value.length)));
                 one.add(ByteBuffer.wrap(entry.value).getLong());
@@ -321,6 +343,30 @@ public final class Oracle {
             }
         }
         return shown;
+    }
+
+    /** A store of a join of streams: where it is plain on disk, it has no timestamps of values. */
+    private static boolean retainsDuplicates(StateStore store) throws ReflectiveOperationException {
+        if (store instanceof PlainToHeadersWindowStoreAdapter) {
+            return retainsDuplicates(field(store, store.getClass(), "store"));
+        }
+        return Set.of("RocksDBWindowStore", "InMemoryWindowStore")
+                        .contains(store.getClass().getSimpleName())
+                && Oracle.<Boolean>field(store, store.getClass(), "retainDuplicates");
+    }
+
+    private static boolean isStore(StateStore store) {
+        return store instanceof KeyValueStore
+                || store instanceof WindowStore
+                || store instanceof SessionStore;
+    }
+
+    /** The key and start of a window, or the key, end and start of a session. */
+    private static Bytes windowed(Windowed<Bytes> key, boolean isSession) {
+        byte[] bytes = key.key().get();
+        ByteBuffer buffer = ByteBuffer.allocate(bytes.length + (isSession ? 16 : 8)).put(bytes);
+        if (isSession) buffer.putLong(key.window().end());
+        return Bytes.wrap(buffer.putLong(key.window().start()).array());
     }
 
     // -- small things ------------------------------------------------------------------------

@@ -139,8 +139,11 @@ final class Steps {
                 KStream<Object, Object> other = cast(result(step.required("with").asText()));
                 return named == null ? stream.merge(other) : stream.merge(other, named);
             }
-            case "join", "left_join": {
+            case "join", "left_join", "outer_join": {
                 Object with = result(step.required("with").asText());
+                if (with instanceof KStream<?, ?> other) {
+                    return StreamJoins.join(op, stream, cast(other), step);
+                }
                 return with instanceof GlobalKTable<?, ?> table
                         ? Globals.join(op, stream, cast(table), step)
                         : Joins.ofStream(op, stream, cast(with), step);

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headwater.model.operators.base import Operator, TableOperator
     from headwater.model.operators.foreign import ForeignKeyJoin
     from headwater.model.operators.join import TableJoin
+    from headwater.model.operators.stream_join import StreamJoin
     from headwater.model.operators.suppress import TableSuppress
     from headwater.model.stores import StoreSpec
     from headwater.serde.base import Serde
@@ -120,6 +121,25 @@ class SuppressedTable(Table):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedStreams:
+    """A stream made of two, its parents; the nodes that keep their records are drawn before.
+
+    A stream that is joined with itself is one parent. ``left``, ``right`` and ``unmatched`` are the
+    stores of ``operator``.
+    """
+
+    name: str
+    this_name: str
+    other_name: str
+    this_windowed: str
+    other_windowed: str
+    operator: StreamJoin
+    left: StoreSpec
+    right: StoreSpec
+    unmatched: StoreSpec | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
     """KStream.to; the node's parents are the call's."""
 
@@ -202,6 +222,7 @@ Part: TypeAlias = (
     | Sink
     | Store
     | GlobalStore
+    | JoinedStreams
     | Repartition
 )
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack, overload
 
-from headwater.dsl.calls import JoinedTable, Processor, Repartition
+from headwater.dsl.calls import JoinedTable, Processor
 from headwater.dsl.foreign import join_by_foreign_key
-from headwater.dsl.global_table import GlobalKTable
-from headwater.dsl.options import Joined, JoinedOptions, Materialized, changed, name_of
+from headwater.dsl.options import Materialized, name_of
 from headwater.dsl.origin import Drawn
 from headwater.dsl.stored import given, store_spec
 from headwater.errors import TopologyError
@@ -18,231 +17,46 @@ from headwater.model.operators.join import Join, StreamTableJoin, TableJoin
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from headwater.dsl.calls import CallId
     from headwater.dsl.options import (
         ForeignJoinOptions,
+        Joined,
         MaterializedOptions,
         Named,
         TableJoined,
     )
     from headwater.dsl.origin import Origin
-    from headwater.dsl.stream import KStream
     from headwater.dsl.table import KTable
 
 K = TypeVar("K")
 KO = TypeVar("KO")
-KG = TypeVar("KG")
 V = TypeVar("V")
 VO = TypeVar("VO")
 VR = TypeVar("VR")
 
 
-class JoinOfStream(Drawn[K, V]):
-    """``KStream.join`` and ``left_join``."""
-
-    __slots__ = ("_repartitioned",)
-
-    def __init__(self, origin: Origin) -> None:
-        super().__init__(origin)
-        self._repartitioned: CallId | None = None
-
-    @overload
-    def join(
-        self,
-        table: KTable[K, VO],
-        joiner: Callable[[V, VO], VR],
-        joined: Joined[K, V, VO] | None = None,
-        *,
-        with_key: Literal[False] = False,
-        **options: Unpack[JoinedOptions[K, V, VO]],
-    ) -> KStream[K, VR]: ...
-    @overload
-    def join(
-        self,
-        table: KTable[K, VO],
-        joiner: Callable[[K, V, VO], VR],
-        joined: Joined[K, V, VO] | None = None,
-        *,
-        with_key: Literal[True],
-        **options: Unpack[JoinedOptions[K, V, VO]],
-    ) -> KStream[K, VR]: ...
-    @overload
-    def join(
-        self,
-        table: GlobalKTable[KG, VO],
-        key_selector: Callable[[K, V], KG | None],
-        joiner: Callable[[V, VO], VR],
-        /,
-        *,
-        with_key: Literal[False] = False,
-        name: str | Named | None = None,
-    ) -> KStream[K, VR]: ...
-    @overload
-    def join(
-        self,
-        table: GlobalKTable[KG, VO],
-        key_selector: Callable[[K, V], KG | None],
-        joiner: Callable[[K, V, VO], VR],
-        /,
-        *,
-        with_key: Literal[True],
-        name: str | Named | None = None,
-    ) -> KStream[K, VR]: ...
-    def join(
-        self,
-        table: KTable[K, Any] | GlobalKTable[Any, Any],
-        joiner: Callable[..., Any],
-        joined: Any = None,
-        *,
-        with_key: bool = False,
-        **options: Any,
-    ) -> KStream[K, Any]:
-        """Replace each value by ``joiner(value, found)``, with what the table holds for its key.
-
-        ``with_key`` calls ``joiner(key, value, found)``. A record is dropped if the table holds
-        nothing, and counted as dropped if it has no key or no value. Only the stream's records give
-        results; the table is read as it is when they are processed.
-
-        Keywords are those of :class:`Joined`. Stream and table need equal partition counts.
-
-        ``join(global_table, key_selector, joiner)`` looks up ``key_selector(key, value)`` in a
-        :class:`GlobalKTable`. The record keeps its key. It is dropped and counted if it has no
-        value or that key is ``None``.
-
-        Raises:
-            TopologyError: stream and table are of two builders.
-        """
-        if isinstance(table, GlobalKTable):
-            return table.joined_with(
-                self.origin, joiner, joined, left=False, with_key=with_key, **options
-            ).as_stream()
-        check_function("join()", joiner)
-        operator = StreamTableJoin(table=table.origin.name, joiner=joiner, with_key=with_key)
-        return self._join("KSTREAM-JOIN-", operator, table, changed(joined or Joined(), options))
-
-    @overload
-    def left_join(
-        self,
-        table: KTable[K, VO],
-        joiner: Callable[[V, VO | None], VR],
-        joined: Joined[K, V, VO] | None = None,
-        *,
-        with_key: Literal[False] = False,
-        **options: Unpack[JoinedOptions[K, V, VO]],
-    ) -> KStream[K, VR]: ...
-    @overload
-    def left_join(
-        self,
-        table: KTable[K, VO],
-        joiner: Callable[[K, V, VO | None], VR],
-        joined: Joined[K, V, VO] | None = None,
-        *,
-        with_key: Literal[True],
-        **options: Unpack[JoinedOptions[K, V, VO]],
-    ) -> KStream[K, VR]: ...
-    @overload
-    def left_join(
-        self,
-        table: GlobalKTable[KG, VO],
-        key_selector: Callable[[K, V], KG | None],
-        joiner: Callable[[V, VO | None], VR],
-        /,
-        *,
-        with_key: Literal[False] = False,
-        name: str | Named | None = None,
-    ) -> KStream[K, VR]: ...
-    @overload
-    def left_join(
-        self,
-        table: GlobalKTable[KG, VO],
-        key_selector: Callable[[K, V], KG | None],
-        joiner: Callable[[K, V, VO | None], VR],
-        /,
-        *,
-        with_key: Literal[True],
-        name: str | Named | None = None,
-    ) -> KStream[K, VR]: ...
-    def left_join(
-        self,
-        table: KTable[K, Any] | GlobalKTable[Any, Any],
-        joiner: Callable[..., Any],
-        joined: Any = None,
-        *,
-        with_key: bool = False,
-        **options: Any,
-    ) -> KStream[K, Any]:
-        """Replace each value by ``joiner(value, found)``; ``found`` is ``None`` if there is none.
-
-        ``with_key`` calls ``joiner(key, value, found)``. A record without a key finds nothing
-        (KIP-962); one without a value is dropped and counted. Only the stream's records give
-        results; the table is read as it is when they are processed.
-
-        Keywords are those of :class:`Joined`. Stream and table need equal partition counts.
-
-        ``left_join(global_table, key_selector, joiner)`` looks up ``key_selector(key, value)`` in a
-        :class:`GlobalKTable`; a key of ``None`` finds nothing.
-
-        Raises:
-            TopologyError: stream and table are of two builders.
-        """
-        if isinstance(table, GlobalKTable):
-            return table.joined_with(
-                self.origin, joiner, joined, left=True, with_key=with_key, **options
-            ).as_stream()
-        check_function("left_join()", joiner)
-        operator = StreamTableJoin(
-            table=table.origin.name, joiner=joiner, with_key=with_key, left=True
-        )
-        settings = changed(joined or Joined(), options)
-        return self._join("KSTREAM-LEFTJOIN-", operator, table, settings)
-
-    def _join(
-        self,
-        prefix: str,
-        operator: StreamTableJoin,
-        table: KTable[K, Any],
-        settings: Joined[K, V, Any],
-    ) -> KStream[K, Any]:
-        check_one_builder("join", self.origin, table.origin)
-        origin, drawing = self._keyed(settings), self.origin.drawing
-        part = Processor(name=drawing.named(settings.name, prefix), operator=operator)
-        looked_up = table.origin.call
-        call = drawing.draw(
-            part, origin.call, reads=(looked_up,), copartitioned=(origin.call, looked_up)
-        )
-        return replace(
-            origin,
-            call=call,
-            key_serde=settings.key_serde or origin.key_serde,
-            value_serde=None,
-            rekeyed=False,
-        ).as_stream()
-
-    def _keyed(self, settings: Joined[K, V, Any]) -> Origin:
-        """Go through a repartition topic if the key may have changed.
-
-        Joins without a name share one; its numbers are spent each time (``repartitionForJoin``).
-        """
-        origin = self.origin
-        if not origin.rekeyed:
-            return origin
-        is_given = settings.name is not None
-        base = settings.name or origin.name
-        part = Repartition(
-            names=origin.drawing.repartition_names(base, is_given=is_given),
-            key_serde=settings.key_serde or origin.key_serde,
-            value_serde=settings.value_serde or origin.value_serde,
-            mergeable=True,
-        )
-        if self._repartitioned is None or base != origin.name:
-            self._repartitioned = origin.drawing.draw(part, origin.call)
-        return replace(
-            origin,
-            call=self._repartitioned,
-            key_serde=part.key_serde,
-            value_serde=part.value_serde,
-            rekeyed=False,
-        )
+def join_with_table(
+    origin: Origin,
+    table: Origin,
+    joiner: Callable[..., Any],
+    settings: Joined[Any, Any, Any],
+    *,
+    left: bool,
+    with_key: bool,
+) -> Origin:
+    """Draw the join of a stream, which is partitioned as the table, and return what follows."""
+    drawing, prefix = origin.drawing, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
+    operator = StreamTableJoin(table=table.name, joiner=joiner, with_key=with_key, left=left)
+    part = Processor(name=drawing.named(settings.name, prefix), operator=operator)
+    call = drawing.draw(
+        part, origin.call, reads=(table.call,), copartitioned=(origin.call, table.call)
+    )
+    return replace(
+        origin,
+        call=call,
+        key_serde=settings.key_serde or origin.key_serde,
+        value_serde=None,
+        rekeyed=False,
+    )
 
 
 class JoinOfTable(Drawn[K, V]):
@@ -364,7 +178,7 @@ class JoinOfTable(Drawn[K, V]):
         *settings: TableJoined[K, Any] | Materialized[K, Any] | None,
         **options: Any,
     ) -> KTable[K, Any]:
-        check_one_builder(_METHODS[kind], self.origin, other.origin)
+        check_one_builder(METHODS[kind], self.origin, other.origin)
         left = kind is Join.LEFT
         return join_by_foreign_key(
             self.origin, other.origin, foreign_key, joiner, *settings, of_left=left, **options
@@ -381,9 +195,9 @@ class JoinOfTable(Drawn[K, V]):
         **options: Any,
     ) -> KTable[K, Any]:
         settings = given(materialized, options)
-        check_function(f"{_METHODS[kind]}()", joiner)
+        check_function(f"{METHODS[kind]}()", joiner)
         left, right = self.origin, other.origin
-        check_one_builder(_METHODS[kind], left, right)
+        check_one_builder(METHODS[kind], left, right)
         drawing, chosen = left.drawing, name_of(name)
         # Unlike what a filter makes, the result is stored also under a generated name.
         store = None
@@ -414,7 +228,8 @@ def _has_foreign_key(given: Sequence[object], options: Mapping[str, object]) -> 
     return functions == 2 or "foreign_key" in options
 
 
-_METHODS = {Join.INNER: "join", Join.LEFT: "left_join", Join.OUTER: "outer_join"}
+METHODS: Final = {Join.INNER: "join", Join.LEFT: "left_join", Join.OUTER: "outer_join"}
+"""What each kind is called in Python."""
 
 
 def check_one_builder(verb: str, mine: Origin, theirs: Origin) -> None:

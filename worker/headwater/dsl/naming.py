@@ -10,7 +10,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from headwater.dsl.calls import GlobalStore, Processor, Repartition, SuppressedTable, Table
+from headwater.dsl.calls import (
+    GlobalStore,
+    JoinedStreams,
+    Processor,
+    Repartition,
+    SuppressedTable,
+    Table,
+)
 from headwater.errors import TopologyError
 from headwater.model.stores import StoreSpec
 from headwater.topology_settings import EXPLICIT_NAMING
@@ -65,6 +72,8 @@ def _stores(part: Part) -> tuple[StoreSpec, ...]:
         return (part.buffer,) if part.buffer.logging else ()
     if isinstance(part, Table):
         return () if part.store is None else (part.store,)
+    if isinstance(part, JoinedStreams):
+        return tuple(filter(None, (part.left, part.right, part.unmatched)))
     if isinstance(part, GlobalStore):
         return (replace(part.spec, logging=False),)
     if isinstance(part, Processor):

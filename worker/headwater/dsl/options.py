@@ -1,7 +1,7 @@
 """The settings of DSL operations.
 
-Kafka Streams' Consumed, Produced, Grouped, Joined, TableJoined, Repartitioned, Materialized, Named,
-Branched.
+Kafka Streams' Consumed, Produced, Grouped, Joined, StreamJoined, TableJoined, Repartitioned,
+Materialized, Named, Branched.
 
 Every operation takes its settings in two ways, which may be mixed:
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from headwater.dsl.stream import KStream
     from headwater.model.nodes import TimestampExtractorLike
     from headwater.model.offset_reset import OffsetReset
+    from headwater.model.store_suppliers import WindowBytesStoreSupplier
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -175,6 +176,59 @@ class JoinedOptions(TypedDict, Generic[K, V, VO], total=False):
     key_serde: Serde[K] | None
     value_serde: Serde[V] | None
     other_value_serde: Serde[VO] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamJoined(_WithSerdes, Generic[K, V, VO]):
+    """How two streams are joined (KIP-479).
+
+    Attributes:
+        name: what the join's nodes and, if a key may have changed, repartition topics are called
+            after.
+        store: what its stores are called after.
+        key_serde: of keys in stores, repartition topics and the result; ``None``: the default.
+        value_serde: of this stream's values, likewise.
+        other_value_serde: of the other stream's values, likewise.
+        logging: write changelog topics; without them the state is lost with its worker.
+        topic_config: settings of the changelog topics.
+        persistent: RocksDB; otherwise memory (restored from the changelog at every start).
+        this_store_supplier: of the store of this stream's records, in place of ``store`` and
+            ``persistent``; it retains duplicates, and its times are those of the windows.
+        other_store_supplier: of the store of the other stream's records, likewise.
+    """
+
+    name: str | None = None
+    store: str | None = None
+    key_serde: Serde[K] | None = None
+    value_serde: Serde[V] | None = None
+    other_value_serde: Serde[VO] | None = None
+    logging: bool = True
+    topic_config: Mapping[str, str] = field(default_factory=dict)
+    persistent: bool = True
+    this_store_supplier: WindowBytesStoreSupplier | None = None
+    other_store_supplier: WindowBytesStoreSupplier | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.name is not None:
+            check_name("join", self.name)
+        if self.store is not None:
+            check_name("store", self.store)
+
+
+class StreamJoinedOptions(TypedDict, Generic[K, V, VO], total=False):
+    """The keywords of :class:`StreamJoined`."""
+
+    name: str | None
+    store: str | None
+    key_serde: Serde[K] | None
+    value_serde: Serde[V] | None
+    other_value_serde: Serde[VO] | None
+    logging: bool
+    topic_config: Mapping[str, str]
+    persistent: bool
+    this_store_supplier: WindowBytesStoreSupplier | None
+    other_store_supplier: WindowBytesStoreSupplier | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from headwater.dsl.aggregate import AggregateOfStream
 from headwater.dsl.calls import Repartition, Sink
-from headwater.dsl.join import JoinOfStream
+from headwater.dsl.joining import JoinOfStream
 from headwater.dsl.options import (
     Produced,
     ProducedOptions,

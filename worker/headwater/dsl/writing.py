@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headwater.dsl.calls import (
     ForeignJoinedTable,
     GlobalStore,
+    JoinedStreams,
     JoinedTable,
     Processor,
     Repartition,
@@ -18,6 +19,7 @@ from headwater.dsl.calls import (
     Table,
 )
 from headwater.dsl.foreign import Side, write_foreign_join
+from headwater.dsl.stream_join import write_stream_join
 from headwater.model.operators.join import TableJoinSide
 from headwater.model.operators.stateless import DropNullKey, PassThrough
 from headwater.model.topology import SinkNode, SourceNode, StoreSpec, Topology
@@ -110,6 +112,8 @@ def _write(topology: Topology, part: Part, parents: tuple[str, ...]) -> None:
         case Table():
             topology.add_operator(part.name, part.operator, parents)
             _write_own_store(topology, part)
+        case JoinedStreams():
+            write_stream_join(topology, part)
         case Sink():
             topology.add_sink_node(replace(part.node, parents=parents))
         case Store():

@@ -62,6 +62,8 @@ class StoreKind:
     """Kafka's ``WindowStore``."""
     TIMESTAMPED_WINDOW: ClassVar[StoreKind]
     """Kafka's ``TimestampedWindowStore``, of windowed tables."""
+    JOIN_WINDOW: ClassVar[StoreKind]
+    """Of a join of streams: a ``WindowStore`` whose changelog carries headers."""
     SESSION: ClassVar[StoreKind]
     """Kafka's ``SessionStore``."""
     VERSIONED: ClassVar[StoreKind]
@@ -92,6 +94,7 @@ StoreKind.WINDOW = StoreKind(
     key_layout=KeyLayout.WINDOW, timestamped=False, changelog=ChangelogKind.WINDOWED
 )
 StoreKind.TIMESTAMPED_WINDOW = replace(StoreKind.WINDOW, timestamped=True)
+StoreKind.JOIN_WINDOW = replace(StoreKind.WINDOW, logs_headers=True)
 StoreKind.SESSION = replace(StoreKind.WINDOW, key_layout=KeyLayout.SESSION)
 StoreKind.VERSIONED = StoreKind(
     key_layout=KeyLayout.VERSIONED, timestamped=True, changelog=ChangelogKind.VERSIONED

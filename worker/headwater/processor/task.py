@@ -17,7 +17,7 @@ from headwater.model import metrics
 from headwater.model.metrics import Snapshot
 from headwater.ports import PartitionOffsets
 from headwater.processor.buffer import RecordBuffer
-from headwater.processor.environment import Counters, Current, Environment, Warn
+from headwater.processor.environment import EMIT_INTERVAL_MS, Counters, Current, Environment, Warn
 from headwater.processor.failures import Failures
 from headwater.processor.handlers import Handlers
 from headwater.processor.lane import UNKNOWN_TIME
@@ -48,6 +48,7 @@ class StreamTask:
         clock: the wall clock.
         topic_name: from a topic of the topology to the broker's name.
         warn: told one sentence per dropped record that a handler or extractor let go.
+        emit_interval_ms: by the wall clock, between two looks at which windows have closed.
         global_stores: those of the process, by name; the task only reads them.
 
     Raises:
@@ -67,6 +68,7 @@ class StreamTask:
         clock: Clock,
         topic_name: Callable[[str], str],
         warn: Warn,
+        emit_interval_ms: int = EMIT_INTERVAL_MS,
         global_stores: Mapping[str, GlobalStore] = MappingProxyType({}),
     ) -> None:
         self.task_id = task_id
@@ -105,14 +107,10 @@ class StreamTask:
             stream_time=lambda: self.stream_time,
             kinds={spec.name: spec.kind for spec in subtopology.stores},
             warn=warn,
+            emit_interval_ms=emit_interval_ms,
             global_stores=global_stores,
         )
-        for spec in subtopology.stores:
-            if spec.kind.expires or spec.kind.versioned:
-                timed = cast("TimedStore", stores[spec.name])
-                timed.on_expired = environment.skipping(
-                    f"store {spec.name}", "it is older than the store's retention"
-                )
+        _count_expired(subtopology, environment)
         self._pipeline = Pipeline(subtopology, environment)
         inputs = self._pipeline.inputs
         for partition in partitions:
@@ -358,3 +356,13 @@ class StreamTask:
         if current.offset >= 0:
             place += f", {current.source} offset {current.offset}"
         return ProcessingError(f"{place}: {type(error).__name__}: {error}")
+
+
+def _count_expired(subtopology: Subtopology, environment: Environment) -> None:
+    """Let stores that forget count what comes too late for them."""
+    for spec in subtopology.stores:
+        if spec.kind.expires or spec.kind.versioned:
+            timed = cast("TimedStore", environment.stores[spec.name])
+            timed.on_expired = environment.skipping(
+                f"store {spec.name}", "it is older than the store's retention"
+            )

@@ -48,6 +48,7 @@ class TimedStore(LayeredStore):
         self._suffix_bytes = self._timed_keys.suffix.size
         self._newest = self._backend.stream_time
         self._duplicates = spec.retain_duplicates
+        self._is_persistent = spec.persistent
         self._number = self._first_number()
         self.window_size_ms = spec.window_size_ms
         self.on_expired: Callable[[], None] = _nothing
@@ -95,16 +96,21 @@ class TimedStore(LayeredStore):
         elif time < self._expiry.oldest_kept(self.stream_time):
             self.on_expired()
 
-    def append(self, key: Any, start: int, value: Any, timestamp: int) -> None:
+    def append(
+        self, key: Any, start: int, value: Any, timestamp: int, headers: Headers = None
+    ) -> None:
         """Set the value of a window, or add one where duplicates are retained.
 
         ``None`` deletes; where duplicates are retained, it does nothing.
         """
         if not self._duplicates:
-            self.put((key, start, 0), value, timestamp)
-        elif value is not None:
-            self._number = (self._number + 1) & _NUMBER_MASK
-            self.put((key, start, self._number), value, timestamp)
+            self.put((key, start, 0), value, timestamp, headers)
+            return
+        self._number = (self._number + 1) & _NUMBER_MASK
+        if value is not None:
+            self.put((key, start, self._number), value, timestamp, headers)
+        elif not self._is_persistent:
+            self._newest = max(self._newest, start)  # in Java, too, time goes on in memory only
 
     def fetch(
         self, key: Any, first: int, last: int, *, reverse: bool = False

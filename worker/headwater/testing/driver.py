@@ -386,6 +386,7 @@ class TopologyTestDriver:
             clock=self._clock,
             topic_name=self.topic_name,
             warn=self.warnings.append,
+            emit_interval_ms=0,
             global_stores=self._globals.stores,
         )
         return RunningTask(task=task, stores=stores, changelogs={}, start=dict.fromkeys(inputs, 0))

@@ -1,8 +1,7 @@
 """What only the whole drawing decides: passes over the drawn calls, from calls to calls.
 
 A pass is a pure function. A new decision is a module here and a place in ``rewrite``.
-Those of ``topology.optimization`` stand in ``OPTIMIZATIONS``; one without a place there has nothing
-to rewrite yet: ``single.store.self.join`` waits for joins of two streams.
+Those of ``topology.optimization`` stand in ``OPTIMIZATIONS``.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from headwater.dsl.rewrite.null_keys import keep_null_keys
 from headwater.dsl.rewrite.old_values import send_old_values
 from headwater.dsl.rewrite.order import parents_first
 from headwater.dsl.rewrite.repartitions import merge_repartitions
+from headwater.dsl.rewrite.self_joins import keep_self_joins_once
 from headwater.dsl.rewrite.source_topics import reuse_source_topics
 from headwater.dsl.rewrite.sources import merge_sources
 from headwater.topology_settings import Optimization
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 OPTIMIZATIONS: Final[dict[Optimization, Callable[[Calls], Calls]]] = {
     Optimization.REUSE_KTABLE_SOURCE_TOPICS: reuse_source_topics,
     Optimization.MERGE_REPARTITION_TOPICS: merge_repartitions,
+    Optimization.SINGLE_STORE_SELF_JOIN: keep_self_joins_once,
 }
 """Passes that are made if they are asked for, in this order, as in Kafka Streams."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headwater.dsl.calls import Processor, Repartition
+from headwater.dsl.calls import JoinedStreams, Processor, Repartition
 
 if TYPE_CHECKING:
     from headwater.dsl.calls import CallId, Calls
@@ -21,7 +21,7 @@ def keep_null_keys(calls: Calls) -> Calls:
     waiting = [
         call.id
         for call in calls
-        if isinstance(call.part, Processor) and call.part.operator.takes_null_keys
+        if isinstance(call.part, Processor | JoinedStreams) and call.part.operator.takes_null_keys
     ]
     above: set[CallId] = set()
     while waiting:

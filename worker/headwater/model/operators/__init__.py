@@ -22,6 +22,7 @@ FAMILIES: Final = (
     "foreign",
     "suppress",
     "global_table",
+    "stream_join",
     "user",
 )
 """The families of operators: the modules of this package."""
