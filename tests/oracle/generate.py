@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 TYPES = ("string", "integer", "long", "double", "bytes")
 WORDS = ("a", "b", "ab", "cat", "horse", "m", "mouse", "zebra", "bird bird", "the cat", "")
+DERIVED = ("filter", "filter_not", "map_values", "transform_values")
 STEPS_MIN, STEPS_MAX = 2, 20
 OPTIMIZATIONS = (
     "",
@@ -38,6 +39,7 @@ class Handle:
     key_serde: str | None = None
     value_serde: str | None = None
     rekeyed: bool = False
+    versioned: bool = False
 
 
 @dataclass
@@ -177,7 +179,13 @@ class Generator:
             fields["consumed"] = serdes | self._named(0.3)
         step = self._step(op, topic=topic, **fields)
         to.append(
-            replace(handle, step=step, key_serde=serdes.get("key"), value_serde=serdes.get("value"))
+            replace(
+                handle,
+                step=step,
+                key_serde=serdes.get("key"),
+                value_serde=serdes.get("value"),
+                versioned="history_ms" in fields.get("materialized", {}),
+            )
         )
 
     def _store_options(self, named: float) -> dict[str, Any]:
@@ -190,12 +198,25 @@ class Generator:
             options["logging"] = self._chance(0.5)
         if self._chance(0.3):
             options["persistent"] = self._chance(0.5)
+        if "store" in options and self._chance(0.25):
+            return {"store": options["store"], "history_ms": self.random.choice((0, 40, 1000))}
         return options
 
     def _add(
         self, handle: Handle, step: str, key_serde: str | None, value_serde: str | None
     ) -> Handle:
-        added = replace(handle, step=step, key_serde=key_serde, value_serde=value_serde)
+        made = self.steps[-1]
+        stored = made.get("materialized", {})
+        versioned = "history_ms" in stored or (
+            handle.versioned and made["op"] in DERIVED and "store" not in stored
+        )
+        added = replace(
+            handle,
+            step=step,
+            key_serde=key_serde,
+            value_serde=value_serde,
+            versioned=versioned,
+        )
         self.handles.append(added)
         return added
 
@@ -219,7 +240,8 @@ class Generator:
     def _derived(self, handle: Handle, value: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """A Materialized of a filtered or mapped table; its store inherits no serde."""
         serdes = self._serdes(handle, inherited=False, value=value)
-        return serdes, serdes | self._store_options(0.7)
+        # Without a store's name Java forgets that the table above is versioned.
+        return serdes, serdes | self._store_options(1.0 if handle.versioned else 0.7)
 
     def _map_values(self, handle: Handle) -> None:
         self._new_values("map_values", handle, functions.VALUE_MAPPER_TYPES)
@@ -545,7 +567,9 @@ class Generator:
             self._add_table("global_table", topic, table, self.global_tables)
             # Java refuses a Materialized without a name here, though not its absence.
             if "materialized" in self.steps[-1]:
-                self.steps[-1]["materialized"].setdefault("store", self._fresh("store-"))
+                stored = self.steps[-1]["materialized"]
+                stored.setdefault("store", self._fresh("store-"))
+                stored.pop("history_ms", None)
             fitting = self.global_tables[-1:]
         table = self.random.choice(fitting)
         fn = self.random.choice(list(functions.JOINER_TYPES))
@@ -609,7 +633,7 @@ class Generator:
 
     def _suppress(self, handle: Handle) -> None:
         """A buffer has the table's serdes, or the defaults."""
-        if not self._has_serdes(handle):
+        if handle.versioned or not self._has_serdes(handle):
             return
         buffer: dict[str, Any] = {"early": True} if self._chance(0.7) else {}
         if buffer and self._chance(0.5):

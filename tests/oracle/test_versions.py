@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from headwater import TopologyError
 from tests.oracle.run import run
+from tests.oracle.translate import Drawing
 
 if TYPE_CHECKING:
     from tests.java.tool import Oracle
@@ -104,3 +106,105 @@ def test_what_is_deleted_at_its_own_time_stays_deleted_here_only(oracle: Oracle)
     last = [bytes.fromhex(answer["outputs"][-1]["value"]).decode() for answer in (java, ours)]
     assert last[0].startswith("-1 y@9 y@9 y@9 ")
     assert last[1].startswith("18 null null y@9 ")
+
+
+TABLE = {"id": "t", "op": "table", "topic": "tab", "materialized": {"store": "v", "history_ms": 50}}
+UPDATES = [
+    ("tab", "a", "x", 20),
+    ("tab", "a", "yy", 10),
+    ("tab", "a", "zzz", 30),
+    ("tab", "a", None, 40),
+    ("tab", "a", "q", 35),
+    ("tab", "a", "r", 100),
+    ("tab", "a", "too old", 49),
+]
+
+
+def _counted(on: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": "g",
+            "op": "group_by",
+            "on": on,
+            "fn": "length_pair",
+            "grouped": {"key": "long"},
+        },
+        {"id": "c", "op": "count", "on": "g"},
+        {"id": "all", "op": "to_stream", "on": on},
+        {"id": "out", "op": "to", "on": "all", "topic": "out"},
+    ]
+
+
+@pytest.mark.parametrize("op", ["map_values", "transform_values", "filter"])
+@pytest.mark.parametrize("stored", [None, {"store": "own"}, {"store": "own", "history_ms": 30}])
+def test_what_is_made_of_a_versioned_table_knows_the_past(
+    op: str, stored: dict[str, Any] | None, oracle: Oracle
+) -> None:
+    fn = {"filter": "value_not_null"}.get(op, "with_key")
+    made = {"id": "m", "op": op, "on": "t", "fn": fn}
+    options = {} if stored is None else {"materialized": stored}
+    steps = [TABLE, {**made, **options}, *_counted("m")]
+
+    _agree(oracle, _request(steps, UPDATES))
+
+
+@pytest.mark.parametrize("op", ["join", "left_join", "outer_join"])
+@pytest.mark.parametrize("stored", [None, {"store": "own"}, {"store": "own", "history_ms": 15}])
+def test_updates_of_the_past_are_not_joined(
+    op: str, stored: dict[str, Any] | None, oracle: Oracle
+) -> None:
+    other = {"store": "w", "history_ms": 1000}
+    options = {} if stored is None else {"materialized": stored}
+    steps = [
+        TABLE,
+        {"id": "u", "op": "table", "topic": "other", "materialized": other},
+        {"id": "j", "op": op, "on": "t", "with": "u", "fn": "both", **options},
+        {"id": "all", "op": "to_stream", "on": "j"},
+        {"id": "out", "op": "to", "on": "all", "topic": "out"},
+    ]
+    others = [("other", "a", value, time) for value, time in (("1", 22), ("0", 5), ("2", 45))]
+
+    _agree(oracle, _request(steps, [others[0], *UPDATES[:3], *others[1:], *UPDATES[3:]]))
+
+
+@pytest.mark.parametrize("op", ["join", "left_join"])
+@pytest.mark.parametrize("made", [None, "map_values", "transform_values", "filter"])
+def test_a_stream_is_joined_with_what_was_valid_at_its_time(
+    op: str, made: str | None, oracle: Oracle
+) -> None:
+    fn = {"filter": "value_not_null"}.get(made or "", "with_key")
+    table = "t" if made is None else "m"
+    steps = [
+        STREAM,
+        TABLE,
+        *([] if made is None else [{"id": "m", "op": made, "on": "t", "fn": fn}]),
+        {"id": "j", "op": op, "on": "s", "with": table, "fn": "both"},
+        {"id": "out", "op": "to", "on": "j", "topic": "out"},
+    ]
+    asked = [("in", "a", f"{time}", time) for time in range(5, 60, 5)]
+
+    _agree(oracle, _request(steps, [*UPDATES[:5], *asked, *UPDATES[5:], *asked]))
+
+
+def test_settings_without_a_name_make_java_forget_the_versions(oracle: Oracle) -> None:
+    unnamed = {"key": "string", "value": "string"}
+    made = {"id": "m", "op": "map_values", "on": "t", "fn": "identity", "materialized": unnamed}
+    request = _request([TABLE, made, *_counted("m")], UPDATES[:2])
+
+    java, ours = oracle.ask(request), run(request)
+
+    assert [len(counts) for counts in java["stores"].values()] == [2]
+    assert [len(counts) for counts in ours["stores"].values()] == [1]
+
+
+def test_a_versioned_table_cannot_be_suppressed(oracle: Oracle) -> None:
+    steps = [
+        TABLE,
+        {"id": "m", "op": "map_values", "on": "t", "fn": "upper"},
+        {"id": "x", "op": "suppress", "on": "m", "limit_ms": 5, "buffer": {"early": True}},
+    ]
+    request = _request(steps, [])
+
+    assert oracle.ask(request)["error"]["at"] == "build"
+    with pytest.raises(TopologyError, match="the table is versioned"):
+        Drawing(request).topology()

@@ -21,6 +21,7 @@ import org.apache.kafka.streams.processor.UsePartitionTimeOnInvalidTimestamp;
 import org.apache.kafka.streams.processor.WallclockTimestampExtractor;
 import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
 
 /** Reads the option objects of a step: null where a step has none. */
 final class Options {
@@ -75,6 +76,9 @@ final class Options {
         if (options == null) return null;
         Joined<Object, Object, Object> joined =
                 Joined.with(serde(options, "key"), serde(options, "value"), serde(options, "other"));
+        if (options.has("grace_ms")) {
+            joined = joined.withGracePeriod(Duration.ofMillis(options.get("grace_ms").asLong()));
+        }
         return options.has("name") ? joined.withName(options.get("name").asText()) : joined;
     }
 
@@ -116,6 +120,7 @@ final class Options {
         if (options == null) return null;
         Serde<Object> key = serde(options, "key");
         Serde<V> value = cast(serde(options, "value"));
+        if (options.has("history_ms")) return versioned(options, key, value);
         Materialized<Object, V, KeyValueStore<Bytes, byte[]>> stored =
                 options.has("store")
                         ? Materialized.<Object, V, KeyValueStore<Bytes, byte[]>>as(
@@ -147,6 +152,14 @@ final class Options {
         }
         boolean isSaid = options.has("logging") || options.has("topic_config");
         return isSaid ? stored.withLoggingEnabled(config) : stored;
+    }
+
+    private static <V> Materialized<Object, V, KeyValueStore<Bytes, byte[]>> versioned(
+            JsonNode options, Serde<Object> key, Serde<V> value) {
+        Duration kept = Duration.ofMillis(options.get("history_ms").asLong());
+        var supplier =
+                Stores.persistentVersionedKeyValueStore(options.get("store").asText(), kept);
+        return Materialized.<Object, V>as(supplier).withKeySerde(key).withValueSerde(value);
     }
 
     static Serde<Object> serde(JsonNode options, String field) {

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from headwater.errors import TopologyError
 from headwater.model.callables import check_extractor, check_functions
+from headwater.model.durations import millis
 from headwater.model.naming import check_name
 from headwater.serde.base import Serde
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.dsl.stream import KStream
+    from headwater.model.durations import Duration
     from headwater.model.nodes import TimestampExtractorLike
     from headwater.model.offset_reset import OffsetReset
     from headwater.model.store_suppliers import WindowBytesStoreSupplier
@@ -302,6 +304,8 @@ class Materialized(_WithSerdes, Generic[K, V]):
         logging: write a changelog topic; without one the state is lost with its worker.
         topic_config: settings of the changelog topic.
         persistent: RocksDB; otherwise memory (restored from the changelog at every start).
+        history_retention: makes the table versioned (KIP-889, KIP-914): for so long, by stream
+            time, values of the past are known. It needs a ``store`` name and has no cache.
     """
 
     store: str | None = None
@@ -311,11 +315,21 @@ class Materialized(_WithSerdes, Generic[K, V]):
     logging: bool = True
     topic_config: Mapping[str, str] = field(default_factory=dict)
     persistent: bool = True
+    history_retention: Duration | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.store is not None:
             check_name("store", self.store)
+        if self.history_retention is None:
+            return
+        if self.store is None or not self.persistent:
+            lacks = "a name: pass store=" if self.store is None else "a disk: leave out persistent="
+            raise TopologyError(f"Materialized: the store of a versioned table needs {lacks}")
+        if millis("Materialized: history_retention", self.history_retention) < 0:
+            raise TopologyError(
+                f"Store {self.store!r}: history_retention is negative; choose 0 or more"
+            )
 
 
 class MaterializedOptions(TypedDict, Generic[K, V], total=False):
@@ -328,6 +342,7 @@ class MaterializedOptions(TypedDict, Generic[K, V], total=False):
     logging: bool
     topic_config: Mapping[str, str]
     persistent: bool
+    history_retention: Duration | None
 
 
 class ForeignJoinOptions(TypedDict, Generic[K, V], total=False):
@@ -343,6 +358,7 @@ class ForeignJoinOptions(TypedDict, Generic[K, V], total=False):
     logging: bool
     topic_config: Mapping[str, str]
     persistent: bool
+    history_retention: Duration | None
 
 
 class TableOptions(TypedDict, Generic[K, V], total=False):
@@ -358,6 +374,7 @@ class TableOptions(TypedDict, Generic[K, V], total=False):
     logging: bool
     topic_config: Mapping[str, str]
     persistent: bool
+    history_retention: Duration | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.dsl.calls import Table
 from headwater.dsl.options import Materialized, changed, name_of
-from headwater.model.stores import StoreSpec
+from headwater.model.durations import millis
+from headwater.model.stores import StoreKind, StoreSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,14 +24,20 @@ V = TypeVar("V")
 
 def store_spec(name: str, materialized: Materialized[Any, Any]) -> StoreSpec:
     """Return the store that ``materialized`` describes, called ``name``."""
+    history = materialized.history_retention
+    versions: dict[str, Any] = {}
+    if history is not None:
+        kept_ms = millis("history_retention", history)
+        versions = {"kind": StoreKind.VERSIONED, "retention_ms": kept_ms}
     return StoreSpec(
         name=name,
         persistent=materialized.persistent,
         key_serde=materialized.key_serde,
         value_serde=materialized.value_serde,
-        caching=materialized.caching,
+        caching=materialized.caching and history is None,
         logging=materialized.logging,
         topic_config=dict(materialized.topic_config),
+        **versions,
     )
 
 

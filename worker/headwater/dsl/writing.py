@@ -20,6 +20,8 @@ from headwater.dsl.calls import (
 )
 from headwater.dsl.foreign import Side, write_foreign_join
 from headwater.dsl.stream_join import write_stream_join
+from headwater.errors import TopologyError
+from headwater.model.operators.base import OldValues
 from headwater.model.operators.join import TableJoinSide
 from headwater.model.operators.stateless import DropNullKey, PassThrough
 from headwater.model.topology import SinkNode, SourceNode, StoreSpec, Topology
@@ -44,6 +46,8 @@ def write(calls: Calls, config: Mapping[str, object] | StreamsConfig | None = No
     names = {call.id: call.part.name for call in calls}
     for call in calls:
         parents = tuple(names[parent] for parent in call.parents)
+        if isinstance(call.part, SuppressedTable):
+            _check_not_versioned(call.part, call.parents[0], by_id)
         if isinstance(call.part, JoinedTable):
             stores = [_stores_behind((table,), by_id) for table in call.parents]
             _write_join(topology, call.part, (parents[0], parents[-1]), (stores[0], stores[-1]))
@@ -77,6 +81,25 @@ def _stores_behind(tables: Iterable[CallId], calls: dict[CallId, Call]) -> tuple
                 found[part.operator.buffer] = None
             found |= dict.fromkeys(_stores_behind(parents, calls))
     return tuple(found)
+
+
+def _is_versioned(table: CallId, calls: dict[CallId, Call]) -> bool:
+    """Whether a table is stored with its past, or made record by record of one that is."""
+    part, parents = calls[table].part, calls[table].parents
+    if not isinstance(part, Table):
+        return False
+    if part.operator.store is not None:
+        return part.store is not None and part.store.kind.versioned
+    is_derived = part.operator.old_values is OldValues.FROM_STORE_OR_PARENT
+    return is_derived and _is_versioned(parents[0], calls)
+
+
+def _check_not_versioned(part: SuppressedTable, table: CallId, calls: dict[CallId, Call]) -> None:
+    if _is_versioned(table, calls):
+        raise TopologyError(
+            f"suppress() {part.name!r}: the table is versioned, and updates of the past cannot be "
+            "kept back, as in Kafka Streams; store what is suppressed without history_retention"
+        )
 
 
 def _sources_above(drawn: Iterable[CallId], calls: dict[CallId, Call]) -> tuple[str, ...]:

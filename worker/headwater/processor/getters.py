@@ -12,17 +12,18 @@ A getter runs the user's functions; whoever looks up guards it.
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from headwater.errors import TopologyError
 from headwater.model.nodes import ProcessorNode
-from headwater.model.operators.base import TableOperator
+from headwater.model.operators.base import OldValues, TableOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.model.nodes import Subtopology
     from headwater.model.operators.base import Operator
+    from headwater.ports import VersionedStore
     from headwater.processor.compiling import Resident
     from headwater.processor.environment import Environment
 
@@ -42,9 +43,14 @@ class Tables:
     def __init__(
         self, group: Subtopology, environment: Environment, keep: Callable[[Resident], None]
     ) -> None:
+        self.group = group
         self._nodes = {node.name: node for node in group.nodes if isinstance(node, ProcessorNode)}
         self.environment = environment
         self.keep = keep
+
+    def as_of(self) -> TablesAsOf:
+        """Return the same tables, to look up what was valid at a time."""
+        return TablesAsOf(self.group, self.environment, self.keep)
 
     def getter(self, name: str) -> Getter:
         """Return what finds values in the table of node ``name``.
@@ -58,6 +64,35 @@ class Tables:
         if node.operator.store is not None:
             return self.environment.store(node.operator.store).get
         return derived_getter(node.operator, self, node)
+
+    def is_versioned(self, name: str) -> bool:
+        """Whether the table of node ``name`` knows the values of the past (KIP-914)."""
+        node = self._nodes.get(name)
+        operator = None if node is None else node.operator
+        if node is None or not isinstance(operator, TableOperator):
+            return False
+        if operator.store is not None:
+            return self.environment.kinds[operator.store].versioned
+        is_derived = operator.old_values is OldValues.FROM_STORE_OR_PARENT
+        return is_derived and self.is_versioned(node.parents[0])
+
+
+class TablesAsOf(Tables):
+    """The versioned tables of one task, whose getters find what was valid at ``time``.
+
+    Attributes:
+        time: set before each look-up, in milliseconds.
+    """
+
+    time = -1
+
+    def getter(self, name: str) -> Getter:
+        """Return what finds values in the table of node ``name``, as of ``time``."""
+        operator = self._nodes[name].operator
+        if not isinstance(operator, TableOperator) or operator.store is None:
+            return super().getter(name)
+        as_of = cast("VersionedStore", self.environment.store(operator.store)).get_as_of
+        return lambda key: as_of(key, self.time)
 
 
 @singledispatch

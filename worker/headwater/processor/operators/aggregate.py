@@ -16,6 +16,7 @@ from headwater.model.operators.aggregate import (
 from headwater.ports import Timestamps
 from headwater.processor.code import call
 from headwater.processor.compiling import compile_operator
+from headwater.processor.latest import latest_only
 from headwater.processor.operators.pairs import as_pair
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def compile_table_repartition_map(operator: TableRepartitionMap, site: Site) -> 
         if has_new:
             forward(new_key, (new_value, None), timestamp, headers)
 
-    return call(repartition_map, "map")
+    return latest_only(site, call(repartition_map, "map"))
 
 
 def _passed_through(forward: Forward, error: Exception) -> bool:

@@ -14,6 +14,7 @@ from headwater.model.operators.foreign import (
 )
 from headwater.processor.code import call
 from headwater.processor.compiling import compile_operator
+from headwater.processor.latest import latest_only
 from headwater.processor.operators.table import compile_table_upsert
 from headwater.serde.foreign import Instruction, Subscription, SubscriptionResponse
 from headwater.wire.foreign import combined_key, key_prefix, murmur3_128
@@ -54,7 +55,7 @@ def compile_subscription_send(operator: SubscriptionSend, site: Site) -> Emit:
         for foreign_key, instruction in told:
             forward(foreign_key, Subscription(instruction, hashed, key, at), timestamp, headers)
 
-    return call(send, "send")
+    return latest_only(site, call(send, "send"))
 
 
 def _instructions(
@@ -172,7 +173,7 @@ def compile_foreign_table_join(operator: ForeignTableJoin, site: Site) -> Emit:
             response = SubscriptionResponse(subscription.hash, value, subscription.partition)
             forward(subscription.primary_key, response, timestamp, headers)
 
-    return call(tell, "tell")
+    return latest_only(site, call(tell, "tell"))
 
 
 @compile_operator.register(ResponseJoin)

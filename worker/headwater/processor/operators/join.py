@@ -6,15 +6,17 @@ other table holds: its new value, and its old value if that is asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater.model.operators.join import Join, StreamTableJoin, TableJoin, TableJoinSide
-from headwater.ports import Timestamps
+from headwater.ports import LATEST, NOT_PUT, NotLatest, Timestamps
 from headwater.processor.compiling import compile_operator
 from headwater.processor.getters import derived_getter
+from headwater.processor.latest import latest_only
 
 if TYPE_CHECKING:
     from headwater.model.nodes import ProcessorNode
+    from headwater.ports import VersionedStore
     from headwater.processor.code import Code, Emit, Names
     from headwater.processor.compiling import Site
     from headwater.processor.getters import Getter, Tables
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
 def compile_stream_table_join(operator: StreamTableJoin, site: Site) -> Emit:
     """Look the key up and join; without a key or value a record is dropped.
 
-    In a left join a record without a key finds nothing (``KStreamKTableJoinProcessor``).
+    In a left join a record without a key finds nothing (``KStreamKTableJoinProcessor``). A
+    versioned table is read as it was at the record's time.
     """
-    getter = site.tables.getter(operator.table)
+    versions = site.tables.as_of() if site.tables.is_versioned(operator.table) else None
+    getter = (versions or site.tables).getter(operator.table)
     drop = site.environment.skipping(
         f"node {site.node.name}", "it has no key or no value to join with"
     )
@@ -38,6 +42,8 @@ def compile_stream_table_join(operator: StreamTableJoin, site: Site) -> Emit:
         joiner = code.bind(operator.joiner, "joiner")
         found, joined = code.fresh("found"), code.fresh("joined")
         given = f"{key}, {value}" if operator.with_key else value
+        if versions is not None:
+            code.line(f"{code.bind(versions, 'versions')}.time = timestamp")
         if left:
             code.line(f"if {value} is None:\n    {dropping}()\n    {code.skip}")
             look = f"{found} = None if {key} is None else {get}({key})"
@@ -96,7 +102,7 @@ def compile_table_join_side(operator: TableJoinSide, site: Site) -> Emit:
         code.line(f"{joined} = {new}, {old}")
         return key, joined
 
-    return emit
+    return latest_only(site, emit)
 
 
 @compile_operator.register(TableJoin)
@@ -108,6 +114,8 @@ def compile_table_join(operator: TableJoin, site: Site) -> Emit:
     if operator.store is None:
         return lambda code, names: names  # noqa: ARG005 - an Emit
     store = site.store(operator.store)
+    if site.environment.kinds[operator.store].versioned:
+        return _put_version(cast("VersionedStore", store), site)
     if not store.caching:
 
         def emit_put(code: Code, names: Names) -> Names:
@@ -124,6 +132,21 @@ def compile_table_join(operator: TableJoin, site: Site) -> Emit:
         code.guarded(f"{update}({names[0]}, {names[1]}[0], timestamp, headers)", site.fail, names)
 
     return emit_update
+
+
+def _put_version(store: VersionedStore, site: Site) -> Emit:
+    """Put a result; what is too old is not passed on."""
+
+    def emit(code: Code, names: Names) -> Names:
+        put, outdated = code.bind(store.put_version, "put"), code.bind(NotLatest, "NotLatest")
+        until, change = code.fresh("until"), code.fresh("change")
+        putting = f"{until} = {put}({names[0]}, {names[1]}[0], timestamp)"
+        code.guarded(putting, site.fail, names)
+        code.line(f"if {until} == {NOT_PUT}:\n    {code.skip}")
+        code.line(f"{change} = {names[1]} if {until} == {LATEST} else {outdated}({names[1]})")
+        return names[0], change
+
+    return emit
 
 
 @derived_getter.register(TableJoin)

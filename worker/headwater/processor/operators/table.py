@@ -131,9 +131,25 @@ def compile_stepwise(
 ) -> Forward:
     """Apply ``function(key, value)`` to both halves of a change; a store knows the old one.
 
-    ``skip_nothing``: a change from ``None`` to ``None`` is not forwarded if old values are wanted.
+    ``skip_nothing``: a change from ``None`` to ``None`` is not forwarded if old values are wanted,
+    unless the table above is versioned.
     """
     forward, fail, send_old = site.children.forward, site.fail, operator.send_old
+    is_versioned = site.tables.is_versioned(site.node.parents[0])
+    skip_nothing = skip_nothing and not is_versioned
+    if operator.store is None and is_versioned:
+
+        def stepwise_version(key: Any, change: Any, timestamp: int, headers: Headers) -> None:
+            new, old = change
+            try:
+                new = function(key, new)
+                old = function(key, old) if send_old else None
+            except Exception as error:
+                fail(error, key, change, timestamp, headers)
+                return
+            forward(key, change.__class__((new, old)), timestamp, headers)
+
+        return stepwise_version
     if operator.store is None:
 
         def stepwise(key: Any, change: Any, timestamp: int, headers: Headers) -> None:

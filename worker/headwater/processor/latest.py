@@ -1,0 +1,31 @@
+"""Changes of versioned tables that a newer version of their key came before (KIP-914).
+
+A stream of the table has them, and what is made of it record by record. What joins or groups the
+table wants to know only what holds now.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.ports import NotLatest
+
+if TYPE_CHECKING:
+    from headwater.processor.code import Code, Emit, Names
+    from headwater.processor.compiling import Site
+
+
+def latest_only(site: Site, emit: Emit) -> Emit:
+    """Drop, and count, changes that are not the latest, if the table above is versioned."""
+    if not site.tables.is_versioned(site.node.parents[0]):
+        return emit
+    skip = site.environment.skipping(
+        f"node {site.node.name}", "a newer version of its key came before it"
+    )
+
+    def emit_latest(code: Code, names: Names) -> Names | None:
+        dropping, outdated = code.bind(skip, "drop"), code.bind(NotLatest, "NotLatest")
+        code.line(f"if {names[1]}.__class__ is {outdated}:\n    {dropping}()\n    {code.skip}")
+        return emit(code, names)
+
+    return emit_latest
