@@ -146,6 +146,13 @@ class StoreHistory(RuleBasedStateMachine):
         expected = [(key, *self.seen(key)) for key in keys]
         assert list(self.store.range(start, end, reverse=reverse)) == expected
 
+    @rule(prefix=st.sampled_from([b"", b"a", b"b", b"\xf4\x8f\xbf\xbf", b"\xff", b"\xc3"]))
+    def scan_prefix(self, prefix: bytes) -> None:
+        """Read what begins alike; what is written while it is read is not seen."""
+        keys = [key for key in sorted(self.now, key=str.encode) if key.encode().startswith(prefix)]
+        expected = [(key, *self.seen(key)) for key in keys]
+        assert list(self.store.prefix_scan(prefix, lambda given: given)) == expected
+
     @rule()
     def flush_cache(self) -> None:
         """Flush in mid-transaction."""

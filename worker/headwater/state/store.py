@@ -9,9 +9,11 @@ or to ``seal`` if the engine wants to go on while it waits for the broker.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from headwater.ports import Timestamps
+from headwater.state.layers.keys import WrittenKeys
 from headwater.state.layers.scan import scan_prefix, scan_range
 from headwater.state.layers.updaters import Updating, compile_cached, compile_direct
 
@@ -88,7 +90,7 @@ class LayeredStore:
         keys = self._keys
         low = None if start is None else keys.bytes_of(keys.identity(start))
         high = None if end is None else keys.bytes_of(keys.identity(end))
-        return scan_range(self._below, self._cache, low, high, reverse=reverse)
+        return scan_range(self._below, self._written_keys(), low, high, reverse=reverse)
 
     def prefix_scan(
         self, prefix: Any, encode: Callable[[Any], bytes] | None = None
@@ -106,7 +108,19 @@ class LayeredStore:
             data = keys.encode(prefix) if encode is None else encode(prefix)
         except Exception as error:
             raise keys.error(prefix, error) from error
-        return scan_prefix(self._below, self._cache, data)
+        return scan_prefix(self._below, self._written_keys(), data)
+
+    def _written_keys(self) -> WrittenKeys:
+        """Return what is not committed, in the order of keys."""
+        index = self._below.index
+        if index is None:
+            index = self._below.index = WrittenKeys(self._keys.bytes_of)
+            index.replace(self._uncommitted())
+        assert isinstance(index, WrittenKeys), f"{self.name} is scanned by time"
+        return index
+
+    def _uncommitted(self) -> Iterator[Entry]:
+        return chain(self._below.written(), () if self._cache is None else self._cache.dirty())
 
     def approximate_num_entries(self) -> int:
         """About how many keys there are: those committed and those written since."""
@@ -172,6 +186,8 @@ class LayeredStore:
             DiskFullError: nothing was written and nothing forgotten.
         """
         self._below.commit(position)
+        if self._below.index is not None:
+            self._below.index.replace(self._uncommitted())
 
     def abort(self, *, resend: bool = False) -> None:
         """Forget every uncommitted write.
@@ -179,6 +195,7 @@ class LayeredStore:
         Args:
             resend: the changelog keeps what it was sent of them; send it what the store holds.
         """
+        self._below.index = None
         if self._cache is not None:
             # Clean entries too: some were flushed and are as uncommitted as the rest.
             self._cache.clear()

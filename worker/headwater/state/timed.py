@@ -7,7 +7,6 @@ by key. Nothing older than the retention is read.
 from __future__ import annotations
 
 from heapq import merge
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.model.durations import LONG_MAX
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from headwater.model.stores import StoreSpec
-    from headwater.ports import Headers, Position
+    from headwater.ports import Headers
     from headwater.state.backends.timed import TimedBackend
     from headwater.state.layers.cache import RecordCache
     from headwater.state.layers.writeback import WriteBack
@@ -61,18 +60,16 @@ class TimedStore(LayeredStore):
     @property
     def stream_time(self) -> int:
         """The largest time of all puts, in milliseconds; -1 before the first."""
-        written = self._written().newest
+        written = self._written_times().newest
         return max(self._newest, written, self._backend.stream_time)
 
-    def _written(self) -> WrittenTimes:
-        times = self._below.times
+    def _written_times(self) -> WrittenTimes:
+        times = self._below.index
         if times is None:
-            times = self._below.times = WrittenTimes()
+            times = self._below.index = WrittenTimes()
             times.replace(self._uncommitted())
+        assert isinstance(times, WrittenTimes), f"{self.name} is scanned by key"
         return times
-
-    def _uncommitted(self) -> Iterator[Any]:
-        return chain(self._below.written(), () if self._cache is None else self._cache.dirty())
 
     def get(self, key: Any) -> tuple[Any, int] | None:
         """Return ``(value, timestamp)`` of a key with its time, as ``LayeredStore.get``.
@@ -134,7 +131,7 @@ class TimedStore(LayeredStore):
         to_value, from_row, timestamped = codec.to_value, codec.from_row, codec.timestamped
         unpack, suffix = self._timed_keys.suffix.unpack_from, self._suffix_bytes
         rows = self._backend.fetch(self._timed_keys.part_bytes(part), first, last)
-        written = self._written().between(part, first, last)
+        written = self._written_times().between(part, first, last)
         found: dict[tuple[int, ...], tuple[Any, int]] = {
             unpack(row_key, len(row_key) - suffix): from_row(row) for row_key, row in rows
         }
@@ -184,7 +181,7 @@ class TimedStore(LayeredStore):
         pack = keys.bytes_of
         written = {
             pack(entry.identity): (entry.stored, entry.timestamp)
-            for entry in self._written().all_between(first, last)
+            for entry in self._written_times().all_between(first, last)
         }
         bound = None if high_key is None else upper_bound(high_key, last, suffix)
         committed = self._backend.fetch_all(first, last, low_key, bound, reverse=reverse)
@@ -214,15 +211,8 @@ class TimedStore(LayeredStore):
                 value = codec.to_value(stored)
                 yield *decode(row_key), value, timestamp if codec.timestamped else -1
 
-    def commit(self, position: Position | None) -> None:
-        """Write as ``LayeredStore.commit``; what has expired is forgotten."""
-        super().commit(position)
-        if self._below.times is not None:
-            self._below.times.replace(self._uncommitted())
-
     def abort(self, *, resend: bool = False) -> None:
         """Forget every uncommitted write, as ``LayeredStore.abort``."""
-        self._below.times = None
         super().abort(resend=resend)
         self._newest = self._backend.stream_time
 

@@ -184,8 +184,8 @@ class RecordCache:
     def dirtied(self, entry: Entry, old: Any) -> None:
         """Note that a clean entry with the value ``old`` has become dirty."""
         self.dirty_count += 1
-        if self.below.times is not None:
-            self.below.times.add(entry)
+        if self.below.index is not None:
+            self.below.index.add(entry)
         if entry.flags & UNREAD:
             entry.flags |= DIRTY
             return

@@ -6,7 +6,6 @@ What is written after a call is not seen by what it returned.
 from __future__ import annotations
 
 from heapq import merge
-from itertools import chain, takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headwater.state.codec import StoreCodec
-    from headwater.state.layers.cache import RecordCache
+    from headwater.state.layers.keys import Written, WrittenKeys
     from headwater.state.layers.writeback import WriteBack
 
 
 def scan_range(
     below: WriteBack,
-    cache: RecordCache | None,
+    written: WrittenKeys,
     low: bytes | None,
     high: bytes | None,
     *,
@@ -30,47 +29,39 @@ def scan_range(
 
     ``None`` leaves a side open. The timestamp is -1 in a store without them.
     """
-    written = _written(below, cache, low, high)
     committed = below.backend.range(low, high, reverse=reverse)
-    return _merged(below.codec, written, committed, reverse=reverse)
+    return _merged(below.codec, written.between(low, high), committed, reverse=reverse)
 
 
 def scan_prefix(
-    below: WriteBack, cache: RecordCache | None, prefix: bytes
+    below: WriteBack, written: WrittenKeys, prefix: bytes
 ) -> Iterator[tuple[Any, Any, int]]:
     """Iterate ``(key, value, timestamp)`` of the keys whose bytes begin with ``prefix``."""
-    written = {
-        key: found
-        for key, found in _written(below, cache, prefix, None).items()
-        if key.startswith(prefix)
-    }
-    committed = below.backend.range(prefix, None, reverse=False)
-    begun = takewhile(lambda row: row[0].startswith(prefix), committed)
-    return _merged(below.codec, written, begun, reverse=False)
+    end = _behind(prefix)
+    # Both bounds are inclusive, and the upper one is the only key between them that is not wanted.
+    begun = written.between(prefix, end)
+    if end is not None:
+        begun.pop(end, None)
+    committed = (row for row in below.backend.range(prefix, end, reverse=False) if row[0] != end)
+    return _merged(below.codec, begun, committed, reverse=False)
 
 
-def _written(
-    below: WriteBack, cache: RecordCache | None, low: bytes | None, high: bytes | None
-) -> dict[bytes, tuple[Any, int]]:
-    bytes_of = below.codec.keys.bytes_of
-    found: dict[bytes, tuple[Any, int]] = {}
-    for entry in chain(below.written(), () if cache is None else cache.dirty()):
-        key = bytes_of(entry.identity)
-        if (low is None or key >= low) and (high is None or key <= high):
-            found[key] = entry.stored, entry.timestamp
-    return found
+def _behind(prefix: bytes) -> bytes | None:
+    """Return the smallest key behind all that begin with ``prefix``, ``None`` if there is none."""
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
 
 
 def _merged(
     codec: StoreCodec,
-    written: dict[bytes, tuple[Any, int]],
+    written: Written,
     committed: Iterator[tuple[bytes, bytes]],
     *,
     reverse: bool,
 ) -> Iterator[tuple[Any, Any, int]]:
-    rows = sorted(written.items(), key=itemgetter(0), reverse=reverse)
     rest = ((key, codec.from_row(row)) for key, row in committed if key not in written)
+    newer = reversed(written.items()) if reverse else written.items()
     decode = codec.keys.decode
-    for key, (stored, timestamp) in merge(rows, rest, key=itemgetter(0), reverse=reverse):
+    for key, (stored, timestamp) in merge(newer, rest, key=itemgetter(0), reverse=reverse):
         if stored is not None:
             yield decode(key), codec.to_value(stored), timestamp if codec.timestamped else -1

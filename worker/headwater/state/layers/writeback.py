@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headwater.ids import TopicPartition
     from headwater.ports import Backend, Headers, Position, Send
     from headwater.state.codec import StoreCodec
+    from headwater.state.layers.keys import WrittenKeys
     from headwater.state.layers.times import WrittenTimes
 
 DIRTY: Final = 1
@@ -109,7 +110,7 @@ class WriteBack:
         "backend",
         "codec",
         "entries",
-        "times",
+        "index",
         "unsent",
         "unwritten",
     )
@@ -128,8 +129,8 @@ class WriteBack:
         self.entries: dict[Any, Entry] = {}
         self.unsent: list[Entry] = []
         self.unwritten: list[Entry] = []
-        self.times: WrittenTimes | None = None
-        """Of a store with times: what is uncommitted, also in the record cache, once it is read."""
+        self.index: WrittenKeys | WrittenTimes | None = None
+        """In order, what is uncommitted, also in the record cache; once it was scanned."""
         self._send = send
         self._partition = partition
         self._settled_bytes_max = settled_bytes_max
@@ -204,8 +205,8 @@ class WriteBack:
             self._uncommitted_bytes += size + ENTRY_OVERHEAD_BYTES
         entry.flags |= UNSENT
         self.unsent.append(entry)
-        if self.times is not None:
-            self.times.add(entry)
+        if self.index is not None:
+            self.index.add(entry)
 
     def keep(self, entry: Entry) -> None:
         """Index an uncommitted entry that the record cache lets go of."""
