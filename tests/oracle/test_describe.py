@@ -130,6 +130,14 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
         _stream("a", "in", reset="earliest"),
         _stream("b", "in", reset="latest"),
     ],
+    "a pattern that matches a topic": [
+        _stream("a", "in"),
+        {"id": "b", "op": "stream", "pattern": "i.*"},
+    ],
+    "a topic that matches a pattern": [
+        {"id": "b", "op": "stream", "pattern": "i.*"},
+        _stream("a", "in"),
+    ],
     "a stream and a table of one topic": [
         _stream("a", "in"),
         {"id": "b", "op": "table", "topic": "in"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +94,8 @@ class Drawing:
 
     def _stream(self, step: Mapping[str, Any]) -> Any:
         objects, keywords = self._given(step, "consumed", Consumed)
-        return self.builder.stream(step["topics"], *objects, **keywords)
+        read = re.compile(step["pattern"]) if "pattern" in step else step["topics"]
+        return self.builder.stream(read, *objects, **keywords)
 
     def _table(self, step: Mapping[str, Any]) -> Any:
         return self._read_table(self.builder.table, step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
@@ -20,6 +21,7 @@ from headwater.model.naming import check_name
 from headwater.model.nodes import SourceNode
 from headwater.model.operators.table import TableSource
 from headwater.model.operators.user import UserProcessor
+from headwater.model.patterns import topics_of
 from headwater.model.suppliers import supplier_of
 from headwater.topology_settings import demands_names, optimizations_of
 
@@ -59,23 +61,29 @@ class StreamsBuilder:
 
     def stream(
         self,
-        topics: str | Iterable[str],
+        topics: str | re.Pattern[str] | Iterable[str],
         consumed: Consumed[K, V] | None = None,
         **options: Unpack[ConsumedOptions[K, V]],
     ) -> KStream[K, V]:
         """Read one topic or several as a stream. Keywords are those of :class:`Consumed`.
 
+        With a pattern, ``re.compile("orders-.*")``, it reads the topics whose whole names match,
+        also those that are made later.
+
         Raises:
             TopologyError: no topic is given, or a name is not legal.
         """
-        names = (topics,) if isinstance(topics, str) else tuple(dict.fromkeys(topics))
+        given = [topics] if isinstance(topics, str | re.Pattern) else topics
+        names: tuple[str | re.Pattern[str], ...] = tuple(dict.fromkeys(given))
         if not names:
             raise TopologyError("stream() needs at least one topic")
-        for topic in names:
+        read = topics_of(names)
+        for topic in read.get("topics", ()):
             check_name("topic", topic)
         settings = changed(consumed or Consumed(), options)
         name = self._drawing.named(settings.name, "KSTREAM-SOURCE-")
-        return self._read(Source(node=_source_node(name, names, settings)), settings).as_stream()
+        node = replace(_source_node(name, (), settings), **read)
+        return self._read(Source(node=node), settings).as_stream()
 
     def table(
         self,

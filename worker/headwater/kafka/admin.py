@@ -25,11 +25,10 @@ from headwater.errors import (
     KafkaAuthError,
     KafkaUnavailableError,
 )
-from headwater.ids import TopicPartition
 from headwater.kafka.committed import CommittedOffset, CommittedReader
 from headwater.kafka.errors import (
     MISSING,
-    UNREACHABLE,
+    RETRIED,
     ClientError,
     Refusals,
     cause,
@@ -38,12 +37,14 @@ from headwater.kafka.errors import (
 from headwater.kafka.groups import members
 from headwater.kafka.listener import mismatch
 from headwater.kafka.settings import refused_settings
-from headwater.kafka.topics import TopicDescription
+from headwater.kafka.topics import TopicDescription, ours
+from headwater.model.patterns import is_pattern, matching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from concurrent.futures import Future
 
+    from headwater.ids import TopicPartition
     from headwater.kafka.errors import Connection
     from headwater.model.duties import GroupMember
     from headwater.model.topics import InternalTopic
@@ -53,16 +54,6 @@ log = logging.getLogger(__name__)
 _RETRY_S: Final = 0.1
 _ATTEMPT_S: Final = 5.0
 """One attempt. A client that has lost its broker may wait for ever on a connection it gave up."""
-_RETRIED: Final = UNREACHABLE | {
-    KafkaError.UNSTABLE_OFFSET_COMMIT,
-    KafkaError.NOT_CONTROLLER,
-    KafkaError.FENCED_LEADER_EPOCH,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError.OFFSET_NOT_AVAILABLE,
-    KafkaError.KAFKA_STORAGE_ERROR,
-    # A broker that has just started does not know who leads which partition.
-    KafkaError._NOENT,  # noqa: SLF001 - the client's name for its own code
-}
 
 
 class Admin:
@@ -94,7 +85,13 @@ class Admin:
     # -- topics ----------------------------------------------------------------------------------
 
     def describe_topics(self, names: Collection[str]) -> dict[str, TopicDescription]:
-        """Describe the topics that exist; one that does not is not in the answer."""
+        """Describe the topics that exist; one that does not is not in the answer.
+
+        In place of a pattern (``model.patterns``) those that match are described.
+        """
+        patterns = [name for name in names if is_pattern(name)]
+        if patterns:
+            names = {name for name in names if not is_pattern(name)} | self.matching(patterns)
         if not names:
             return {}
         wanted = TopicCollection(list(names))
@@ -114,6 +111,18 @@ class Admin:
 
         self._ask("describing topics", ask)
         return described
+
+    def matching(self, patterns: Collection[str]) -> frozenset[str]:
+        """Return the topics that match one of the patterns.
+
+        Raises:
+            KafkaUnavailableError: nobody answered.
+        """
+        found: set[str] = set()
+        self._ask(
+            "listing topics", lambda s: found.update(self._admin.list_topics(timeout=s).topics)
+        )
+        return matching(patterns, found)
 
     def describe_topics_later(
         self, names: Collection[str]
@@ -275,7 +284,7 @@ class Admin:
 
         def answer() -> dict[TopicPartition, int]:
             try:
-                return {_ours(p): future.result().offset for p, future in futures.items()}
+                return {ours(p): future.result().offset for p, future in futures.items()}
             except ClientError:
                 return self.end_offsets(partitions)  # which tries again for a while
 
@@ -302,7 +311,7 @@ class Admin:
             if not all(future.done() for future in futures.values()):
                 return None
             ends = {
-                _ours(partition): future.result().offset
+                ours(partition): future.result().offset
                 for partition, future in futures.items()
                 if future.exception() is None
             }
@@ -333,7 +342,7 @@ class Admin:
             with Refusals("looking up offsets of", "Read") as refusals:
                 for partition, future in futures.items():
                     try:
-                        offsets[_ours(partition)] = future.result().offset
+                        offsets[ours(partition)] = future.result().offset
                     except ClientError as error:
                         refusals.note(partition.topic, error)
 
@@ -461,7 +470,7 @@ class Admin:
                 error = error_of(exception)
                 self._admin.poll(0)
                 problem = self._explained(error, doing)
-                may_pass = error.code() in _RETRIED or error.retriable()
+                may_pass = error.code() in RETRIED or error.retriable()
                 may_pass = may_pass and not isinstance(problem, KafkaAuthError)
                 if not may_pass or time.monotonic() + _RETRY_S > deadline:
                     raise problem from cause(exception)
@@ -485,11 +494,3 @@ class Admin:
                 "run and that the topics exist"
             )
         return self._connection.explain(error, doing)
-
-
-def _ours(partition: ClientPartition) -> TopicPartition:
-    return TopicPartition(partition.topic, partition.partition)
-
-
-def _theirs(partitions: Iterable[TopicPartition]) -> list[ClientPartition]:
-    return [ClientPartition(p.topic, p.partition) for p in partitions]

@@ -122,6 +122,17 @@ first four letters the client takes for a size."""
 _NO_ANSWER_EVENTS: Final = frozenset(
     {KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE}  # noqa: SLF001
 )
+RETRIED: Final = UNREACHABLE | {
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.KAFKA_STORAGE_ERROR,
+    # A broker that has just started does not know who leads which partition.
+    KafkaError._NOENT,  # noqa: SLF001 - the client's name for its own code
+}
+"""A request that fails so may be tried again."""
 
 
 ClientError: Final[tuple[type[BaseException], ...]] = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from headwater.ids import TopicPartition
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDescription:
@@ -18,3 +20,8 @@ class TopicDescription:
     def of(cls, answer: Any) -> TopicDescription:
         """Return what the client's answer says."""
         return cls(partitions=len(answer.partitions), topic_id=str(answer.topic_id))
+
+
+def ours(partition: Any) -> TopicPartition:
+    """Return a partition of the client as ours."""
+    return TopicPartition(partition.topic, partition.partition)

@@ -88,8 +88,9 @@ def _describe_node(entry: _Entry) -> str:
     successors = ", ".join(successor.name for successor in entry.successors) or "none"
     predecessors = ", ".join(predecessor.name for predecessor in entry.predecessors) or "none"
     match entry.node:
-        case SourceNode(name=name, topics=topics):
-            return f"Source: {name} (topics: {_braced(topics)})\n      --> {successors}"
+        case SourceNode(name=name, topics=topics, pattern=pattern):
+            read = _braced(topics) if pattern is None else pattern.pattern
+            return f"Source: {name} (topics: {read})\n      --> {successors}"
         case ProcessorNode(name=name, stores=stores):
             return (
                 f"Processor: {name} (stores: {_braced(stores)})\n"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from headwater.model.offset_reset import OffsetReset
     from headwater.model.operators.base import Operator
     from headwater.model.stores import SerdeLike, StoreSpec
+
+_FLAGS: Final = {re.IGNORECASE: "i", re.ASCII: "a", re.DOTALL: "s", re.VERBOSE: "x"}
 
 TimestampExtractorLike: TypeAlias = "Callable[..., int] | str"
 """A function ``(record, partition_time)``, a built-in extractor's name or ``"module:function"``."""
@@ -32,16 +35,30 @@ class TimestampExtractors(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceNode:
-    """Reads topics. A serde of ``None`` means the configured default."""
+    """Reads topics. A serde of ``None`` means the configured default.
+
+    With a ``pattern`` it reads the topics whose whole names match; ``topics`` are those there are,
+    which are known to who runs it.
+    """
 
     name: str
-    topics: tuple[str, ...]
+    topics: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
     key_serde: SerdeLike | None = None
     value_serde: SerdeLike | None = None
     timestamp_extractor: TimestampExtractorLike | None = None
     offset_reset: OffsetReset | None = None
     changes: bool = False
     """The values are table changes in Kafka's ``Change`` layout (below KTable.group_by)."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The topics; a pattern stands among topics as ``^`` and its text."""
+        if self.pattern is None or self.topics:
+            return self.topics
+        flags = self.pattern.flags & ~re.UNICODE
+        letters = "".join(letter for flag, letter in _FLAGS.items() if flags & flag)
+        return (f"^(?{letters}){self.pattern.pattern}" if letters else f"^{self.pattern.pattern}",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +120,8 @@ class Subtopology:
 
     @property
     def source_topics(self) -> tuple[str, ...]:
-        """Undecorated names of all topics read, in insertion order."""
-        return tuple(topic for source in self.sources for topic in source.topics)
+        """Undecorated names of all topics read, and patterns, in insertion order."""
+        return tuple(topic for source in self.sources for topic in source.reads)
 
     @property
     def sinks(self) -> tuple[SinkNode, ...]:

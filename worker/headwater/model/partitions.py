@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.errors import MissingTopicError, PartitionMismatchError
 from headwater.ids import TaskId, TopicPartition
+from headwater.model.patterns import with_topics
 from headwater.model.topics import ChangelogKind, InternalTopic
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ def plan(report: TopologyReport, partitions: Mapping[str, int]) -> PartitionPlan
         PartitionMismatchError: topics that must be co-partitioned are not, or an existing internal
             topic has another count than the topology needs.
     """
+    report = with_topics(report, partitions)
     counts = _external_counts(report, partitions)
     repartitions = _repartition_topics(report)
     inferred = _infer(report, repartitions, counts)

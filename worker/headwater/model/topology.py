@@ -33,12 +33,14 @@ from headwater.model.nodes import (
 )
 from headwater.model.offset_reset import OffsetReset
 from headwater.model.operators.user import UserFixedKeyProcessor, UserProcessor
+from headwater.model.patterns import check_pattern, topics_of
 from headwater.model.reporting import report
 from headwater.model.stores import SerdeLike, StoreKind, StoreSpec
 from headwater.model.suppliers import stores_of, supplier_of
 from headwater.model.wrapping import brought_stores, wrapped_operator, wrapped_user, wrapper_of
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Iterable, Mapping
 
     from headwater.config import StreamsConfig
@@ -100,13 +102,16 @@ class Topology:
     def add_source(
         self,
         name: str,
-        *topics: str,
+        *topics: str | re.Pattern[str],
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
         timestamp_extractor: TimestampExtractorLike | None = None,
         offset_reset: OffsetReset | None = None,
     ) -> Topology:
-        """Read ``topics``. Serdes of ``None`` mean the configured defaults.
+        """Read ``topics``, or those that match the one pattern given in their place.
+
+        A topic matches if its whole name does; one that is made later is read from then on. Serdes
+        of ``None`` mean the configured defaults.
 
         ``timestamp_extractor`` is a function ``(record, partition_time)``, one of
         :class:`TimestampExtractors`, or ``"module:function"``.
@@ -117,7 +122,7 @@ class Topology:
         return self.add_source_node(
             SourceNode(
                 name=name,
-                topics=topics,
+                **topics_of(topics),
                 key_serde=key_serde,
                 value_serde=value_serde,
                 timestamp_extractor=timestamp_extractor,
@@ -301,7 +306,8 @@ class Topology:
         check_extractor(f"Source {node.name!r}", node.timestamp_extractor)
         if node.offset_reset is not None:
             node = replace(node, offset_reset=OffsetReset(node.offset_reset))
-        if not node.topics:
+        check_pattern(node, self._nodes.values())
+        if not node.reads:
             raise TopologyError(f"Source {node.name!r} reads no topic: name at least one")
         for topic in node.topics:
             check_name("topic", topic)
@@ -484,4 +490,4 @@ class Topology:
 
     def _topics_of(self, source: str) -> tuple[str, ...]:
         node = self._nodes.get(source)
-        return node.topics if isinstance(node, SourceNode) else ()
+        return node.reads if isinstance(node, SourceNode) else ()

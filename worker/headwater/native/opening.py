@@ -24,6 +24,8 @@ from headwater.errors import (
 from headwater.ids import TopicPartition
 from headwater.model import losses
 from headwater.model.offset_reset import OffsetReset
+from headwater.model.partitions import topics_to_describe
+from headwater.model.patterns import is_pattern, matching, of_topics
 from headwater.model.reporting import changelog_of, decorate
 from headwater.processor.task import StreamTask
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from headwater.ids import TaskId
     from headwater.kafka.committed import CommittedOffset
     from headwater.kafka.topics import TopicDescription
+    from headwater.model.nodes import Subtopology
     from headwater.model.topology import Topology
     from headwater.native.clients import TaskClients
     from headwater.native.losses import ChangelogGuard
@@ -98,7 +101,9 @@ class TaskOpener:
         global_stores: Mapping[str, GlobalStore] = MappingProxyType({}),
     ) -> None:
         self._global_stores = global_stores
+        self._topology = topology
         self._subtopologies = {found.id: found for found in topology.subtopologies}
+        self._default_reset = default_reset
         self._internal = topology.repartition_topics
         config = self._config = clients.access.config
         self._admin = clients.admin
@@ -110,18 +115,45 @@ class TaskOpener:
         self._group = group or config.application_id
         self._topics: dict[str, TopicDescription] = {}
         self._added: set[TopicPartition] = set()
-        self._resets = {
-            self.topic_name(topic): source.offset_reset or default_reset
-            for subtopology in topology.subtopologies
-            for source in subtopology.sources
-            for topic in source.topics
-        }
+        self._resets = self._policies()
+        named = {topic for found in topology.subtopologies for topic in found.source_topics}
+        self.patterns = frozenset(filter(is_pattern, named))
+        """What sources read by pattern; ``model.patterns`` says how it is written."""
+        report = topology.report(config.application_id) if self.patterns else None
+        self._taken = named.union(topics_to_describe(report)) if report is not None else named
 
     def topic_name(self, topic: str) -> str:
         """Return the broker's name of a topic of the topology."""
         if topic in self._internal:
             return decorate(self._config.application_id, topic)
         return topic
+
+    def _policies(self) -> dict[str, OffsetReset]:
+        return {
+            self.topic_name(topic): source.offset_reset or self._default_reset
+            for subtopology in self._subtopologies.values()
+            for source in subtopology.sources
+            for topic in source.topics
+        }
+
+    def _match(self, existing: Iterable[str]) -> None:
+        """Let sources by pattern read those of the topics that match.
+
+        Raises:
+            TopologyError: two patterns match one topic.
+        """
+        if self.patterns:
+            there = set(existing) - self._taken
+            self._subtopologies = {
+                found.id: of_topics(found, there) for found in self._topology.subtopologies
+            }
+            self._resets = self._policies()
+
+    def _read(self, subtopology: Subtopology) -> list[str]:
+        """Return the broker's names of the topics that a sub-topology reads."""
+        return [
+            self.topic_name(topic) for topic in subtopology.source_topics if not is_pattern(topic)
+        ]
 
     @property
     def repartition_topics(self) -> frozenset[str]:
@@ -164,9 +196,10 @@ class TaskOpener:
             partitions: how many partitions topics have now, by name.
         """
         found: dict[TaskId, None] = {}
+        self._match(partitions)
         for task_id, running in tasks.items():
-            for topic in self._subtopologies[task_id.subtopology].source_topics:
-                partition = TopicPartition(self.topic_name(topic), task_id.partition)
+            for topic in self._read(self._subtopologies[task_id.subtopology]):
+                partition = TopicPartition(topic, task_id.partition)
                 is_there = partition.partition < partitions.get(partition.topic, 0)
                 if is_there and partition not in running.start:
                     found[task_id] = None
@@ -185,6 +218,8 @@ class TaskOpener:
             StateError: a store cannot be opened.
         """
         self._check()
+        if self.patterns:
+            self._match(self._admin.matching(self.patterns))
         self._look_up_topics(task_ids)
         inputs = {task_id: self._inputs(task_id) for task_id in task_ids}
         wanted = {partition for partitions in inputs.values() for partition in partitions}
@@ -210,6 +245,9 @@ class TaskOpener:
         missing = tuple(partition for partition in inputs if partition not in committed)
         start = {p: committed[p].offset for p in inputs if p in committed}
         logs = tuple(partition for partition in changelogs.values() if partition not in inputs)
+        if start:
+            # Every commit has all offsets of a task: this topic matches since then.
+            self._added |= {p for p in missing if matching(self.patterns, [p.topic])}
         start |= self._first_offsets(task_id, missing, logs)
         topic_ids = self.topic_ids(partition.topic for partition in changelogs.values())
         # Of its source topic a store holds what was committed; without that, nothing.
@@ -254,7 +292,7 @@ class TaskOpener:
                     f"task {task_id}: the topology has no sub-topology {task_id.subtopology}; "
                     "all workers must run the same code"
                 )
-            topics |= {self.topic_name(topic) for topic in subtopology.source_topics}
+            topics |= set(self._read(subtopology))
             topics |= {p.topic for p in self._changelogs(task_id).values()}
         found = self._admin.describe_topics(topics)
         deadline = time.monotonic() + _PROPAGATION_S
@@ -275,9 +313,7 @@ class TaskOpener:
         sources = {
             task_id: [
                 found[topic]
-                for topic in map(
-                    self.topic_name, self._subtopologies[task_id.subtopology].source_topics
-                )
+                for topic in self._read(self._subtopologies[task_id.subtopology])
                 if topic in found
             ]
             for task_id in task_ids
@@ -288,9 +324,7 @@ class TaskOpener:
         )
 
     def _inputs(self, task_id: TaskId) -> tuple[TopicPartition, ...]:
-        topics = [
-            self.topic_name(t) for t in self._subtopologies[task_id.subtopology].source_topics
-        ]
+        topics = self._read(self._subtopologies[task_id.subtopology])
         inputs = tuple(
             TopicPartition(topic, task_id.partition)
             for topic in topics

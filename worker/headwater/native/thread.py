@@ -306,7 +306,7 @@ class StreamThread:
         tasks = self.loop.tasks.values()
         changelogs = {p.topic for running in tasks for p in running.changelogs.values()}
         topics = changelogs | {p.topic for running in tasks for p in running.start}
-        self._watch.watch(self._opener.topic_ids(topics), changelogs)
+        self._watch.watch(self._opener.topic_ids(topics), changelogs, self._opener.patterns)
 
     # ---- the end -------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from headwater.errors import ChangelogLostError, MissingTopicError
+from headwater.errors import ChangelogLostError, KafkaUnavailableError, MissingTopicError
 from headwater.model import losses
 
 if TYPE_CHECKING:
@@ -41,17 +41,25 @@ class TopicWatch:
         self._ids: Mapping[str, str] = {}
         self._answer: Callable[[], dict[str, TopicDescription] | None] | None = None
         self._changelogs: frozenset[str] = frozenset()
+        self._patterns: frozenset[str] = frozenset()
         self._asked: Mapping[str, str] = {}
         self._due = 0.0
         self._missing: dict[str, int] = {}
 
-    def watch(self, topic_ids: Mapping[str, str], changelogs: Collection[str] = ()) -> None:
+    def watch(
+        self,
+        topic_ids: Mapping[str, str],
+        changelogs: Collection[str] = (),
+        patterns: Collection[str] = (),
+    ) -> None:
         """Watch these topics from now on, and no others.
 
         Args:
             topic_ids: their UUIDs.
             changelogs: those of them with which the state would be lost.
+            patterns: topics that match are looked for, too.
         """
+        self._patterns = frozenset(patterns)
         self._ids = dict(topic_ids)
         self._changelogs = frozenset(changelogs)
         self._missing.clear()
@@ -77,8 +85,16 @@ class TopicWatch:
             lost = self._connection.lost_for_s > 0
             self._due = time.monotonic() + (_INTERVAL_LOST_S if lost else _INTERVAL_S)
             self._asked = self._ids
-            self._answer = self._admin.describe_topics_later(self._ids.keys())
+            self._answer = self._admin.describe_topics_later({*self._ids, *self._matching()})
         return {}
+
+    def _matching(self) -> Collection[str]:
+        """Return the topics that match a pattern; this waits for a broker, for a moment."""
+        try:
+            is_there = self._connection.lost_for_s == 0
+            return self._admin.matching(self._patterns) if self._patterns and is_there else ()
+        except KafkaUnavailableError:
+            return ()  # the look-up that follows says so, too
 
     def _compare(self, found: Mapping[str, TopicDescription]) -> None:
         if not any(description.topic_id for description in found.values()) and found:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from headwater.ids import TaskId
+    from headwater.model.nodes import SourceNode
     from headwater.model.partitions import PartitionPlan
     from headwater.model.topics import InternalTopic, TopologyReport
+    from headwater.model.topology import Topology
     from headwater.native.application import ApplicationSettings
 
 _POLL_S: Final = 0.01
@@ -77,6 +79,12 @@ class Application:
                 "or give --bootstrap host:port"
             )
         topology = self.topology = built(settings)
+        if patterns := [s.pattern.pattern for s in _sources(topology) if s.pattern is not None]:
+            raise TopologyError(
+                f"Spark does not read topics by pattern, and this topology reads "
+                f"{', '.join(map(repr, patterns))}: name the topics in stream([...]), or let "
+                "workers run it (spec.engine: Native)"
+            )
         if topology.global_stores:
             raise TopologyError(
                 f"Spark does not run a topology with global tables or stores, and this one has "
@@ -180,3 +188,7 @@ class Application:
                     "run the backfill again"
                 )
             time.sleep(_POLL_S)
+
+
+def _sources(topology: Topology) -> tuple[SourceNode, ...]:
+    return tuple(source for group in topology.subtopologies for source in group.sources)

@@ -23,6 +23,7 @@ from headwater.config import StreamsConfig
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.durations import millis
 from headwater.model.partitions import external_topics, plan
+from headwater.model.patterns import is_pattern, matching, of_topics
 from headwater.model.reporting import changelog_of, decorate
 from headwater.native.global_stores import GlobalStores, global_topics
 from headwater.native.loop import ProcessingLoop
@@ -35,6 +36,7 @@ from headwater.processor.windowstores import SessionStore, TimestampedWindowStor
 from headwater.state import CacheBudget, memory_backend, open_store
 from headwater.testing.collector import ProducedRecord
 from headwater.testing.memory import (
+    LastingBackend,
     MemoryClients,
     MemoryCommitter,
     MemoryOffsets,
@@ -44,14 +46,14 @@ from headwater.testing.topics import TestInputTopic, TestOutputTopic
 from headwater.wire.partitioner import partition_for_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
 
     from headwater.model.durations import Duration
     from headwater.model.nodes import Subtopology
     from headwater.model.stores import StoreKind, StoreSpec
     from headwater.model.topology import Topology
-    from headwater.ports import Headers
+    from headwater.ports import Headers, PartitionOffsets
     from headwater.ports import KeyValueStore as StorePort
     from headwater.processor.environment import Current
     from headwater.serde import Serde
@@ -115,7 +117,11 @@ class TopologyTestDriver:
         """A sentence per record that a handler or extractor let go."""
         self._topology = topology
         self._clock = ManualClock(start_ms)
-        self._inputs = self._planned(partitions)
+        self._partitions = partitions
+        self._matched: dict[str, int] = {}
+        """Topics that match a pattern, and were written to."""
+        self._backends: dict[tuple[TaskId, str], LastingBackend] = {}
+        self._inputs = self._planned()
         counts = dict(partitions or {})
         for found in self._inputs.values():
             counts |= {p.topic: max(counts.get(p.topic, 1), p.partition + 1) for p in found}
@@ -142,8 +148,7 @@ class TopologyTestDriver:
             self.warnings.append,
         )
         self._global_offsets: Counter[TopicPartition] = Counter()
-        subtopologies = {found.id: found for found in topology.subtopologies}
-        self._tasks = [self._task_of(subtopologies[t.subtopology], t) for t in self._inputs]
+        self._tasks = [self._task_of(task_id) for task_id in self._inputs]
         self._loop.add(self._tasks)
 
     def __enter__(self) -> Self:
@@ -220,6 +225,8 @@ class TopologyTestDriver:
             ValueError: the topology does not read ``topic``.
             RecordError: the record could not be handled.
         """
+        if topic not in self._read_topics and topic not in self._globals.tasks:
+            self._match(topic)
         if topic not in self._read_topics and topic not in self._globals.tasks:
             there = ", ".join([*self._read_topics, *self._globals.tasks])
             raise ValueError(f"the topology does not read topic {topic!r}; it reads {there}")
@@ -358,22 +365,50 @@ class TopologyTestDriver:
         else:
             self._clients.consumer.append(partition, key, value, timestamp, headers)
 
-    def _planned(
-        self, partitions: Mapping[str, int] | None
-    ) -> Mapping[TaskId, tuple[TopicPartition, ...]]:
-        """Return the tasks with what they read."""
-        if partitions is None:
-            return {
-                TaskId(found.id, 0): tuple(
-                    TopicPartition(self.topic_name(topic), 0) for topic in found.source_topics
-                )
-                for found in self._topology.subtopologies
-            }
-        report = self._topology.report(self.config.application_id)
-        counts = dict.fromkeys(external_topics(report), 1) | dict(partitions)
-        return plan(report, counts).inputs
+    def _match(self, topic: str) -> None:
+        """Read ``topic``, too, if a source does by pattern: its tasks are opened anew for it."""
+        patterns = [t for found in self._topology.subtopologies for t in found.source_topics]
+        if not matching(patterns, [topic]):
+            return
+        self._matched[topic] = self._counts.setdefault(topic, 1)
+        before, self._inputs = self._inputs, self._planned()
+        changed = [task for task, read in self._inputs.items() if read != before.get(task)]
+        self._read_topics |= dict.fromkeys(p.topic for t in changed for p in self._inputs[t])
+        self._commit()
+        for running in self._loop.remove(changed):
+            running.task.close()
+        opened = {
+            running.task_id: self._task_of(running.task_id, running.task.offsets())
+            for running in self._tasks
+            if running.task_id in changed
+        }
+        opened |= {task: self._task_of(task) for task in changed if task not in opened}
+        running_before = {running.task_id: running for running in self._tasks}
+        self._tasks = [opened.get(task) or running_before[task] for task in self._inputs]
+        self._loop.add(opened.values())
 
-    def _task_of(self, subtopology: Subtopology, task_id: TaskId) -> RunningTask:
+    def _planned(self) -> Mapping[TaskId, tuple[TopicPartition, ...]]:
+        """Return the tasks with what they read."""
+        if self._partitions is None:
+            read = {
+                TaskId(found.id, 0): tuple(
+                    TopicPartition(self.topic_name(topic), 0)
+                    for topic in found.source_topics
+                    if not is_pattern(topic)
+                )
+                for found in map(self._with_topics, self._topology.subtopologies)
+            }
+            return {task: partitions for task, partitions in read.items() if partitions}
+        report = self._topology.report(self.config.application_id)
+        counts = dict.fromkeys(external_topics(report), 1) | dict(self._partitions)
+        return plan(report, counts | self._matched).inputs
+
+    def _with_topics(self, subtopology: Subtopology) -> Subtopology:
+        return of_topics(subtopology, self._matched)
+
+    def _task_of(self, task_id: TaskId, committed: Iterable[PartitionOffsets] = ()) -> RunningTask:
+        (found,) = (it for it in self._topology.subtopologies if it.id == task_id.subtopology)
+        subtopology = self._with_topics(found)
         stores = {spec.name: self._open(spec, task_id) for spec in subtopology.stores}
         inputs = self._inputs[task_id]
         task = StreamTask(
@@ -389,7 +424,10 @@ class TopologyTestDriver:
             emit_interval_ms=0,
             global_stores=self._globals.stores,
         )
-        return RunningTask(task=task, stores=stores, changelogs={}, start=dict.fromkeys(inputs, 0))
+        read = {found.partition: (found.offset, found.metadata) for found in committed}
+        task.restore_metadata(read)
+        start = {p: read[p][0] if p in read else 0 for p in inputs}
+        return RunningTask(task=task, stores=stores, changelogs={}, start=start)
 
     def _found(self, store: str, partition: int) -> _Found | None:
         for task in self._globals.tasks.values():
@@ -410,6 +448,10 @@ class TopologyTestDriver:
             serde_of(self.config, "value", value, owner),
         )
 
+    def _backend(self, spec: StoreSpec, task_id: TaskId) -> Any:
+        place = task_id, spec.name
+        return self._backends.setdefault(place, LastingBackend(memory_backend(spec)))
+
     def _open(self, spec: StoreSpec, task_id: TaskId) -> LayeredStore:
         topic = changelog_of(self.config.application_id, spec)
         key_serde, value_serde = store_serdes(self.config, spec)
@@ -417,7 +459,7 @@ class TopologyTestDriver:
             spec,
             task=task_id,
             changelog_topic=topic,
-            backend=memory_backend(spec),
+            backend=self._backend(spec, task_id),
             cache=self._cache,
             changelog_send=self._clients.producer.sender(topic),
             key_serde=key_serde,

@@ -31,9 +31,9 @@ class _Log:
 
     __slots__ = ("head", "next_offset", "partition", "waiting")
 
-    def __init__(self, partition: TopicPartition) -> None:
+    def __init__(self, partition: TopicPartition, next_offset: int) -> None:
         self.partition = partition
-        self.next_offset = 0
+        self.next_offset = next_offset
         self.waiting: deque[RawRecord] = deque()
         self.head: Head | None = None
 
@@ -41,6 +41,19 @@ class _Log:
         """Make the first record the head."""
         record = self.waiting[0] if self.waiting else None
         self.head = None if record is None else (record, record[2], record[3], record[1])
+
+
+class LastingBackend:
+    """What a store in memory holds, also when its task is closed and opened anew."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def close(self) -> None:
+        """Keep everything."""
 
 
 class MemoryReader:
@@ -93,7 +106,7 @@ class MemoryReader:
 
     def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Read these, too."""
-        self._logs |= {partition: _Log(partition) for partition in offsets}
+        self._logs |= {partition: _Log(partition, at) for partition, at in offsets.items()}
 
     def unassign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these no more."""

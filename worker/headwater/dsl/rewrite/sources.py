@@ -27,7 +27,7 @@ def merge_sources(calls: Calls) -> Calls:
         if not isinstance(call.part, Source) or call.part.of_table:
             continue
         node = call.part.node
-        for topic in node.topics:
+        for topic in node.reads:
             owner, first = owners.setdefault(topic, (call.id, node))
             if owner == call.id or call.id in merged:
                 continue
@@ -37,14 +37,14 @@ def merge_sources(calls: Calls) -> Calls:
 
 
 def _check_same(topic: str, first: SourceNode, second: SourceNode) -> None:
-    if set(first.topics) != set(second.topics):
+    if set(first.reads) != set(second.reads):
         raise TopologyError(
             f"Topic {topic!r} is read by two stream() calls with different topics: "
             "read the same set in both, or each topic by itself and merge()"
         )
     if first.offset_reset != second.offset_reset:
         raise TopologyError(
-            f"Two offset reset policies for {', '.join(first.topics)}: choose one of them"
+            f"Two offset reset policies for {', '.join(first.reads)}: choose one of them"
         )
 
 
