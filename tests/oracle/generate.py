@@ -178,15 +178,7 @@ class Generator:
         if "materialized" not in fields or self._chance(0.5):
             fields["consumed"] = serdes | self._named(0.3)
         step = self._step(op, topic=topic, **fields)
-        to.append(
-            replace(
-                handle,
-                step=step,
-                key_serde=serdes.get("key"),
-                value_serde=serdes.get("value"),
-                versioned="history_ms" in fields.get("materialized", {}),
-            )
-        )
+        to.append(self._made(handle, step, serdes.get("key"), serdes.get("value")))
 
     def _store_options(self, named: float) -> dict[str, Any]:
         options: dict[str, Any] = {}
@@ -205,20 +197,21 @@ class Generator:
     def _add(
         self, handle: Handle, step: str, key_serde: str | None, value_serde: str | None
     ) -> Handle:
+        added = self._made(handle, step, key_serde, value_serde)
+        self.handles.append(added)
+        return added
+
+    def _made(
+        self, handle: Handle, step: str, key_serde: str | None, value_serde: str | None
+    ) -> Handle:
         made = self.steps[-1]
         stored = made.get("materialized", {})
         versioned = "history_ms" in stored or (
             handle.versioned and made["op"] in DERIVED and "store" not in stored
         )
-        added = replace(
-            handle,
-            step=step,
-            key_serde=key_serde,
-            value_serde=value_serde,
-            versioned=versioned,
+        return replace(
+            handle, step=step, key_serde=key_serde, value_serde=value_serde, versioned=versioned
         )
-        self.handles.append(added)
-        return added
 
     # ---- streams -----------------------------------------------------------------------------
 
@@ -523,12 +516,13 @@ class Generator:
         self._add(joined, step, given.get("key") or handle.key_serde, None)
 
     def _join_streams(self, handle: Handle) -> None:
-        """With any stream of the same keys, itself included; no serde is inherited but for a topic.
-
-        A topic in between is written with the serdes that its stream has, if none is given.
-        """
+        """With any stream of the same keys, itself included."""
         others = [it for it in self.handles if (it.kind, it.key) == ("stream", handle.key)]
-        other = self.random.choice(others)
+        op = self.random.choice(("join", "left_join", "outer_join"))
+        self._join_with(op, handle, self.random.choice(others))
+
+    def _join_with(self, op: str, handle: Handle, other: Handle) -> None:
+        """Join two streams within windows; no serde is inherited but for a topic in between."""
         fn = self.random.choice(list(functions.JOINER_TYPES))
         given = self._serdes(handle, inherited=False)
         if (self.value_default != other.value) or self._chance(0.3):
@@ -549,7 +543,6 @@ class Generator:
         windows = {"before": before, "after": max(after, 1 - before)}
         windows["grace"] = self.random.choice((0, 5, 30, 1000))
         options = {"stream_joined": given} if given or self._chance(0.2) else {}
-        op = self.random.choice(("join", "left_join", "outer_join"))
         step = self._step(
             op, on=handle.step, **{"with": other.step}, fn=fn, windows=windows, **options
         )

@@ -329,11 +329,11 @@ class _Drawer(Generator):
         else:
             super()._aggregate_stream(group)
 
-    def _add(
+    def _made(
         self, handle: Handle, step: str, key_serde: str | None, value_serde: str | None
     ) -> Handle:
         self.types[step] = Types(handle.key, handle.value)
-        return super()._add(handle, step, key_serde, value_serde)
+        return super()._made(handle, step, key_serde, value_serde)
 
     def _step(self, op: str, **fields: Any) -> str:
         match op:
