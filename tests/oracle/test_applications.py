@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.java
 
-SEED = "how they compare"
+SEED = "how they compare 5"
 TOPOLOGIES = 10
 
 

@@ -346,7 +346,9 @@ class _Drawer(Generator):
             case "repartition":
                 fields.get("repartitioned", {}).pop("partitions", None)
             case _:
-                fields.get("materialized", {}).pop("logging", None)
+                stored = fields.get("materialized", {})
+                stored.pop("logging", None)
+                stored.pop("history_ms", None)  # Java cannot list what a versioned store holds
         if self._known_only and "fn" in fields:
             fields["fn"] = self._known(op, fields["fn"], self.types[fields["on"]])
         return super()._step(op, **fields)

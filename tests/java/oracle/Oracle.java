@@ -281,17 +281,19 @@ public final class Oracle {
     private ObjectNode stores(TopologyTestDriver driver) throws ReflectiveOperationException {
         ObjectNode all = JSON.createObjectNode();
         for (Map.Entry<String, StateStore> entry : driver.getAllStateStores().entrySet()) {
-            if (isKeyValueStore(entry.getValue())) {
+            if (isListed(entry.getValue())) {
                 all.set(entry.getKey(), contents(entry.getValue()));
             }
         }
         return all;
     }
 
-    private static boolean isKeyValueStore(StateStore store) {
-        while (store instanceof WrappedStateStore<?, ?, ?> wrapper) store = wrapper.wrapped();
-        // A versioned store looks like one, and cannot be listed.
-        return store instanceof KeyValueStore<?, ?> && !(store instanceof VersionedBytesStore);
+    private static boolean isListed(StateStore store) {
+        while (store instanceof WrappedStateStore<?, ?, ?> wrapper && isStore(wrapper.wrapped())) {
+            store = wrapper.wrapped();
+        }
+        // A versioned store looks like one of keys and values, and cannot be listed.
+        return isStore(store) && !(store instanceof VersionedBytesStore);
     }
 
     /** Entries of the innermost store, which holds bytes: an eight-byte timestamp before each value. */
