@@ -82,7 +82,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
         stores = {
             name: _contents(driver, topology, name)
             for name in driver.get_all_state_stores()
-            if not (kinds[name].is_buffer or kinds[name].versioned)
+            if not (kinds[name].is_buffer or kinds[name].holds_records or kinds[name].versioned)
         }
         driver.close()
     produced = [_shown(record) for record in driver.history]

@@ -276,6 +276,8 @@ def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
             fields[_SERDES[name]] = Serdes.by_name(value)
         elif name == "reset":
             fields["offset_reset"] = OffsetReset(value)
+        elif name == "grace_ms":
+            fields["grace"] = value
         elif name == "history_ms":
             fields["history_retention"] = value
         elif name == "timestamps":

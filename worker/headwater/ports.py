@@ -345,6 +345,17 @@ class KeyValueStore(Protocol):
         ...
 
 
+class WaitingRecord(NamedTuple):
+    """A record that waits in the buffer of a join, and where it was read."""
+
+    value: Any
+    timestamp: int
+    offset: int
+    topic: str
+    partition: int
+    headers: Headers
+
+
 LATEST: Final = -1
 """A version without a following one (Kafka's ``PUT_RETURN_CODE_VALID_TO_UNDEFINED``)."""
 NOT_PUT: Final = -(2**63)

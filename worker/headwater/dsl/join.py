@@ -12,7 +12,9 @@ from headwater.dsl.origin import Drawn
 from headwater.dsl.stored import given, store_spec
 from headwater.errors import TopologyError
 from headwater.model.callables import check_function
+from headwater.model.durations import millis
 from headwater.model.operators.join import Join, StreamTableJoin, TableJoin
+from headwater.model.stores import StoreKind, StoreSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     )
     from headwater.dsl.origin import Origin
     from headwater.dsl.table import KTable
+    from headwater.model.durations import Duration
+    from headwater.serde.base import Serde
 
 K = TypeVar("K")
 KO = TypeVar("KO")
@@ -47,6 +51,10 @@ def join_with_table(
     drawing, prefix = origin.drawing, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
     operator = StreamTableJoin(table=table.name, joiner=joiner, with_key=with_key, left=left)
     part = Processor(name=drawing.named(settings.name, prefix), operator=operator)
+    if settings.grace is not None:
+        key_serde = settings.key_serde or origin.key_serde
+        value_serde = settings.value_serde or origin.value_serde
+        part = _with_buffer(part, operator, settings.grace, key_serde, value_serde)
     call = drawing.draw(
         part, origin.call, reads=(table.call,), copartitioned=(origin.call, table.call)
     )
@@ -57,6 +65,28 @@ def join_with_table(
         value_serde=None,
         rekeyed=False,
     )
+
+
+def _with_buffer(
+    part: Processor,
+    operator: StreamTableJoin,
+    grace: Duration,
+    key_serde: Serde[Any] | None,
+    value_serde: Serde[Any] | None,
+) -> Processor:
+    """Let records wait in a store."""
+    name = f"{part.name}-Buffer"
+    buffer = StoreSpec(
+        name=name,
+        kind=StoreKind.JOIN_BUFFER,
+        key_serde=key_serde,
+        value_serde=value_serde,
+        caching=False,
+    )
+    waits = replace(
+        operator, buffer=name, grace_ms=millis("Joined: grace", grace), key_serde=key_serde
+    )
+    return replace(part, operator=waits, stores=(buffer,))
 
 
 class JoinOfTable(Drawn[K, V]):

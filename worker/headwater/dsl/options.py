@@ -163,12 +163,20 @@ class Joined(_WithSerdes, Generic[K, V, VO]):
             stream's.
         value_serde: for values of the repartition topic; ``None`` inherits the stream's.
         other_value_serde: of the table's values; kept for parity with Java, which does not use it.
+        grace: how long a record waits for late updates of the table, by the stream's time. The
+            table has to be versioned, with a history at least as long (KIP-923).
     """
 
     name: str | None = None
     key_serde: Serde[K] | None = None
     value_serde: Serde[V] | None = None
     other_value_serde: Serde[VO] | None = None
+    grace: Duration | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.grace is not None and millis("Joined: grace", self.grace) < 0:
+            raise TopologyError("Joined: grace is negative; choose 0 ms or more")
 
 
 class JoinedOptions(TypedDict, Generic[K, V, VO], total=False):
@@ -178,6 +186,7 @@ class JoinedOptions(TypedDict, Generic[K, V, VO], total=False):
     key_serde: Serde[K] | None
     value_serde: Serde[V] | None
     other_value_serde: Serde[VO] | None
+    grace: Duration | None
 
 
 @dataclass(frozen=True, kw_only=True)

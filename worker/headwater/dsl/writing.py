@@ -22,7 +22,7 @@ from headwater.dsl.foreign import Side, write_foreign_join
 from headwater.dsl.stream_join import write_stream_join
 from headwater.errors import TopologyError
 from headwater.model.operators.base import OldValues
-from headwater.model.operators.join import TableJoinSide
+from headwater.model.operators.join import StreamTableJoin, TableJoinSide
 from headwater.model.operators.stateless import DropNullKey, PassThrough
 from headwater.model.topology import SinkNode, SourceNode, StoreSpec, Topology
 
@@ -62,6 +62,8 @@ def write(calls: Calls, config: Mapping[str, object] | StreamsConfig | None = No
             _write(topology, call.part, parents)
             if call.reads:
                 looked_up = _stores_behind(call.reads, by_id)
+                if isinstance(call.part, Processor):
+                    _check_grace(call.part, looked_up, topology)
                 topology.connect_processor_and_state_stores(call.part.name, *looked_up)
         if call.copartitioned:
             topology.copartition_sources(_sources_above(call.copartitioned, by_id))
@@ -100,6 +102,21 @@ def _check_not_versioned(part: SuppressedTable, table: CallId, calls: dict[CallI
             f"suppress() {part.name!r}: the table is versioned, and updates of the past cannot be "
             "kept back, as in Kafka Streams; store what is suppressed without history_retention"
         )
+
+
+def _check_grace(part: Processor, tables: Iterable[str], topology: Topology) -> None:
+    """Refuse a join with grace if the table does not know the past for so long."""
+    operator = part.operator
+    if not isinstance(operator, StreamTableJoin) or operator.buffer is None:
+        return
+    for name in tables:
+        spec = topology.stores[name]
+        if not spec.kind.versioned or spec.retention_ms < operator.grace_ms:
+            kept = f"{spec.retention_ms} ms" if spec.kind.versioned else "no past"
+            raise TopologyError(
+                f"join {part.name!r} with a grace of {operator.grace_ms} ms: table store {name!r} "
+                f"knows {kept}; give it a history_retention at least as long"
+            )
 
 
 def _sources_above(drawn: Iterable[CallId], calls: dict[CallId, Call]) -> tuple[str, ...]:

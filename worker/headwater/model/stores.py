@@ -47,6 +47,8 @@ class StoreKind:
         changelog: which clean-up the changelog needs.
         is_buffer: it is the buffer of a suppression, whose changelog has bytes and headers of its
             own, and no times.
+        holds_records: it is the buffer of a join, whose changelog has no times; its serdes are
+            those of the records that wait.
         logs_headers: a changelog record carries the headers of the record that made it (KIP-1271).
     """
 
@@ -64,6 +66,8 @@ class StoreKind:
     """Kafka's ``TimestampedWindowStore``, of windowed tables."""
     JOIN_WINDOW: ClassVar[StoreKind]
     """Of a join of streams: a ``WindowStore`` whose changelog carries headers."""
+    JOIN_BUFFER: ClassVar[StoreKind]
+    """Kafka's ``RocksDBTimeOrderedKeyValueBuffer``, of a join with grace."""
     SESSION: ClassVar[StoreKind]
     """Kafka's ``SessionStore``."""
     VERSIONED: ClassVar[StoreKind]
@@ -74,6 +78,7 @@ class StoreKind:
     changelog: ChangelogKind = ChangelogKind.KEY_VALUE
     logs_headers: bool = False
     is_buffer: bool = False
+    holds_records: bool = False
 
     @property
     def expires(self) -> bool:
@@ -95,6 +100,7 @@ StoreKind.WINDOW = StoreKind(
 )
 StoreKind.TIMESTAMPED_WINDOW = replace(StoreKind.WINDOW, timestamped=True)
 StoreKind.JOIN_WINDOW = replace(StoreKind.WINDOW, logs_headers=True)
+StoreKind.JOIN_BUFFER = StoreKind(timestamped=False, holds_records=True)
 StoreKind.SESSION = replace(StoreKind.WINDOW, key_layout=KeyLayout.SESSION)
 StoreKind.VERSIONED = StoreKind(
     key_layout=KeyLayout.VERSIONED, timestamped=True, changelog=ChangelogKind.VERSIONED

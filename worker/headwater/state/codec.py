@@ -107,7 +107,7 @@ class StoreCodec:
         self.timestamped = spec.kind.timestamped
         self.expires = spec.kind.expires
         self.logs_headers = spec.kind.logs_headers
-        self.logs_times = not spec.kind.is_buffer
+        self.logs_times = not (spec.kind.is_buffer or spec.kind.holds_records)
         self.value_headers = CHANGELOG_HEADERS if spec.kind.is_buffer else None
         self.keys = keys_of(spec, topic, key_serde)
         self._key_size = self.keys.size

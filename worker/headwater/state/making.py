@@ -18,6 +18,7 @@ from headwater.state.backends.timed import TimedMemoryBackend
 from headwater.state.buffer import BufferSerde, SuppressionBuffer
 from headwater.state.codec import StoreCodec
 from headwater.state.expiry import Expiry
+from headwater.state.join_buffer import BufferedKeySerde, BufferedSerde
 from headwater.state.keys import suffix_bytes_of
 from headwater.state.layers.cache import RecordCache
 from headwater.state.layers.writeback import WriteBack
@@ -62,6 +63,8 @@ def open_store(
         settled_bytes_max: bound on committed entries kept decoded when the record cache is off.
     """
     is_buffer = spec.kind.is_buffer
+    if spec.kind.holds_records:
+        key_serde, value_serde = BufferedKeySerde(key_serde), BufferedSerde(value_serde)
     codec = StoreCodec(
         spec, changelog_topic, key_serde, BufferSerde() if is_buffer else value_serde
     )

@@ -15,6 +15,8 @@ from headwater.model.operators.base import OldValues, Operator, TableOperator, W
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from headwater.model.stores import SerdeLike
+
 
 class Join(Enum):
     """Which side of a join may be missing."""
@@ -31,7 +33,8 @@ class Join(Enum):
 class StreamTableJoin(Operator):
     """KStream.join / left_join with a table: ``joiner(value, found)``.
 
-    ``with_key`` calls ``joiner(key, value, found)``. ``table`` names the node of the table.
+    ``with_key`` calls ``joiner(key, value, found)``. ``table`` names the node of the table. With a
+    ``buffer``, the name of a store, a record waits there for ``grace_ms`` (KIP-923).
     """
 
     changes_values: ClassVar = True
@@ -40,6 +43,9 @@ class StreamTableJoin(Operator):
     joiner: Callable[..., Any]
     left: bool = False
     with_key: bool = False
+    buffer: str | None = None
+    grace_ms: int = 0
+    key_serde: SerdeLike | None = None
 
     @property
     def takes_null_keys(self) -> bool:

@@ -9,14 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from headwater.model.operators.join import Join, StreamTableJoin, TableJoin, TableJoinSide
+from headwater.model.reporting import changelog_topic
 from headwater.ports import LATEST, NOT_PUT, NotLatest, Timestamps
+from headwater.processor.code import call
 from headwater.processor.compiling import compile_operator
 from headwater.processor.getters import derived_getter
 from headwater.processor.latest import latest_only
+from headwater.processor.waiting import WaitingRecords
 
 if TYPE_CHECKING:
     from headwater.model.nodes import ProcessorNode
-    from headwater.ports import VersionedStore
+    from headwater.ports import Headers, VersionedStore
     from headwater.processor.code import Code, Emit, Names
     from headwater.processor.compiling import Site
     from headwater.processor.getters import Getter, Tables
@@ -35,6 +38,8 @@ def compile_stream_table_join(operator: StreamTableJoin, site: Site) -> Emit:
         f"node {site.node.name}", "it has no key or no value to join with"
     )
     left = operator.left
+    if operator.buffer is not None:
+        return _compile_join_with_grace(operator, operator.buffer, site)
 
     def emit(code: Code, names: Names) -> Names:
         key, value = names
@@ -56,6 +61,44 @@ def compile_stream_table_join(operator: StreamTableJoin, site: Site) -> Emit:
         return key, joined
 
     return emit
+
+
+def _compile_join_with_grace(operator: StreamTableJoin, buffer: str, site: Site) -> Emit:
+    """Let records wait for late updates of the table; a record without a key does not wait."""
+    environment, tables = site.environment, site.tables.as_of()
+    get, joiner, left = tables.getter(operator.table), operator.joiner, operator.left
+    forward, fail, with_key = site.children.forward, site.fail, operator.with_key
+    place = f"node {site.node.name}"
+    drop = environment.skipping(place, "it has no key or no value to join with")
+    topic = changelog_topic(environment.config.application_id, buffer)
+    encode = environment.serde("key", operator.key_serde, place).serializer(topic)
+
+    def join(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        tables.time = timestamp
+        try:
+            found = None if key is None else get(key)
+            if found is None and not left:
+                return
+            other = None if found is None else found[0]
+            joined = joiner(key, value, other) if with_key else joiner(value, other)
+        except Exception as error:
+            fail(error, key, value, timestamp, headers)
+            return
+        forward(key, joined, timestamp, headers)
+
+    store = site.store(buffer)
+    waiting = WaitingRecords(store, operator.grace_ms, environment.current, encode, join)
+    site.keep(waiting)
+
+    def take(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        if value is None or (key is None and not left):
+            drop()
+        elif key is None:
+            join(key, value, timestamp, headers)
+        else:
+            waiting.take(key, value, timestamp, headers)
+
+    return call(take, "take")
 
 
 @compile_operator.register(TableJoinSide)
