@@ -182,3 +182,14 @@ def test_what_waits_has_javas_bytes() -> None:
     assert data == bytes.fromhex("010000000100000009000000000000000000")
     assert values.deserializer("t")(data) == [(False, 0)]
     assert key.deserializer("t")(key.serializer("t")((1, True, "k"))) == (1, True, "k")
+
+
+@pytest.mark.parametrize("wanted", ["none", "single.store.self.join"])
+def test_topics_of_a_stream_that_is_joined_with_itself_need_equal_counts(wanted: str) -> None:
+    builder = StreamsBuilder()
+    stream: KStream[str, str] = builder.stream(["a", "b"], **TEXT)
+    stream.join(stream, lambda left, right: left + right, FIVE).to("out")
+
+    topology = builder.build({"topology.optimization": wanted})
+
+    assert topology.copartition_groups == (("a", "b"),)

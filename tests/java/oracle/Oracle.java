@@ -188,7 +188,7 @@ public final class Oracle {
             } else {
                 one.putNull("partitions");
             }
-            one.set("config", JSON.valueToTree(new TreeMap<>(topic.properties(Map.of(), 0L))));
+            one.set("config", JSON.valueToTree(new TreeMap<>(topic.properties(Map.of(), 86_400_000L))));
         }
         return all;
     }

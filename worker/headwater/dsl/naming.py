@@ -45,11 +45,14 @@ def check_names(calls: Calls) -> None:
         _line(
             "changelog topics",
             (f"{store.name}-changelog" for store in stores if store.logging),
-            "",
+            ": name what suppresses with with_name('final')"
+            if any(store.kind.is_buffer for store in stores)
+            else "",
         ),
         _line(
             "stores",
-            (store.name for store in stores),
+            # As in Java, the buffer of a suppression counts for its changelog alone.
+            (store.name for store in stores if not store.kind.is_buffer),
             ": pass a store name, store='counts' or Materialized(store='counts'), which names the "
             "changelog, too",
         ),

@@ -41,7 +41,7 @@ def _rewritten(
         part = joins[call.id]
         itself = StreamSelfJoin(join=part.operator)
         below = Processor(name=part.name, operator=itself, stores=(part.left.name,))
-        return replace(call, parents=(ids[part.this_windowed],), part=below, copartitioned=())
+        return replace(call, parents=(ids[part.this_windowed],), part=below)
     if call.part.name in by_this:
         store = by_this[call.part.name].left
         keeping = JoinWindow(store=store.name, is_put_last=True)
