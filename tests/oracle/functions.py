@@ -108,6 +108,20 @@ class Behind(ValueTransformerWithKey[Any, Any, Any]):
         return self.mapper(key, value)
 
 
+class Before(ValueTransformerWithKey[Any, Any, str]):
+    """A transformer with a store: what it made of the key's value before, and now."""
+
+    def __init__(self, inner: ValueTransformerWithKey[Any, Any, Any], store: str) -> None:
+        self.inner, self.store = inner, store
+
+    def transform(self, key: Any, value: Any) -> str | None:
+        store = self.context.get_state_store(self.store)
+        made = self.inner.transform(key, value)
+        told = f"{text(store.get(text(key)))}|{text(made)}"
+        store.put(text(key), None if made is None else text(made))
+        return None if made is None else told
+
+
 TRANSFORMERS: dict[str, Callable[[], ValueTransformerWithKey[Any, Any, Any]]] = {
     "nth": Nth,
     **{name: partial(Behind, mapper) for name, mapper in VALUE_MAPPERS_WITH_KEY.items()},

@@ -240,7 +240,18 @@ class Generator:
         self._new_values("map_values", handle, functions.VALUE_MAPPER_TYPES)
 
     def _transform_values(self, handle: Handle) -> None:
-        self._new_values("transform_values", handle, functions.TRANSFORMER_TYPES)
+        if self._chance(0.7):
+            self._new_values("transform_values", handle, functions.TRANSFORMER_TYPES)
+            return
+        serdes, stored = self._derived(handle, "string")
+        stored["store"] = stored.get("store") or self._fresh("store-")
+        fn = self.random.choice(list(functions.TRANSFORMERS))
+        own = {"store": self._fresh("own-"), "timestamped": False, "caching": self._chance(0.5)}
+        step = self._step(
+            "transform_values", on=handle.step, fn=fn, stores=[own], materialized=stored
+        )
+        key_serde = serdes.get("key") or handle.key_serde
+        self._add(replace(handle, value="string"), step, key_serde, serdes.get("value"))
 
     def _new_values(self, op: str, handle: Handle, types: dict[str, str]) -> None:
         fn = self.random.choice(list(types))

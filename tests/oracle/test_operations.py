@@ -147,6 +147,11 @@ OPERATIONS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
     ({"op": "transform_values", "on": "table", "fn": "nth"}, {"materialized": STORED}, "st"),
     ({"op": "transform_values", "on": "table", "fn": "with_key"}, {"name": "n"}, "n"),
     (
+        {"op": "transform_values", "on": "table", "fn": "nth"},
+        {"name": "n", "stores": [{"store": "own", "timestamped": False}]},
+        "n (stores: [own])",
+    ),
+    (
         {"op": "suppress", "on": "table", "limit_ms": 5},
         {"name": "n", "buffer": {"records": 3, "bytes": 100, "early": True, "logging": False}},
         "n-store",

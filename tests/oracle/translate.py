@@ -126,8 +126,13 @@ class Drawing:
     def _transform_values(self, step: Mapping[str, Any]) -> Any:
         objects, keywords = self._given(step, "materialized", Materialized)
         stored = keywords | ({"materialized": objects[0]} if objects else {})
-        supplier = functions.TRANSFORMERS[step["fn"]]
-        return self.handles[step["on"]].transform_values(supplier, **stored, **_name(step))
+        supplier: Any = functions.TRANSFORMERS[step["fn"]]
+        stores = [self.stores.setdefault(store.name, store) for store in processors.stores_of(step)]
+        if stores:
+            plain, first = supplier, stores[0].name
+            supplier = lambda: functions.Before(plain(), first)  # noqa: E731
+        method = self.handles[step["on"]].transform_values
+        return method(supplier, *stores, **stored, **_name(step))
 
     def _peek(self, step: Mapping[str, Any]) -> Any:
         return self.handles[step["on"]].peek(self._note(step), **_name(step))

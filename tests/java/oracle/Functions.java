@@ -12,6 +12,7 @@ import org.apache.kafka.streams.kstream.Aggregator;
 import org.apache.kafka.streams.kstream.Predicate;
 import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
 import org.apache.kafka.streams.processor.ProcessorContext;
+import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.processor.TopicNameExtractor;
 
 /** The catalogue of user functions, as FORMAT.md defines them; its twin is tests/oracle/functions.py. */
@@ -255,6 +256,31 @@ final class Functions {
         @Override
         public Object transform(Object k, Object v) {
             return mapper.apply(k, v);
+        }
+    }
+
+    /** A transformer with a store: what it made of the key's value before, and now. */
+    static final class Before extends Transformer {
+        private final ValueTransformerWithKey<Object, Object, Object> inner;
+        private final String name;
+        private KeyValueStore<String, String> store;
+
+        Before(ValueTransformerWithKey<Object, Object, Object> inner, String name) {
+            this.inner = inner;
+            this.name = name;
+        }
+
+        @Override
+        public void init(ProcessorContext context) {
+            store = context.getStateStore(name);
+        }
+
+        @Override
+        public Object transform(Object k, Object v) {
+            Object made = inner.transform(k, v);
+            String told = (text(store.get(text(k))) + "|" + text(made));
+            store.put(text(k), made == null ? null : text(made));
+            return made == null ? null : told;
         }
     }
 

@@ -243,6 +243,15 @@ final class Steps {
                 : Branched.withConsumer(note::accept);
     }
 
+    private List<StoreBuilder<?>> addedStores(JsonNode step) {
+        List<StoreBuilder<?>> stores = new ArrayList<>();
+        for (StoreBuilder<?> store : Behaviour.stores(step)) {
+            stores.add(known.computeIfAbsent(store.name(), name -> store));
+        }
+        for (StoreBuilder<?> store : stores) builder.addStateStore(store);
+        return stores;
+    }
+
     private KStream<Object, Object> process(
             String op, KStream<Object, Object> stream, JsonNode step, Named named) {
         List<StoreBuilder<?>> stores = new ArrayList<>();
@@ -323,11 +332,18 @@ final class Steps {
             KTable<Object, Object> table, JsonNode step, Named named) {
         Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> stored = Options.materialized(step);
         var fn = Functions.find(Functions.TRANSFORMERS, "transformer", fn(step));
-        ValueTransformerWithKeySupplier<Object, Object, Object> supplier = fn::get;
+        String[] names = addedStores(step).stream().map(StoreBuilder::name).toArray(String[]::new);
+        ValueTransformerWithKeySupplier<Object, Object, Object> supplier =
+                names.length == 0 ? fn::get : () -> new Functions.Before(fn.get(), names[0]);
         if (stored == null) {
             return named == null
-                    ? table.transformValues(supplier)
-                    : table.transformValues(supplier, named);
+                    ? table.transformValues(supplier, names)
+                    : table.transformValues(supplier, named, names);
+        }
+        if (names.length > 0) {
+            return named == null
+                    ? table.transformValues(supplier, stored, names)
+                    : table.transformValues(supplier, stored, named, names);
         }
         return named == null
                 ? table.transformValues(supplier, stored)

@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.tasks import TaskRig, raw
 
-from headwater import PunctuationType, Record, RecordMetadata, ValueTransformerWithKey
+from headwater import (
+    PunctuationType,
+    Record,
+    RecordMetadata,
+    Serdes,
+    Stores,
+    StoreSpec,
+    StreamsBuilder,
+    ValueTransformerWithKey,
+)
 from headwater.errors import ProcessingError, TopologyError
+from headwater.model.nodes import ProcessorNode
+from headwater.testing import TopologyTestDriver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater import ProcessorContext, StreamsBuilder
+    from headwater import ProcessorContext
 
 
 def transformer(
@@ -167,3 +178,72 @@ def test_an_async_transformer_is_refused() -> None:
 
     with pytest.raises(TopologyError, match="async function"):
         rig_of(Async)
+
+
+# ---- stores ----------------------------------------------------------------------------------
+
+STRINGS: dict[str, Any] = {"key_serde": Serdes.string, "value_serde": Serdes.string}
+
+
+def _kept(name: str) -> StoreSpec:
+    supplier = Stores.in_memory_key_value_store(name)
+    return Stores.key_value_store_builder(supplier, Serdes.string, Serdes.string)
+
+
+class Counting(ValueTransformerWithKey[str, str, str]):
+    """Numbers the changes of each key in the store ``counts``."""
+
+    def transform(self, key: str, value: str | None) -> str | None:
+        store = self.context.get_state_store("counts")
+        number = int(store.get(key) or 0) + 1
+        store.put(key, str(number))
+        return f"{value}#{number}"
+
+
+class Bringing(Counting):
+    """The same with a store of its own."""
+
+    @classmethod
+    def stores(cls) -> list[StoreSpec]:
+        return [_kept("counts")]
+
+
+@pytest.mark.parametrize("way", ["named", "given", "brought"])
+@pytest.mark.parametrize("options", [{}, {"store": "kept", **STRINGS}])
+def test_a_transformer_uses_stores_however_they_are_connected(
+    way: str, options: dict[str, Any]
+) -> None:
+    builder = StreamsBuilder()
+    table = builder.table("in", **STRINGS)
+    match way:
+        case "named":
+            builder.add_state_store(_kept("counts"))
+            made = table.transform_values(Counting, "counts", name="n", **options)
+        case "given":
+            made = table.transform_values(Counting, _kept("counts"), name="n", **options)
+        case _:
+            made = table.transform_values(Bringing, name="n", **options)
+    made.to_stream().to("out", **STRINGS)
+    topology = builder.build()
+
+    node = topology.nodes["n"]
+    assert isinstance(node, ProcessorNode)
+    assert set(node.stores) == {"counts", *({"kept"} if options else ())}
+    with TopologyTestDriver(topology) as driver:
+        records = driver.create_input_topic("in", Serdes.string, Serdes.string)
+        for value in ("x", "y"):
+            records.pipe_input("k", value)
+        outputs = driver.create_output_topic("out", Serdes.string, Serdes.string)
+        assert [found.value for found in outputs.read_records_to_list()] == ["x#1", "y#2"]
+
+
+def test_a_table_that_is_not_stored_is_looked_up_with_the_transformer_s_stores() -> None:
+    builder = StreamsBuilder()
+    made = builder.table("in", **STRINGS).transform_values(Counting, _kept("counts"))
+    builder.stream("s", **STRINGS).join(made, lambda _left, right: right).to("out", **STRINGS)
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.create_input_topic("in", Serdes.string, Serdes.string).pipe_input("k", "x")
+        driver.create_input_topic("s", Serdes.string, Serdes.string).pipe_input("k", "y")
+        outputs = driver.create_output_topic("out", Serdes.string, Serdes.string)
+
+        assert outputs.read_value() == "x#2"

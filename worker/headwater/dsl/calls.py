@@ -55,11 +55,13 @@ class Table:
     """A processor whose output is a table.
 
     ``store`` is the one it brings along, in reserve while the operator does not name it.
+    ``connected`` are others that the operator uses: added, if specs, or added by somebody else.
     """
 
     name: str
     operator: TableOperator
     store: StoreSpec | None = None
+    connected: tuple[str | StoreSpec, ...] = ()
 
     @property
     def stored(self) -> bool:

@@ -59,11 +59,13 @@ def derive(
     *,
     value_serde: Serde[Any] | None = None,
     spends: bool = True,
+    connected: tuple[str | StoreSpec, ...] = (),
 ) -> Origin:
     """Draw a table that is made of another one; it is stored if ``materialized`` names a store.
 
     ``value_serde`` is inherited by what follows, but not by the store. ``spends``: Kafka Streams
-    spends a number on the name of a store that it does not make, in most operations.
+    spends a number on the name of a store that it does not make, in most operations. ``connected``
+    are stores that the operator uses.
     """
     settings = materialized or Materialized()
     if spends and materialized is not None and materialized.store is None:
@@ -72,6 +74,7 @@ def derive(
         name=origin.drawing.named(name_of(name), prefix),
         operator=replace(operator, store=settings.store),
         store=None if settings.store is None else store_spec(settings.store, settings),
+        connected=connected,
     )
     return replace(
         origin.below(part),

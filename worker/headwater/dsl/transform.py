@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 from headwater.dsl.origin import Drawn
 from headwater.dsl.stored import derive, given
 from headwater.model.operators.transform import TableTransformValues
-from headwater.model.suppliers import check_supplier
+from headwater.model.suppliers import check_supplier, stores_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headwater.dsl.options import Materialized, MaterializedOptions, Named
     from headwater.dsl.table import KTable
     from headwater.model.processors import ValueTransformerWithKey
+    from headwater.model.stores import StoreSpec
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -29,7 +30,7 @@ class TransformOfTable(Drawn[K, V]):
     def transform_values(
         self,
         supplier: Callable[[], ValueTransformerWithKey[K, V, VR]],
-        *,
+        *stores: str | StoreSpec,
         materialized: Materialized[K, VR] | None = None,
         name: str | Named | None = None,
         **options: Unpack[MaterializedOptions[K, VR]],
@@ -37,6 +38,8 @@ class TransformOfTable(Drawn[K, V]):
         """Replace every value by what a transformer of ``supplier`` returns.
 
         Deletions are given to it, too, as ``None``. Its context cannot forward.
+        ``stores`` are connected to it: names of stores of the builder, or specs, which are added;
+        so are those of the supplier's ``stores()``.
 
         Keywords are those of :class:`Materialized`.
 
@@ -45,7 +48,12 @@ class TransformOfTable(Drawn[K, V]):
         """
         check_supplier("transform_values()", supplier, does="transform")
         operator = TableTransformValues(supplier=supplier)
-        stored = given(materialized, options)
         return derive(
-            self.origin, "KTABLE-TRANSFORMVALUES-", name, operator, stored, spends=False
+            self.origin,
+            "KTABLE-TRANSFORMVALUES-",
+            name,
+            operator,
+            given(materialized, options),
+            spends=False,
+            connected=(*stores, *stores_of("transform_values()", supplier)),
         ).as_table()

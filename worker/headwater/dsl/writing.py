@@ -141,16 +141,13 @@ def _write(topology: Topology, part: Part, parents: tuple[str, ...]) -> None:
             topology.add_source_node(part.node)
         case Processor():
             topology.add_operator(part.name, part.operator, parents)
-            for store in part.stores:
-                if isinstance(store, StoreSpec):
-                    topology.add_state_store(store, part.name)
-                else:
-                    topology.connect_processor_and_state_stores(part.name, store)
+            _connect(topology, part.name, part.stores)
         case SuppressedTable():
             topology.add_operator(part.name, part.operator, parents)
             topology.add_state_store(part.buffer, part.name)
         case Table():
             topology.add_operator(part.name, part.operator, parents)
+            _connect(topology, part.name, part.connected)
             _write_own_store(topology, part)
         case JoinedStreams():
             write_stream_join(topology, part)
@@ -162,6 +159,14 @@ def _write(topology: Topology, part: Part, parents: tuple[str, ...]) -> None:
             topology.add_global_store_nodes(part.source, part.name, part.operator, part.spec)
         case Repartition():
             _write_repartition(topology, part, parents)
+
+
+def _connect(topology: Topology, node: str, stores: Iterable[str | StoreSpec]) -> None:
+    for store in stores:
+        if isinstance(store, StoreSpec):
+            topology.add_state_store(store, node)
+        else:
+            topology.connect_processor_and_state_stores(node, store)
 
 
 def _write_own_store(topology: Topology, part: Table) -> None:
