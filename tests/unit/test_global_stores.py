@@ -20,6 +20,8 @@ from headwater import (
     Topology,
     TopologyError,
 )
+from headwater.cli.diagram import mermaid
+from headwater.cli.svg import svg
 from headwater.testing import TopologyTestDriver
 
 STRINGS: dict[str, Any] = {"key_serde": Serdes.string, "value_serde": Serdes.string}
@@ -204,3 +206,15 @@ def test_a_global_table_of_another_builder_is_refused() -> None:
 
     with pytest.raises(TopologyError, match="which is of another builder"):
         stream.join(table, lambda key, _: key, lambda value, _: value)
+
+
+def test_a_picture_shows_who_looks_into_a_global_table() -> None:
+    builder = StreamsBuilder()
+    table = builder.global_table("glob", store="all")
+    builder.stream("in").join(table, lambda key, _: key, lambda value, _: value).to("out")
+
+    drawn = mermaid(builder.build())
+
+    assert 'subgraph g0["Sub-topology 0, global store all"]' in drawn
+    assert "  s0_0 -.-> n3\n" in drawn
+    assert "global store all" in svg(builder.build())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.description import target
+from headwater.model.operators.global_table import StreamGlobalTableJoin
 from headwater.model.topology import ProcessorNode, SinkNode, SourceNode
 
 if TYPE_CHECKING:
@@ -45,10 +46,21 @@ def mermaid(topology: Topology, titles: Mapping[int, str] | None = None) -> str:
                 n for n in group.nodes if isinstance(n, ProcessorNode) and store.name in n.stores
             ]
             edges += [f"  {numbers[user.name]} <--> s{group.id}_{store_number}" for user in users]
+    edges += _readers(topology, numbers)
     for topic, number in topics.items():
         kind = "internal" if topic in topology.repartition_topics else "topic"
         lines.append(f'  {number}[/"{_shown(topic)}"/]:::{kind}')
     return "\n".join([*lines, *edges]) + "\n"
+
+
+def _readers(topology: Topology, numbers: dict[str, str]) -> list[str]:
+    """Return the arrows from global stores to the joins that look into them."""
+    drawn = {group.stores[0].name: group.id for group in topology.global_subtopologies}
+    return [
+        f"  s{drawn[node.operator.store]}_0 -.-> {numbers[node.name]}"
+        for node in topology.nodes.values()
+        if isinstance(node, ProcessorNode) and isinstance(node.operator, StreamGlobalTableJoin)
+    ]
 
 
 def title_of(group: Subtopology) -> str:
