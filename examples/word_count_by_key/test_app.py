@@ -22,7 +22,7 @@ def test_words_but_the_are_counted_and_written_as_text(headwater: Drivers) -> No
     assert counts.read_key_values_to_map() == {
         "quick": "1", "fox": "2", "lazy": "1", "dog": "1", "a": "1",
     }  # fmt: skip
-    assert driver.get_key_value_store("CountStore").get("fox") == 2
+    assert driver.get_state_store("CountStore").get("fox") == (2, 0)
 
 
 def test_a_change_of_the_key_needs_one_repartition_topic(headwater: Drivers) -> None:

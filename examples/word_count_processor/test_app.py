@@ -46,10 +46,10 @@ def test_it_asks_for_a_commit_when_it_has_told_all() -> None:
     processor = WordCountProcessor()
     processor.init(context)
     processor.process(Record(None, "one one", 5))
-    assert not context.committed
+    assert not context.committed()
 
     context.scheduled_punctuators[0].punctuate(1_000)
 
     assert [it.record for it in context.forwarded()] == [Record("one", "2", 1_000)]
-    assert context.committed
+    assert context.committed()
     context.close()

@@ -68,7 +68,7 @@ def test_what_a_processor_does_can_be_seen() -> None:
     assert (ticking.interval_ms, ticking.kind) == (1000, PunctuationType.STREAM_TIME)
     assert (ticking.start_ms, ticking.cancelled) == (500, False)
     assert not context.forwarded()
-    assert not context.committed
+    assert not context.committed()
 
     ticking.punctuate(1500)
 
@@ -76,12 +76,12 @@ def test_what_a_processor_does_can_be_seen() -> None:
         CapturedForward(Record("a", 1, 1500)),
         CapturedForward(Record("b", 2, 1500)),
     ]
-    assert context.committed
+    assert context.committed()
     assert context.get_state_store("counts").get("b") == 2
     context.reset_forwards()
     context.reset_commit()
     assert not context.forwarded()
-    assert not context.committed
+    assert not context.committed()
     processor.process(Record("k", "stop", 6))
     assert ticking.cancelled
     context.close()

@@ -98,8 +98,7 @@ class ProcessorTestContext(Generic[KForward, VForward]):
         self._forwarded: list[CapturedForward[KForward, VForward]] = []
         self.scheduled_punctuators: list[CapturedPunctuator] = []
         """What the processor has scheduled so far, in order, cancelled ones among them."""
-        self.committed = False
-        """Whether the processor has asked for a commit."""
+        self._committed = False
 
     # ---- what a processor is given -------------------------------------------------------------
 
@@ -195,7 +194,7 @@ class ProcessorTestContext(Generic[KForward, VForward]):
 
     def commit(self) -> None:
         """Note that a commit was asked for."""
-        self.committed = True
+        self._committed = True
 
     def current_stream_time_ms(self) -> int:
         """Return what the test has set, -1 before."""
@@ -239,13 +238,17 @@ class ProcessorTestContext(Generic[KForward, VForward]):
         """Return what was forwarded, in order; with ``child`` only what that child got."""
         return [it for it in self._forwarded if child is None or it.child in {None, child}]
 
+    def committed(self) -> bool:
+        """Whether the processor has asked for a commit."""
+        return self._committed
+
     def reset_forwards(self) -> None:
         """Forget what was forwarded."""
         self._forwarded.clear()
 
     def reset_commit(self) -> None:
         """Forget that a commit was asked for."""
-        self.committed = False
+        self._committed = False
 
     def set_record_metadata(self, topic: str, partition: int, offset: int) -> None:
         """Say where the record under way was read."""
