@@ -24,7 +24,7 @@ from headwater.testing import TopologyTestDriver
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater import ProcessorContext
+    from headwater import KStream, KTable, ProcessorContext
 
 
 def transformer(
@@ -214,7 +214,7 @@ def test_a_transformer_uses_stores_however_they_are_connected(
     way: str, options: dict[str, Any]
 ) -> None:
     builder = StreamsBuilder()
-    table = builder.table("in", **STRINGS)
+    table: KTable[str, str] = builder.table("in", **STRINGS)
     match way:
         case "named":
             builder.add_state_store(_kept("counts"))
@@ -239,8 +239,10 @@ def test_a_transformer_uses_stores_however_they_are_connected(
 
 def test_a_table_that_is_not_stored_is_looked_up_with_the_transformer_s_stores() -> None:
     builder = StreamsBuilder()
-    made = builder.table("in", **STRINGS).transform_values(Counting, _kept("counts"))
-    builder.stream("s", **STRINGS).join(made, lambda _left, right: right).to("out", **STRINGS)
+    table: KTable[str, str] = builder.table("in", **STRINGS)
+    stream: KStream[str, str] = builder.stream("s", **STRINGS)
+    made = table.transform_values(Counting, _kept("counts"))
+    stream.join(made, lambda _left, right: right).to("out", **STRINGS)
     with TopologyTestDriver(builder.build()) as driver:
         driver.create_input_topic("in", Serdes.string, Serdes.string).pipe_input("k", "x")
         driver.create_input_topic("s", Serdes.string, Serdes.string).pipe_input("k", "y")
