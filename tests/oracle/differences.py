@@ -65,11 +65,12 @@ def _united(groups: Iterable[Iterable[str]]) -> list[set[str]]:
     return [group for group in united if len(group) > 1]
 
 
+_AGGREGATING = {"count", "reduce", "aggregate", "windowed_by"}
+
+
 def _may_forget(steps: Sequence[Mapping[str, Any]]) -> bool:
     read = Counter(topic for step in steps for topic in step.get("topics", ()))
-    used = Counter(
-        step.get("on") for step in steps if step["op"] in {"count", "reduce", "aggregate"}
-    )
+    used = Counter(step.get("on") for step in steps if step["op"] in _AGGREGATING)
     joined = Counter(step.get("on") for step in steps if step["op"].endswith("join"))
     named = {step["id"] for step in steps if step.get("grouped", {}).get("name")}
     return (

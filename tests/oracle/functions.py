@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headwater import ValueTransformerWithKey
+from headwater import ValueTransformerWithKey, Windowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,8 @@ def text(x: Any) -> str:
         return x
     if isinstance(x, float):
         return str(int(x))
+    if isinstance(x, Windowed):
+        return f"[{text(x.key)}@{x.window.start_ms}/{x.window.end_ms}]"
     return x.hex() if isinstance(x, bytes) else str(x)
 
 
@@ -234,6 +236,14 @@ REDUCER_TAKES = {
 }
 
 INITIALIZERS = {"zero": lambda: 0, "empty": lambda: "", "nothing": lambda: None}
+NULLS_FAIL = {"add", "subtract", "smallest", "largest"}
+"""Reducers that take no null, which windows hand to them."""
+MERGERS = {
+    "sum": lambda k, a, b: (a or 0) + (b or 0),
+    "join_text": lambda k, a, b: ((a or "") + (b or ""))[-APPEND_CHARACTERS:],
+    "join_with_key": lambda k, a, b: ((a or "") + text(k) + (b or ""))[-APPEND_CHARACTERS:],
+}
+MERGERS_FOR = {"long": ("sum",), "string": ("join_text", "join_with_key")}
 AGGREGATORS = {
     "add_length": lambda k, v, agg: (agg or 0) + len(text(v)),
     "subtract_length": lambda k, v, agg: (agg or 0) - len(text(v)),

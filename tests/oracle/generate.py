@@ -434,9 +434,50 @@ class Generator:
             aggregate(group)
 
     def _aggregate_stream(self, group: Handle) -> None:
+        if group.kind == "grouped stream" and self._chance(0.3):
+            self._aggregate_windows(group)
+            return
         self.random.choice((self._count, self._count, self._reduce, self._aggregate))(group)
 
     _aggregate_table = _aggregate_stream
+
+    def _aggregate_windows(self, group: Handle) -> None:
+        """Aggregate within windows, and let results out with the windowed keys as texts."""
+        windows = self._windows()
+        emit: dict[str, Any] = {}
+        if windows["kind"] != "unlimited" and self._chance(0.4):
+            emit["emit"] = self.random.choice(("close", "update"))
+        step = self._step("windowed_by", on=group.step, windows=windows, **emit)
+        windowed = replace(group, step=step)
+        self.random.choice((self._count, self._reduce, self._aggregate))(windowed)
+        table = self.handles.pop()
+        if windows["kind"] in ("session", "sliding"):
+            # What they read in a record cache depends on when it is flushed: see test_windows.
+            self.steps[-1].setdefault("materialized", {})["caching"] = False
+        if self.steps[-1].get("fn") in functions.NULLS_FAIL:
+            self.steps[-1]["fn"] = "last"
+        if windows["kind"] == "session" and self.steps[-1]["op"] == "aggregate":
+            self.steps[-1]["merge"] = self.random.choice(functions.MERGERS_FOR[table.value])
+        fields = self._named() | {"fn": "key_text"}
+        step = self._step("to_stream", on=table.step, **fields)
+        stream = replace(table, kind="stream", key="string", rekeyed=True)
+        self._add(stream, step, None, table.value_serde)
+
+    def _windows(self) -> dict[str, Any]:
+        grace = self.random.choice((0, 10, 100))
+        match self.random.choice(("time", "time", "unlimited", "sliding", "session")):
+            case "time":
+                size = self.random.choice((10, 40, 300))
+                advance = {"advance": size // 4 + 1} if self._chance(0.5) else {}
+                return {"kind": "time", "size": size, **advance, "grace": grace}
+            case "unlimited":
+                start = {"start": self.random.randint(0, 900)} if self._chance(0.5) else {}
+                return {"kind": "unlimited", **start}
+            case "sliding":
+                difference = self.random.choice((5, 40, 300))
+                return {"kind": "sliding", "difference": difference, "grace": grace}
+            case _:
+                return {"kind": "session", "gap": self.random.choice((0, 15, 60)), "grace": grace}
 
     def _count(self, group: Handle) -> None:
         key = self._key_serde(group)

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.java
 STRINGS = {"key": "string", "value": "string"}
 LONGS = {"key": "string", "value": "long"}
 STORED = {"store": "st", "caching": False, "topic_config": {"a": "b"}, "persistent": False}
+KEPT = {**STORED, "retention": 1_000}
 
 SOURCES = [
     {"id": "stream", "op": "stream", "topics": ["in"]},
@@ -21,6 +22,25 @@ SOURCES = [
     {"id": "table", "op": "table", "topic": "tab"},
     {"id": "global", "op": "global_table", "topic": "glob"},
     {"id": "grouped_stream", "op": "group_by_key", "on": "stream"},
+    {
+        "id": "windows",
+        "op": "windowed_by",
+        "on": "grouped_stream",
+        "windows": {"kind": "time", "size": 10, "advance": 5, "grace": 1},
+    },
+    {
+        "id": "sliding",
+        "op": "windowed_by",
+        "on": "grouped_stream",
+        "windows": {"kind": "sliding", "difference": 10, "grace": 1},
+    },
+    {
+        "id": "sessions",
+        "op": "windowed_by",
+        "on": "grouped_stream",
+        "windows": {"kind": "session", "gap": 10, "grace": 1},
+        "emit": "close",
+    },
     {"id": "grouped_table", "op": "group_by", "on": "table", "fn": "identity_pair"},
 ]
 OPERATIONS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
@@ -167,6 +187,34 @@ OPERATIONS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
         {"op": "aggregate", "on": "grouped_stream", "init": "empty", "fn": "append"},
         {"name": "n", "materialized": {**STORED, "logging": False}},
         "n",
+    ),
+    *(
+        operation
+        for on in ("windows", "sliding", "sessions")
+        for operation in (
+            ({"op": "count", "on": on}, {"name": "n", "materialized": KEPT}, "n"),
+            (
+                {"op": "reduce", "on": on, "fn": "concat"},
+                {"name": "n", "materialized": KEPT},
+                "n",
+            ),
+            (
+                {
+                    "op": "aggregate",
+                    "on": on,
+                    "init": "empty",
+                    "fn": "append",
+                    **({"merge": "join_text"} if on == "sessions" else {}),
+                },
+                {"name": "n", "materialized": KEPT},
+                "n",
+            ),
+        )
+    ),
+    (
+        {"op": "windowed_by", "on": "grouped_stream", "windows": {"kind": "unlimited"}},
+        {"windows": {"kind": "unlimited", "start": 5}, "emit": "update"},
+        None,
     ),
     ({"op": "count", "on": "grouped_table"}, {"name": "n", "materialized": STORED}, "n"),
     (

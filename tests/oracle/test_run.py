@@ -32,7 +32,7 @@ RECORDS = 25
 def test_a_random_topology_does_with_random_records_what_java_does(
     seed: str, oracle: Oracle
 ) -> None:
-    _compare(generate(Random(f"{seed} with records"), records=RECORDS), oracle)
+    compare(generate(Random(f"{seed} with records"), records=RECORDS), oracle)
 
 
 @pytest.mark.seeded(200)
@@ -50,7 +50,7 @@ def test_what_waits_in_a_record_cache_comes_out_as_in_java(seed: str, oracle: Or
             del step["topic"]
             step["extractor"] = "place"
 
-    _compare(request, oracle)
+    compare(request, oracle)
 
 
 @pytest.mark.seeded(200)
@@ -99,10 +99,10 @@ def test_a_cache_for_a_few_entries_evicts_when_javas_does(seed: str, oracle: Ora
         ],
     }
 
-    _compare(request, oracle)
+    compare(request, oracle)
 
 
-def _compare(request: dict[str, Any], oracle: Oracle) -> None:
+def compare(request: dict[str, Any], oracle: Oracle) -> None:
     java = oracle.ask(request)
     ours = run(request)
 

@@ -10,6 +10,7 @@ from headwater import (
     Branched,
     BufferConfig,
     Consumed,
+    EmitStrategy,
     Grouped,
     Joined,
     JoinWindows,
@@ -18,11 +19,15 @@ from headwater import (
     Produced,
     Repartitioned,
     Serdes,
+    SessionWindows,
+    SlidingWindows,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
     TableJoined,
     TimestampExtractors,
+    TimeWindows,
+    UnlimitedWindows,
 )
 from tests.oracle import functions, processors
 from tests.oracle.expressions import known_function
@@ -85,9 +90,10 @@ class Drawing:
 
     def _functions(self, step: Mapping[str, Any]) -> list[Any]:
         found = [functions.INITIALIZERS[step["init"]]] if "init" in step else []
-        for name in ("fn", "subtract"):
+        for name in ("fn", "subtract", "merge"):
             if name in step:
-                operation, types = step["op"], self.known.get(step["on"])
+                operation = "merge" if name == "merge" else step["op"]
+                types = self.known.get(step["on"])
                 said: Any = known_function(operation, step[name], types) if types else None
                 found.append(_CATALOGUE[operation][step[name]] if said is None else said)
         return found
@@ -162,6 +168,14 @@ class Drawing:
         supplier = processors.Supplier(kind, step, stores, brings=brings)
         connected = () if brings else stores
         return getattr(self.handles[step["on"]], step["op"])(supplier, *connected, **_name(step))
+
+    def _windowed_by(self, step: Mapping[str, Any]) -> Any:
+        windowed = self.handles[step["on"]].windowed_by(_windows(step["windows"]))
+        if "emit" not in step:
+            return windowed
+        is_final = step["emit"] == "close"
+        strategies = EmitStrategy.on_window_close, EmitStrategy.on_window_update
+        return windowed.emit_strategy(strategies[not is_final]())
 
     def _merge(self, step: Mapping[str, Any]) -> Any:
         return self.handles[step["on"]].merge(self.handles[step["with"]], **_name(step))
@@ -265,6 +279,20 @@ class Drawing:
         return [cls(**fields)], {}
 
 
+def _windows(given: Mapping[str, Any]) -> Any:
+    grace = given.get("grace", 0)
+    match given["kind"]:
+        case "time":
+            return TimeWindows.of(size=given["size"], advance=given.get("advance"), grace=grace)
+        case "sliding":
+            return SlidingWindows.of(time_difference=given["difference"], grace=grace)
+        case "session":
+            return SessionWindows.of(inactivity_gap=given["gap"], grace=grace)
+        case _:
+            windows = UnlimitedWindows.of()
+            return windows.start_on(given["start"]) if "start" in given else windows
+
+
 def _name(step: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": step["name"]} if "name" in step else {}
 
@@ -304,4 +332,5 @@ _CATALOGUE: dict[str, Mapping[str, Any]] = {
     "group_by": functions.KEY_MAPPERS | functions.PAIR_MAPPERS,
     "reduce": functions.REDUCERS,
     "aggregate": functions.AGGREGATORS,
+    "merge": functions.MERGERS,
 }

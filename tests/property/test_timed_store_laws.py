@@ -22,8 +22,8 @@ from headwater.model.stores import StoreKind
 from headwater.ports import Position, Timestamps
 from headwater.serde import Serdes
 
-KEYS = st.sampled_from(["a", "b", "a\0", "ab", "ü", "a" + "\0" * 8])
-TIMES = st.sampled_from([0, 1, 2, 59_999, 60_000, 119_999, 120_000, 120_001, 200_000, 330_000])
+KEYS = st.sampled_from(["a", "ab", "a" + "\0" * 8])
+TIMES = st.sampled_from([0, 1, 60_000, 120_000, 200_000])
 VALUES = st.integers(0, 3)
 """0 deletes."""
 KINDS = [StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW, StoreKind.SESSION]
@@ -34,7 +34,7 @@ class TimedHistory(RuleBasedStateMachine):
 
     @initialize(
         persistent=st.booleans(),
-        cache=st.sampled_from([0, 250, 100_000]),
+        cache=st.sampled_from([0, 100_000]),
         kind=st.sampled_from(KINDS),
         key_serde=st.sampled_from([Serdes.string, Serdes.json]),
     )
@@ -46,7 +46,8 @@ class TimedHistory(RuleBasedStateMachine):
         self.encode = key_serde.serializer("t")
         self.now: dict[tuple[str, int, int], tuple[Any, int]] = {}
         self.committed = dict(self.now)
-        self.stream_time = self.committed_time = -1
+        self.stream_time = self.time_below = -1
+        self.waiting: set[tuple[str, int, int]] = set()
         self.backend: Any = None
         self.open()
 
@@ -75,9 +76,9 @@ class TimedHistory(RuleBasedStateMachine):
     def aggregate(self, key: str, time: int, other: int, value: int, timestamp: int) -> None:
         """Read, modify, write; an aggregation never looks at what has expired."""
         place = (key, *self.at(time, other))
-        if time < self.oldest():
-            return
         before = self.now.get(place)
+        if time < self.stream_time - self.spec.retention_ms + 1:
+            return
         new = None if value == 0 else (before[0] if before else 0) + value
         self.update(place, value, timestamp, None)
         later = before and self.spec.kind.timestamped
@@ -86,14 +87,23 @@ class TimedHistory(RuleBasedStateMachine):
     def set(self, place: tuple[str, int, int], value: Any, timestamp: int) -> None:
         """Write to the model, which forgets what is too old to be read."""
         self.stream_time = max(self.stream_time, place[1])
+        if self.cache:
+            self.waiting.add(place)
+        else:
+            self.time_below = self.stream_time
         if value is None:
             self.now.pop(place, None)
         else:
             self.now[place] = value, timestamp
 
     def oldest(self) -> int:
-        """The oldest time that is read."""
-        return self.stream_time - self.spec.retention_ms + 1
+        """The oldest time that is read, but for what waits in the record cache."""
+        return self.time_below - self.spec.retention_ms + 1
+
+    def flushed(self) -> None:
+        """Nothing waits in the record cache."""
+        self.waiting.clear()
+        self.time_below = self.stream_time
 
     def seen(self) -> dict[tuple[str, int, int], tuple[Any, int]]:
         """What the model shows."""
@@ -101,7 +111,7 @@ class TimedHistory(RuleBasedStateMachine):
         return {
             place: (value, timestamp if timestamped else -1)
             for place, (value, timestamp) in self.now.items()
-            if place[1] >= self.oldest()
+            if place[1] >= self.oldest() or place in self.waiting
         }
 
     @rule(key=KEYS, time=TIMES, other=TIMES)
@@ -158,6 +168,7 @@ class TimedHistory(RuleBasedStateMachine):
     def flush_cache(self) -> None:
         """Flush in mid-transaction."""
         self.store.flush_cache()
+        self.flushed()
 
     @rule()
     def flush_changelog(self) -> None:
@@ -168,12 +179,12 @@ class TimedHistory(RuleBasedStateMachine):
     def commit(self, *, sealed: bool) -> None:
         """Commit; what the record cache has seen alone may be without trace."""
         self.store.flush_cache()
+        self.flushed()
         self.store.flush_changelog()
         if sealed:
             self.store.seal()
         self.store.commit(Position("id", 1, 1))
         self.committed = dict(self.now)
-        self.committed_time = self.stream_time
 
     @rule()
     def abort(self) -> None:
@@ -192,7 +203,8 @@ class TimedHistory(RuleBasedStateMachine):
     def lose(self) -> None:
         """Go back to what is committed; times that left no trace below the cache are forgotten."""
         self.now = dict(self.committed)
-        self.stream_time = max(self.backend.stream_time, -1)
+        self.stream_time = self.backend.stream_time
+        self.flushed()
 
     def teardown(self) -> None:
         """Leave nothing behind."""
@@ -203,5 +215,5 @@ class TimedHistory(RuleBasedStateMachine):
 
 TestTimedHistory = TimedHistory.TestCase
 TestTimedHistory.settings = settings(
-    max_examples=examples(150), stateful_step_count=30, deadline=None
+    max_examples=examples(300), stateful_step_count=40, deadline=None
 )

@@ -1,10 +1,12 @@
 """What a type checker makes of the DSL; ``tests/unit/test_typing.py`` has it checked."""
 
-from typing import Any, assert_type
+from datetime import timedelta
+from typing import Any, TypeAlias, assert_type
 
 from headwater import (
     BufferConfig,
     Consumed,
+    EmitStrategy,
     GlobalKTable,
     Joined,
     JoinWindows,
@@ -14,12 +16,29 @@ from headwater import (
     KTable,
     Materialized,
     Serdes,
+    SessionWindowedKStream,
+    SessionWindows,
+    SlidingWindowedKStream,
+    SlidingWindows,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
     TableJoined,
+    TimeWindowedKStream,
+    TimeWindows,
     ValueTransformerWithKey,
+    Windowed,
 )
+
+WindowedCounts: TypeAlias = KTable[Windowed[str], int]
+
+
+def repeat(_key: str, times: int, text: str) -> str:
+    return text + "x" * times
+
+
+def both(_key: str, one: str, two: str) -> str:
+    return one + two
 
 
 class Length(ValueTransformerWithKey[str, float, int]):
@@ -106,6 +125,20 @@ assert_type(
     table.suppress(Suppressed.until_time_limit(5, BufferConfig.unbounded())), KTable[str, float]
 )
 assert_type(stream.split().default_branch(), dict[str, KStream[Any, Any]])
+
+windows = TimeWindows.of_size_with_no_grace(timedelta(seconds=5)).advance_by(1_000)
+windowed = stream.group_by_key().windowed_by(windows)
+assert_type(windowed, TimeWindowedKStream[str, int])
+assert_type(windowed.emit_strategy(EmitStrategy.on_window_close()).count(), WindowedCounts)
+assert_type(windowed.reduce(max, retention=60_000), WindowedCounts)
+assert_type(windowed.aggregate(lambda: "", repeat), KTable[Windowed[str], str])
+assert_type(windowed.count().to_stream(), KStream[Windowed[str], int])
+sliding = stream.group_by_key().windowed_by(SlidingWindows.of_time_difference_with_no_grace(9))
+assert_type(sliding, SlidingWindowedKStream[str, int])
+assert_type(sliding.count(store="slid"), WindowedCounts)
+sessions = stream.group_by_key().windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(9))
+assert_type(sessions, SessionWindowedKStream[str, int])
+assert_type(sessions.aggregate(lambda: "", repeat, both), KTable[Windowed[str], str])
 
 stream.to("out", value_serde=Serdes.string)  # type: ignore[arg-type]
 stream.filter(lambda _key, value: value.upper())  # type: ignore[attr-defined]

@@ -20,6 +20,11 @@ from headwater.dsl.options import (
 from headwater.dsl.stateless import BranchedKStream
 from headwater.dsl.stream import KStream
 from headwater.dsl.table import KTable
+from headwater.dsl.window import (
+    SessionWindowedKStream,
+    SlidingWindowedKStream,
+    TimeWindowedKStream,
+)
 from headwater.errors import (
     BackfillError,
     BackfillUnfinishedError,
@@ -219,7 +224,9 @@ __all__ = [
     "SerializationError",
     "SessionBytesStoreSupplier",
     "SessionStore",
+    "SessionWindowedKStream",
     "SessionWindows",
+    "SlidingWindowedKStream",
     "SlidingWindows",
     "SpecError",
     "StateError",
@@ -233,6 +240,7 @@ __all__ = [
     "StreamsBuilder",
     "Suppressed",
     "TableJoined",
+    "TimeWindowedKStream",
     "TimeWindows",
     "TimestampExtractors",
     "TimestampedKeyValueStore",

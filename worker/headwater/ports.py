@@ -436,6 +436,10 @@ class TimedStore(KeyValueStore, Protocol):
         """
         ...
 
+    def fetch_closed(self, first: int, last: int) -> list[tuple[Any, int, int, Any, int]]:
+        """Return as ``fetch_all`` what is forwarded now because it has closed, by time and key."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionOffsets:

@@ -9,6 +9,9 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.kstream.Aggregator;
+import org.apache.kafka.streams.kstream.Merger;
+import org.apache.kafka.streams.kstream.Window;
+import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.Predicate;
 import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
 import org.apache.kafka.streams.processor.ProcessorContext;
@@ -32,6 +35,10 @@ final class Functions {
         if (x == null) return "null";
         if (x instanceof Double d) return Long.toString(d.longValue());
         if (x instanceof byte[] bytes) return HexFormat.of().formatHex(bytes);
+        if (x instanceof Windowed<?> windowed) {
+            Window window = windowed.window();
+            return "[" + text(windowed.key()) + "@" + window.start() + "/" + window.end() + "]";
+        }
         return x.toString();
     }
 
@@ -212,6 +219,14 @@ final class Functions {
 
     static final Map<String, Supplier<Object>> INITIALIZERS =
             Map.of("zero", () -> 0L, "empty", () -> "", "nothing", () -> null);
+
+    static final Map<String, Merger<Object, Object>> MERGERS =
+            Map.of(
+                    "sum", (k, a, b) -> count(a) + count(b),
+                    "join_text", (k, a, b) -> last(string(a) + string(b), APPEND_CHARACTERS),
+                    "join_with_key",
+                            (k, a, b) ->
+                                    last(string(a) + text(k) + string(b), APPEND_CHARACTERS));
 
     static final Map<String, Aggregator<Object, Object, Object>> AGGREGATORS =
             Map.of(

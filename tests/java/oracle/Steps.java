@@ -23,6 +23,8 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Printed;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.SessionWindowedKStream;
+import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.ValueMapper;
 import org.apache.kafka.streams.kstream.ValueMapperWithKey;
 import org.apache.kafka.streams.kstream.ValueTransformerWithKeySupplier;
@@ -61,6 +63,12 @@ final class Steps {
         if (on instanceof KGroupedTable<?, ?> grouped) return onGroupedTable(op, cast(grouped), step);
         if (on instanceof KGroupedStream<?, ?> grouped) {
             return onGroupedStream(op, cast(grouped), step);
+        }
+        if (on instanceof TimeWindowedKStream<?, ?> windowed) {
+            return WindowedSteps.onWindows(op, cast(windowed), step);
+        }
+        if (on instanceof SessionWindowedKStream<?, ?> windowed) {
+            return WindowedSteps.onSessions(op, cast(windowed), step);
         }
         return onStream(op, cast(on), step);
     }
@@ -374,6 +382,7 @@ final class Steps {
     private Object onGroupedStream(String op, KGroupedStream<Object, Object> grouped, JsonNode step) {
         Named named = Options.named(step);
         switch (op) {
+            case "windowed_by": return WindowedSteps.windowedBy(grouped, step);
             case "count": {
                 var stored = Options.<Long>materialized(step);
                 if (stored == null) return named == null ? grouped.count() : grouped.count(named);
@@ -439,7 +448,7 @@ final class Steps {
 
     // -- functions ---------------------------------------------------------------------------
 
-    private static String fn(JsonNode step) {
+    static String fn(JsonNode step) {
         return step.required("fn").asText();
     }
 
@@ -451,11 +460,11 @@ final class Steps {
         return Functions.find(Functions.KEY_MAPPERS, "key mapper", fn(step));
     }
 
-    private static java.util.function.Supplier<Object> initializer(JsonNode step) {
+    static java.util.function.Supplier<Object> initializer(JsonNode step) {
         return Functions.find(Functions.INITIALIZERS, "initializer", step.required("init").asText());
     }
 
-    private static org.apache.kafka.streams.kstream.Aggregator<Object, Object, Object> aggregator(
+    static org.apache.kafka.streams.kstream.Aggregator<Object, Object, Object> aggregator(
             JsonNode step, String field) {
         return Functions.find(Functions.AGGREGATORS, "aggregator", step.required(field).asText());
     }

@@ -6,7 +6,7 @@ As Kafka's ``GroupedStreamAggregateBuilder`` and ``KGroupedTableImpl``.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from headwater.dsl.calls import Repartition, RepartitionNames, Table
 from headwater.dsl.drawing import REPARTITION_SUFFIX
@@ -22,12 +22,24 @@ from headwater.dsl.options import (
 from headwater.dsl.origin import Drawn
 from headwater.dsl.stateless import select_key
 from headwater.dsl.stored import store_spec
+from headwater.dsl.window import (
+    SessionWindowedKStream,
+    SlidingWindowedKStream,
+    TimeWindowedKStream,
+)
+from headwater.errors import TopologyError
 from headwater.model.callables import check_function, check_functions
 from headwater.model.naming import check_name
 from headwater.model.operators.aggregate import (
     StreamAggregate,
     TableAggregate,
     TableRepartitionMap,
+)
+from headwater.model.windows import (
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
 )
 from headwater.serde import Serdes
 
@@ -37,6 +49,7 @@ if TYPE_CHECKING:
     from headwater.dsl.calls import CallId
     from headwater.dsl.origin import Origin
     from headwater.dsl.table import KTable
+    from headwater.model.windows import Windows
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -93,6 +106,42 @@ class KGroupedStream(_Group[K, V]):
     """A stream grouped by key. Records without key or value are dropped by every aggregation."""
 
     __slots__ = ()
+
+    @overload
+    def windowed_by(self, windows: Windows) -> TimeWindowedKStream[K, V]: ...
+
+    @overload
+    def windowed_by(self, windows: SlidingWindows) -> SlidingWindowedKStream[K, V]: ...
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedKStream[K, V]: ...
+
+    def windowed_by(self, windows: Windows | SlidingWindows | SessionWindows) -> Any:
+        """Cut time into windows; each aggregation is made for every window of a key.
+
+        Raises:
+            TopologyError: these are no windows of an aggregation.
+        """
+        match windows:
+            case TimeWindows() | UnlimitedWindows():
+                return TimeWindowedKStream(self, windows)
+            case SlidingWindows():
+                return SlidingWindowedKStream(self, windows)
+            case SessionWindows():
+                return SessionWindowedKStream(self, windows)
+        raise TopologyError(
+            f"windowed_by() got {windows!r}: pass TimeWindows, UnlimitedWindows, SlidingWindows or "
+            "SessionWindows"
+        )
+
+    def through_repartition(self, store: str, *, is_given: bool) -> Origin:
+        """Go through the repartition topic of an aggregation whose store is called ``store``.
+
+        ``is_given``: the user has named the store.
+        """
+        is_given = is_given or self._name is not None
+        names = self.origin.drawing.repartition_names(self._name or store, is_given=is_given)
+        return self._through(names)
 
     def count(
         self,
@@ -169,9 +218,7 @@ class KGroupedStream(_Group[K, V]):
         settings = replace(settings, key_serde=settings.key_serde or origin.key_serde)
         function = drawing.named(name_of(name), prefix)
         if origin.rekeyed:
-            is_given = (self._name or settings.store) is not None
-            names = drawing.repartition_names(self._name or store, is_given=is_given)
-            origin = self._through(names)
+            origin = self.through_repartition(store, is_given=settings.store is not None)
         part = Table(
             name=function,
             operator=StreamAggregate(

@@ -315,6 +315,7 @@ class Materialized(_WithSerdes, Generic[K, V]):
         persistent: RocksDB; otherwise memory (restored from the changelog at every start).
         history_retention: makes the table versioned (KIP-889, KIP-914): for so long, by stream
             time, values of the past are known. It needs a ``store`` name and has no cache.
+        retention: how long windows or sessions are kept; ``None``: as long as they may change.
     """
 
     store: str | None = None
@@ -325,6 +326,7 @@ class Materialized(_WithSerdes, Generic[K, V]):
     topic_config: Mapping[str, str] = field(default_factory=dict)
     persistent: bool = True
     history_retention: Duration | None = None
+    retention: Duration | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -352,6 +354,7 @@ class MaterializedOptions(TypedDict, Generic[K, V], total=False):
     topic_config: Mapping[str, str]
     persistent: bool
     history_retention: Duration | None
+    retention: Duration | None
 
 
 class ForeignJoinOptions(TypedDict, Generic[K, V], total=False):

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.dsl.calls import Table
 from headwater.dsl.options import Materialized, changed, name_of
+from headwater.errors import TopologyError
 from headwater.model.durations import millis
 from headwater.model.stores import StoreKind, StoreSpec
+from headwater.model.windows import EmitStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from headwater.dsl.options import Named
     from headwater.dsl.origin import Origin
     from headwater.model.operators.base import TableOperator
+    from headwater.model.stores import StoreKind
     from headwater.serde.base import Serde
 
 K = TypeVar("K")
@@ -38,6 +41,48 @@ def store_spec(name: str, materialized: Materialized[Any, Any]) -> StoreSpec:
         logging=materialized.logging,
         topic_config=dict(materialized.topic_config),
         **versions,
+    )
+
+
+def window_store_spec(
+    name: str,
+    materialized: Materialized[Any, Any],
+    *,
+    kind: StoreKind,
+    needed_ms: int,
+    window_size_ms: int,
+    emit: EmitStrategy,
+    caching: bool = True,
+) -> StoreSpec:
+    """Return the store of windows or sessions that ``materialized`` describes, called ``name``.
+
+    Args:
+        name: of the store.
+        materialized: its settings.
+        kind: windows or sessions.
+        needed_ms: the retention that the windows need, which is taken unless a longer one is given.
+        window_size_ms: of windows.
+        emit: when results are forwarded.
+        caching: a record cache is of use, if the settings want one.
+
+    Raises:
+        TopologyError: the retention that is given is too short.
+    """
+    retention_ms = needed_ms
+    if materialized.retention is not None:
+        retention_ms = millis(f"Store {name!r}: retention", materialized.retention)
+        if retention_ms < needed_ms:
+            raise TopologyError(
+                f"Store {name!r}: a retention of {retention_ms} ms is shorter than the windows and "
+                f"their grace need, {needed_ms} ms: choose at least that"
+            )
+    return replace(
+        store_spec(name, materialized),
+        kind=kind,
+        caching=materialized.caching and caching,
+        retention_ms=retention_ms,
+        window_size_ms=window_size_ms,
+        time_ordered=emit is EmitStrategy.ON_WINDOW_CLOSE,
     )
 
 

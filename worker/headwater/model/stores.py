@@ -140,6 +140,8 @@ class StoreSpec:
     """Of windows: several values of a key and start are kept, as joins of streams need."""
     source_topic: str | None = None
     """The source topic that is the changelog, too; ``logging`` is off then (KIP-295)."""
+    time_ordered: bool = False
+    """Of windows and sessions: they are read by time when they close."""
 
     @property
     def segment_interval_ms(self) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from headwater.errors import TopologyError
 
@@ -44,6 +44,9 @@ class Resident(Protocol):
         ...
 
 
+R = TypeVar("R", bound=Resident)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Site:
     """Where an operator is compiled: its node in one task, and what lies around it."""
@@ -62,6 +65,11 @@ class Site:
     def children(self) -> Children:
         """The children as functions; not asked for by what only adds lines to its chain."""
         return self.compile_children()
+
+    def keep_resident(self, resident: R) -> R:
+        """Register what is to be initialised, closed and renewed with the task; return it."""
+        self.keep(resident)
+        return resident
 
     def store(self, name: str) -> KeyValueStore:
         """Return the store ``name``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
@@ -13,12 +13,13 @@ from headwater.processor.resolving import serde_of
 if TYPE_CHECKING:
     from headwater.config import StreamsConfig
     from headwater.ids import TaskId
-    from headwater.model.stores import StoreKind
+    from headwater.model.stores import StoreKind, StoreSpec
     from headwater.ports import (
         Clock,
         KeyValueStore,
         RecordCollector,
         StoreMap,
+        TimedStore,
         TimeOrderedBuffer,
     )
     from headwater.processor.failures import Failures
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 Warn: TypeAlias = Callable[[str], None]
 """Receives one sentence about a dropped record or the like; the engine logs it."""
-
 
 EMIT_INTERVAL_MS: Final = 1_000
 """Kafka Streams' interval; its test driver has 0, and so has ours."""
@@ -107,9 +107,11 @@ class Environment:
     kinds: Mapping[str, StoreKind]
     """What each store is."""
     warn: Warn
-    global_stores: Mapping[str, GlobalStore] = field(default_factory=dict)
+    processor_metadata: MutableMapping[str, int] = field(default_factory=dict)
+    """What nodes commit with the offsets, by the names of their stores."""
     emit_interval_ms: int = EMIT_INTERVAL_MS
     """By the wall clock, between two looks at what has closed."""
+    global_stores: Mapping[str, GlobalStore] = field(default_factory=dict)
     shared: dict[str, Any] = field(default_factory=dict)
     """What several nodes of the task have in common, by a name that only they know."""
 
@@ -144,6 +146,15 @@ class Environment:
             TopologyError: the sub-topology has no such store.
         """
         return cast("TimeOrderedBuffer", self.store(name))
+
+    def count_expired(self, specs: Iterable[StoreSpec]) -> None:
+        """Count and tell each put into a store that is older than what the store keeps."""
+        for spec in specs:
+            if spec.kind.expires or spec.kind.versioned:
+                timed = cast("TimedStore", self.stores[spec.name])
+                timed.on_expired = self.skipping(
+                    f"store {spec.name}", "it is older than the store's retention"
+                )
 
     def serde(self, half: Half, given: Serde[Any] | None, node: str) -> Serde[Any]:
         """Return the serde given, or the default for ``half``.

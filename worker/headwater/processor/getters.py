@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from headwater.errors import TopologyError
 from headwater.model.nodes import ProcessorNode
 from headwater.model.operators.base import OldValues, TableOperator
+from headwater.model.stores import KeyLayout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.model.nodes import Subtopology
     from headwater.model.operators.base import Operator
+    from headwater.model.windows import Windowed
     from headwater.ports import VersionedStore
     from headwater.processor.compiling import Resident
     from headwater.processor.environment import Environment
@@ -62,8 +64,18 @@ class Tables:
         if node is None or not isinstance(node.operator, TableOperator):
             raise TopologyError(f"node {name} is no table of this sub-topology")
         if node.operator.store is not None:
-            return self.environment.store(node.operator.store).get
+            return self._stored(node.operator.store)
         return derived_getter(node.operator, self, node)
+
+    def _stored(self, name: str) -> Getter:
+        get = self.environment.store(name).get
+        match self.environment.kinds[name].key_layout:
+            case KeyLayout.PLAIN | KeyLayout.VERSIONED:
+                return get
+            case KeyLayout.WINDOW:
+                return lambda windowed: get((windowed.key, windowed.window.start_ms, 0))
+            case KeyLayout.SESSION:
+                return lambda windowed: _at_its_end(get, windowed)
 
     def is_versioned(self, name: str) -> bool:
         """Whether the table of node ``name`` knows the values of the past (KIP-914)."""
@@ -93,6 +105,12 @@ class TablesAsOf(Tables):
             return super().getter(name)
         as_of = cast("VersionedStore", self.environment.store(operator.store)).get_as_of
         return lambda key: as_of(key, self.time)
+
+
+def _at_its_end(get: Getter, session: Windowed[Any]) -> tuple[Any, int] | None:
+    start, end = session.window
+    found = get((session.key, end, start))
+    return None if found is None else (found[0], end)
 
 
 @singledispatch

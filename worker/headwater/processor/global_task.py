@@ -7,7 +7,7 @@ same way: from the topic's beginning each record goes through the processor (KIP
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from headwater.errors import HeadwaterError, ProcessingError, TopologyError
 from headwater.ids import TaskId, TopicPartition
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from headwater.config import StreamsConfig
     from headwater.model.nodes import Subtopology
-    from headwater.ports import Clock, Headers, KeyValueStore, OnRefused, Records, Send, TimedStore
+    from headwater.ports import Clock, Headers, KeyValueStore, OnRefused, Records, Send
 
 
 class GlobalTask:
@@ -87,10 +87,7 @@ class GlobalTask:
         )
         self._pipeline = Pipeline(_with_own_timestamps(subtopology), environment)
         self._environment = environment
-        if spec.kind.expires or spec.kind.versioned:
-            cast("TimedStore", store).on_expired = environment.skipping(
-                f"store {spec.name}", "it is older than the store's retention"
-            )
+        environment.count_expired((spec,))
         self._lanes: dict[TopicPartition, Lane] = {}
         self.add(partitions)
 

@@ -10,7 +10,7 @@ running: add_records -> process -> punctuate -> prepare_commit -> (commit) -> po
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError, ProcessingError, TopologyError
 from headwater.model import metrics
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from headwater.config import StreamsConfig
     from headwater.ids import TaskId, TopicPartition
     from headwater.model.topology import Subtopology
-    from headwater.ports import Clock, Position, RecordCollector, Records, StoreMap, TimedStore
+    from headwater.ports import Clock, Position, RecordCollector, Records, StoreMap
     from headwater.processor.environment import GlobalStore
 
 
@@ -48,8 +48,8 @@ class StreamTask:
         clock: the wall clock.
         topic_name: from a topic of the topology to the broker's name.
         warn: told one sentence per dropped record that a handler or extractor let go.
-        emit_interval_ms: by the wall clock, between two looks at which windows have closed.
         global_stores: those of the process, by name; the task only reads them.
+        emit_interval_ms: by the wall clock, between two looks at which windows have closed.
 
     Raises:
         ConfigError: a serde, handler or extractor cannot be found.
@@ -68,8 +68,8 @@ class StreamTask:
         clock: Clock,
         topic_name: Callable[[str], str],
         warn: Warn,
-        emit_interval_ms: int = EMIT_INTERVAL_MS,
         global_stores: Mapping[str, GlobalStore] = MappingProxyType({}),
+        emit_interval_ms: int = EMIT_INTERVAL_MS,
     ) -> None:
         self.task_id = task_id
         self.commit_requested = False
@@ -92,6 +92,7 @@ class StreamTask:
         )
         for store in self._stores:
             store.follow(self.current)
+        self._processor_metadata: dict[str, int] = {}
         environment = Environment(
             task_id=task_id,
             config=config,
@@ -107,10 +108,11 @@ class StreamTask:
             stream_time=lambda: self.stream_time,
             kinds={spec.name: spec.kind for spec in subtopology.stores},
             warn=warn,
-            emit_interval_ms=emit_interval_ms,
             global_stores=global_stores,
+            processor_metadata=self._processor_metadata,
+            emit_interval_ms=emit_interval_ms,
         )
-        _count_expired(subtopology, environment)
+        environment.count_expired(subtopology.stores)
         self._pipeline = Pipeline(subtopology, environment)
         inputs = self._pipeline.inputs
         for partition in partitions:
@@ -118,7 +120,6 @@ class StreamTask:
                 raise TopologyError(f"task {task_id}: no source reads {partition}")
         self._buffer = RecordBuffer({tp: inputs[tp.topic] for tp in partitions}, environment)
         self._worked = False
-        self._processor_metadata: dict[str, int] = {}
         self._committed: dict[TopicPartition, PartitionOffsets] = {}
         self._prepared: tuple[PartitionOffsets, ...] = ()
         self._running = False
@@ -160,6 +161,7 @@ class StreamTask:
             store.abort(resend=not self._config.exactly_once)
         for lane in self._buffer.lanes.values():
             lane.position, lane.partition_time = None, UNKNOWN_TIME
+        self._processor_metadata.clear()
         self.restore_metadata(
             {tp: (done.offset, done.metadata) for tp, done in self._committed.items()}
         )
@@ -356,13 +358,3 @@ class StreamTask:
         if current.offset >= 0:
             place += f", {current.source} offset {current.offset}"
         return ProcessingError(f"{place}: {type(error).__name__}: {error}")
-
-
-def _count_expired(subtopology: Subtopology, environment: Environment) -> None:
-    """Let stores that forget count what comes too late for them."""
-    for spec in subtopology.stores:
-        if spec.kind.expires or spec.kind.versioned:
-            timed = cast("TimedStore", environment.stores[spec.name])
-            timed.on_expired = environment.skipping(
-                f"store {spec.name}", "it is older than the store's retention"
-            )

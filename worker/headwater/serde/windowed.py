@@ -7,7 +7,7 @@ and its start. Stores and their changelogs have layouts of their own.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from headwater.model.durations import LONG_MAX, millis
 from headwater.model.windows import Window, Windowed
@@ -32,7 +32,10 @@ class TimeWindowedSerde(Serde[Windowed[K]]):
     Attributes:
         inner: the serde of the key itself.
         size_ms: length of the windows.
+        window_bytes: how many bytes lie behind the key itself.
     """
+
+    window_bytes: ClassVar = _START.size
 
     def __init__(self, inner: Serde[K], size: Duration) -> None:
         self.inner = inner
@@ -75,7 +78,10 @@ class SessionWindowedSerde(Serde[Windowed[K]]):
 
     Attributes:
         inner: the serde of the key itself.
+        window_bytes: how many bytes lie behind it.
     """
+
+    window_bytes: ClassVar = _END_AND_START.size
 
     def __init__(self, inner: Serde[K]) -> None:
         self.inner = inner

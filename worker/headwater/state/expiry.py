@@ -12,6 +12,8 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from headwater.model.stores import KeyLayout
+
 if TYPE_CHECKING:
     from headwater.model.stores import StoreSpec
 
@@ -26,11 +28,13 @@ class Expiry:
         retention_ms: what is so old is not read any more.
         segment_ms: how much time a segment spans.
         persistent: rows are forgotten segment by segment.
+        slack_ms: so much more than the retention is read.
     """
 
     retention_ms: int
     segment_ms: int
     persistent: bool
+    slack_ms: int = 0
 
     @classmethod
     def of(cls, spec: StoreSpec) -> Expiry:
@@ -39,11 +43,15 @@ class Expiry:
             retention_ms=spec.retention_ms,
             segment_ms=spec.segment_interval_ms,
             persistent=spec.persistent,
+            # Off by one in Kafka Streams' stores of windows that are ordered by time.
+            slack_ms=int(spec.time_ordered and spec.kind.key_layout is KeyLayout.WINDOW)
+            if spec.persistent
+            else 0,
         )
 
     def oldest_read(self, stream_time: int) -> int:
         """Return the oldest time that is read, in milliseconds."""
-        return stream_time - self.retention_ms + 1
+        return stream_time - self.retention_ms + 1 - self.slack_ms
 
     def oldest_kept(self, stream_time: int) -> int:
         """Return the oldest time that is kept; a put of an older row is dropped."""

@@ -7,12 +7,14 @@ by key. Nothing older than the retention is read.
 from __future__ import annotations
 
 from heapq import merge
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.model.durations import LONG_MAX
 from headwater.state.expiry import Expiry, upper_bound
-from headwater.state.keys import TimedKeys
+from headwater.state.keys import SessionKeys, TimedKeys
 from headwater.state.layers.times import WrittenTimes
+from headwater.state.layers.writeback import DIRTY
 from headwater.state.store import LayeredStore
 
 if TYPE_CHECKING:
@@ -71,15 +73,25 @@ class TimedStore(LayeredStore):
         assert isinstance(times, WrittenTimes), f"{self.name} is scanned by key"
         return times
 
+    @property
+    def _time_below(self) -> int:
+        """The largest time of what was written below the record cache.
+
+        As in Kafka Streams it says what has expired, and what waits in the cache never has.
+        """
+        below = max(self._written_times().newest_below, self._backend.stream_time)
+        return below if self._cache is not None else max(below, self._newest)
+
     def get(self, key: Any) -> tuple[Any, int] | None:
         """Return ``(value, timestamp)`` of a key with its time, as ``LayeredStore.get``.
 
         ``None`` also for what is older than the retention.
         """
         found = super().get(key)
-        if found is None or key[1] < self._expiry.oldest_read(self.stream_time):
-            return None
-        return found
+        if found is None or key[1] >= self._expiry.oldest_read(self._time_below):
+            return found
+        waiting = self._written_times().between(self._timed_keys.part(key[0]), key[1], key[1])
+        return found if any(e.flags & DIRTY and e.identity[2] == key[2] for e in waiting) else None
 
     def put(self, key: Any, value: Any, timestamp: int, headers: Headers = None) -> None:
         """Set a key with its time, or delete it with ``None``, as ``LayeredStore.put``.
@@ -124,14 +136,18 @@ class TimedStore(LayeredStore):
             SerializationError: the key is null or its serde does not take it.
         """
         part = self._timed_keys.part(key)
-        first = max(first, self._expiry.oldest_read(self.stream_time), 0)
-        if first > last:
-            return []
+        oldest = max(first, self._expiry.oldest_read(self._time_below), 0)
+        written = self._written_times().between(part, max(first, 0), last)
+        if first < oldest:
+            written = [e for e in written if e.flags & DIRTY or e.identity[1] >= oldest]
         codec = self._codec
         to_value, from_row, timestamped = codec.to_value, codec.from_row, codec.timestamped
         unpack, suffix = self._timed_keys.suffix.unpack_from, self._suffix_bytes
-        rows = self._backend.fetch(self._timed_keys.part_bytes(part), first, last)
-        written = self._written_times().between(part, first, last)
+        rows = (
+            self._backend.fetch(self._timed_keys.part_bytes(part), oldest, last)
+            if oldest <= last
+            else []
+        )
         found: dict[tuple[int, ...], tuple[Any, int]] = {
             unpack(row_key, len(row_key) - suffix): from_row(row) for row_key, row in rows
         }
@@ -171,20 +187,39 @@ class TimedStore(LayeredStore):
         Raises:
             SerializationError: the serde does not take a key.
         """
+        oldest = self._expiry.oldest_read(self._time_below)
+        return self._all(first, last, oldest, low, high, reverse=reverse)
+
+    def fetch_closed(self, first: int, last: int) -> list[tuple[Any, int, int, Any, int]]:
+        """Return as ``fetch_all`` what is forwarded now because it has closed, by time and key."""
+        oldest = self._expiry.oldest_read(self._time_below)
+        if self._expiry.persistent and isinstance(self._timed_keys, SessionKeys):
+            # Of sessions Kafka Streams finds all that are there.
+            oldest = self._expiry.oldest_kept(self._time_below)
+        found = list(self._all(first, last, oldest, None, None, reverse=False))
+        # Rows of equal time are ordered by key as they come.
+        found.sort(key=itemgetter(1, 2))
+        return found
+
+    def _all(
+        self, first: int, last: int, oldest: int, low: Any, high: Any, *, reverse: bool
+    ) -> Iterator[tuple[Any, int, int, Any, int]]:
+        """Iterate what waits in the record cache, and of the rest what is not older than that."""
         keys, suffix = self._timed_keys, self._suffix_bytes
         low_key = None if low is None else keys.part_bytes(keys.part(low))
         high_key = None if high is None else keys.part_bytes(keys.part(high))
-        first = max(first, self._expiry.oldest_read(self.stream_time), 0)
-        last = min(last, LONG_MAX)
-        if first > last:
-            return iter(())
+        first, last = max(first, 0), min(last, LONG_MAX)
+        oldest = max(first, oldest)
         pack = keys.bytes_of
         written = {
             pack(entry.identity): (entry.stored, entry.timestamp)
             for entry in self._written_times().all_between(first, last)
+            if entry.flags & DIRTY or entry.identity[1] >= oldest
         }
         bound = None if high_key is None else upper_bound(high_key, last, suffix)
-        committed = self._backend.fetch_all(first, last, low_key, bound, reverse=reverse)
+        committed: Iterator[tuple[bytes, bytes]] = iter(())
+        if oldest <= last:
+            committed = self._backend.fetch_all(oldest, last, low_key, bound, reverse=reverse)
         return self._merged(written, committed, low_key, high_key, reverse=reverse)
 
     def _merged(

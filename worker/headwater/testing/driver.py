@@ -421,8 +421,8 @@ class TopologyTestDriver:
             clock=self._clock,
             topic_name=self.topic_name,
             warn=self.warnings.append,
-            emit_interval_ms=0,
             global_stores=self._globals.stores,
+            emit_interval_ms=0,
         )
         read = {found.partition: (found.offset, found.metadata) for found in committed}
         task.restore_metadata(read)

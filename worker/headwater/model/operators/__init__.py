@@ -17,6 +17,7 @@ FAMILIES: Final = (
     "stateless",
     "table",
     "aggregate",
+    "window",
     "transform",
     "join",
     "foreign",

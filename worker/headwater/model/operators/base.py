@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, ClassVar, TypeAlias
 
+from headwater.model.windows import EmitStrategy
+
 Predicate: TypeAlias = Callable[[Any, Any], bool]
 KeyValueMapper: TypeAlias = Callable[[Any, Any], Any]
 
@@ -76,3 +78,20 @@ class TableOperator(Operator):
 
     store: str | None = None
     send_old: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowedOperator(TableOperator):
+    """An aggregation of a stream within windows.
+
+    ``initializer`` is ``None`` for reduce: the first value is the aggregate. ``needs_key``: the
+    aggregator, and a merger, look at the key, which the user gave them to.
+    """
+
+    old_values: ClassVar[OldValues] = OldValues.FROM_STORE
+
+    store: str
+    aggregator: Callable[[Any, Any, Any], Any]
+    initializer: Callable[[], Any] | None
+    needs_key: bool = False
+    emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE

@@ -36,11 +36,11 @@ def compile_stream_aggregate(operator: StreamAggregate, site: Site) -> Emit:
     store, drop, fail = site.store(operator.store), site.environment.dropping(), site.fail
     forward = site.children.forward
     store.on_change(forward, send_old=operator.send_old)
-    step = operator.aggregator if operator.initializer else _first_or(operator.aggregator)
+    step = operator.aggregator if operator.initializer else first_or(operator.aggregator)
     update = store.updater(step, Timestamps.MAX, operator.initializer)
 
     def failed(error: Exception, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        if _passed_through(forward, error):
+        if passed_through(forward, error):
             raise error
         fail(error, key, value, timestamp, headers)
 
@@ -70,7 +70,7 @@ def compile_table_aggregate(operator: TableAggregate, site: Site) -> Emit:
                 raise ValueError(missing_key)  # noqa: TRY301 - as if the adder had refused it
             update(key, change, timestamp, headers)
         except Exception as error:
-            if _passed_through(forward, error):
+            if passed_through(forward, error):
                 raise
             fail(error, key, change, timestamp, headers)
 
@@ -109,7 +109,7 @@ def compile_table_repartition_map(operator: TableRepartitionMap, site: Site) -> 
     return latest_only(site, call(repartition_map, "map"))
 
 
-def _passed_through(forward: Forward, error: Exception) -> bool:
+def passed_through(forward: Forward, error: Exception) -> bool:
     """Whether ``error`` was raised in or below the compiled child ``forward``."""
     code = getattr(forward, "__code__", None)
     trace = error.__traceback__
@@ -120,7 +120,9 @@ def _passed_through(forward: Forward, error: Exception) -> bool:
     return False
 
 
-def _first_or(reducer: Update) -> Update:
+def first_or(reducer: Update) -> Update:
+    """Return a step whose first value is the first aggregate."""
+
     def reduce(key: Any, value: Any, old: Any) -> Any:
         return value if old is None else reducer(key, value, old)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from headwater.errors import HeadwaterError, ProcessingError
 from headwater.model.processor_api import RecordContext
 from headwater.processor.code import call
 from headwater.processor.handlers import FailedChange, FailedOutput, Origin
 from headwater.processor.timestamps import TimestampExtractor, extractor_of
+from headwater.serde.windowed import SessionWindowedSerde, TimeWindowedSerde
 from headwater.wire.change import change_deserializer, change_serializer
+from headwater.wire.partitioner import partition_for_key
 
 if TYPE_CHECKING:
     from headwater.model.topology import SinkNode, SourceNode
@@ -18,9 +20,12 @@ if TYPE_CHECKING:
     from headwater.processor.code import Code, Emit, Names
     from headwater.processor.environment import Environment
     from headwater.processor.failures import Fail
+    from headwater.serde import Serde
 
 Encode: TypeAlias = Callable[[Any], bytes]
 Decode: TypeAlias = Callable[[bytes], Any]
+_KNOWN_MAX: Final = 100_000
+"""Keys whose partitions are remembered."""
 
 
 class Input(NamedTuple):
@@ -65,6 +70,8 @@ def emit_sink(node: SinkNode, environment: Environment) -> Emit:
     refuse = _refusal(node, topic, encode_key, environment)
     refused = environment.failures.of_delivery(node.name, topic)
     sender = environment.collector.sender(topic, refused)
+    key_serde = environment.serde("key", node.key_serde, node.name)
+    by_key_alone = _partition_of_key_alone(key_serde, topic, environment)
 
     def emit(code: Code, names: Names) -> None:
         key, value = names
@@ -77,9 +84,41 @@ def emit_sink(node: SinkNode, environment: Environment) -> Emit:
             refuse,
             names,
         )
-        code.line(f"{send}({key_bytes}, {value_bytes}, timestamp, headers, None)")
+        chosen = "None"
+        if by_key_alone is not None:
+            chosen = f"{code.bind(by_key_alone, 'partition_of')}({key_bytes})"
+        code.line(f"{send}({key_bytes}, {value_bytes}, timestamp, headers, {chosen})")
 
     return emit
+
+
+def _partition_of_key_alone(
+    serde: Serde[Any], topic: str, environment: Environment
+) -> Callable[[bytes | None], int | None] | None:
+    """Return what gives the partition of a key within a window: that of the key alone.
+
+    ``None`` for keys of any other serde (Kafka's ``WindowedStreamPartitioner``).
+    """
+    if not isinstance(serde, TimeWindowedSerde | SessionWindowedSerde):
+        return None
+    window_bytes = serde.window_bytes
+    count_partitions = environment.collector.partitions
+    known: dict[bytes, int] = {}
+
+    def partition_of(key: bytes | None) -> int | None:
+        if key is None:
+            return None
+        alone = key[:-window_bytes]
+        found = known.get(alone)
+        if found is None:
+            if len(known) > _KNOWN_MAX:
+                known.clear()
+            count = count_partitions(topic)
+            found = 0 if count == 1 else partition_for_key(alone, count)
+            known[alone] = found
+        return found
+
+    return partition_of
 
 
 def _encoders(node: SinkNode, topic: str, environment: Environment) -> tuple[Encode, Encode]:

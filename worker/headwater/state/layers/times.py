@@ -8,6 +8,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
+from headwater.state.layers.writeback import UNCOMMITTED
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -19,18 +21,21 @@ class WrittenTimes:
 
     Attributes:
         newest: the largest time among those that were ever added; -1 before the first.
+        newest_below: the same of those that were written below the record cache.
     """
 
-    __slots__ = ("_of_part", "newest")
+    __slots__ = ("_of_part", "newest", "newest_below")
 
     def __init__(self) -> None:
         self._of_part: dict[Any, tuple[list[tuple[int, int]], list[Entry]]] = {}
-        self.newest = -1
+        self.newest = self.newest_below = -1
 
     def add(self, entry: Entry) -> None:
         """Add an entry; one of the same key and time is replaced."""
         part, time, other = entry.identity
         self.newest = max(self.newest, time)
+        if entry.flags & UNCOMMITTED:
+            self.newest_below = max(self.newest_below, time)
         held = self._of_part.get(part)
         at = (time, other)
         if held is None:

@@ -1,0 +1,67 @@
+"""What aggregations within windows have in common: their time, and how windows are forwarded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.model.durations import LONG_MAX
+from headwater.model.windows import Window, Windowed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.ports import Forward, Headers
+    from headwater.processor.compiling import Site
+
+
+class ObservedTime:
+    """The largest timestamp that a node has seen, in milliseconds; -1 before the first.
+
+    As in Kafka Streams it begins anew with the task.
+    """
+
+    __slots__ = ("time",)
+
+    def __init__(self) -> None:
+        self.time = -1
+
+    def init(self) -> None:
+        """Begin."""
+
+    def close(self) -> None:
+        """End."""
+
+    def renew(self) -> None:
+        """Have seen nothing."""
+        self.time = -1
+
+
+def forward_windows(forward: Forward, size: int) -> Forward:
+    """Return what forwards changes of ``(key, start, number)`` as those of windowed keys."""
+
+    def forward_window(key: Any, change: Any, timestamp: int, headers: Headers) -> None:
+        start = key[1]
+        end = start + size
+        window = Window(start, min(LONG_MAX, end))
+        forward(Windowed(key[0], window), change, timestamp, headers)
+
+    return forward_window
+
+
+def forward_sessions(forward: Forward, *, with_headers: bool) -> Forward:
+    """Return what forwards changes of ``(key, end, start)`` as those of sessions, at their ends.
+
+    In Kafka Streams those that no record cache has kept back have no headers.
+    """
+
+    def forward_session(key: Any, change: Any, _timestamp: int, headers: Headers) -> None:
+        end = key[1]
+        session = Windowed(key[0], Window(key[2], end))
+        forward(session, change, end, headers if with_headers else None)
+
+    return forward_session
+
+
+def late_record(site: Site, why: str) -> Callable[[], None]:
+    """Return a function that counts a late record, and says so in the log."""
+    return site.environment.skipping(f"node {site.node.name}", why)
