@@ -65,7 +65,7 @@ def _united(groups: Iterable[Iterable[str]]) -> list[set[str]]:
     return [group for group in united if len(group) > 1]
 
 
-_AGGREGATING = {"count", "reduce", "aggregate", "windowed_by"}
+_AGGREGATING = {"count", "reduce", "aggregate", "windowed_by", "cogroup"}
 
 
 def _may_forget(steps: Sequence[Mapping[str, Any]]) -> bool:

@@ -437,6 +437,9 @@ class Generator:
         if group.kind == "grouped stream" and self._chance(0.3):
             self._aggregate_windows(group)
             return
+        if group.kind == "grouped stream" and not group.rekeyed and self._chance(0.2):
+            self._cogroup(group)
+            return
         self.random.choice((self._count, self._count, self._reduce, self._aggregate))(group)
 
     _aggregate_table = _aggregate_stream
@@ -462,6 +465,28 @@ class Generator:
         step = self._step("to_stream", on=table.step, **fields)
         stream = replace(table, kind="stream", key="string", rekeyed=True)
         self._add(stream, step, None, table.value_serde)
+
+    def _cogroup(self, group: Handle) -> None:
+        """Share one aggregate with another group, of which none goes through a topic."""
+        others = [
+            other
+            for other in self.handles
+            if (other.kind, other.key, other.rekeyed) == ("grouped stream", group.key, False)
+        ]
+        fns = ("append", "with_key_text")
+        step = self._step("cogroup", on=group.step, fn=self.random.choice(fns))
+        for other in self.random.sample(others, min(len(others), self.random.randint(1, 2))):
+            step = self._step(
+                "cogroup", on=step, **{"with": other.step}, fn=self.random.choice(fns)
+            )
+        bare = replace(group, value="string", key_serde=None, value_serde=None)
+        given = self._serdes(bare, inherited=False)
+        fields = self._named()
+        if given or self._chance(0.5):
+            fields["materialized"] = given | self._store_options(0.6)
+        step = self._step("aggregate", on=step, init="empty", **fields)
+        table = replace(bare, kind="table", rekeyed=False)
+        self._add(table, step, given.get("key"), given.get("value"))
 
     def _windows(self) -> dict[str, Any]:
         grace = self.random.choice((0, 10, 100))
@@ -702,7 +727,7 @@ class Generator:
 
     def _leave_partitions_open(self) -> None:
         """What is joined needs equal counts, and sources have one partition here."""
-        if any(step["op"].endswith("join") for step in self.steps):
+        if any(step["op"].endswith(("join", "cogroup")) for step in self.steps):
             for step in self.steps:
                 step.get("repartitioned", {}).pop("partitions", None)
 

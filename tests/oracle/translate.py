@@ -169,6 +169,11 @@ class Drawing:
         connected = () if brings else stores
         return getattr(self.handles[step["on"]], step["op"])(supplier, *connected, **_name(step))
 
+    def _cogroup(self, step: Mapping[str, Any]) -> Any:
+        aggregator = functions.AGGREGATORS[step["fn"]]
+        others = [self.handles[step["with"]]] if "with" in step else []
+        return self.handles[step["on"]].cogroup(*others, aggregator)
+
     def _windowed_by(self, step: Mapping[str, Any]) -> Any:
         windowed = self.handles[step["on"]].windowed_by(_windows(step["windows"]))
         if "emit" not in step:

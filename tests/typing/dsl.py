@@ -5,6 +5,7 @@ from typing import Any, TypeAlias, assert_type
 
 from headwater import (
     BufferConfig,
+    CogroupedKStream,
     Consumed,
     EmitStrategy,
     GlobalKTable,
@@ -139,6 +140,13 @@ assert_type(sliding.count(store="slid"), WindowedCounts)
 sessions = stream.group_by_key().windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(9))
 assert_type(sessions, SessionWindowedKStream[str, int])
 assert_type(sessions.aggregate(lambda: "", repeat, both), KTable[Windowed[str], str])
+
+together = stream.group_by_key().cogroup(repeat).cogroup(stream.group_by_key(), repeat)
+assert_type(together, CogroupedKStream[str, str])
+assert_type(together.aggregate(lambda: ""), KTable[str, str])
+assert_type(together.windowed_by(windows).aggregate(lambda: ""), KTable[Windowed[str], str])
+gap = SessionWindows.of_inactivity_gap_with_no_grace(9)
+assert_type(together.windowed_by(gap).aggregate(lambda: "", both), KTable[Windowed[str], str])
 
 stream.to("out", value_serde=Serdes.string)  # type: ignore[arg-type]
 stream.filter(lambda _key, value: value.upper())  # type: ignore[attr-defined]

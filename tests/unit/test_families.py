@@ -104,7 +104,7 @@ def described() -> frozenset[type[Operator]]:
 @cache
 def generated() -> frozenset[type[Operator]]:
     """The operators of random topologies, whose records are compared with Java's."""
-    return operators_of(Drawing(generate(Random(f"{n}"))).topology() for n in range(60))
+    return operators_of(Drawing(generate(Random(f"{n}"))).topology() for n in range(120))
 
 
 def operators_of(topologies: Iterable[Topology]) -> frozenset[type[Operator]]:

@@ -4,6 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.dsl.aggregate import KGroupedStream, KGroupedTable
 from headwater.dsl.builder import StreamsBuilder
+from headwater.dsl.cogroup import (
+    CogroupedKStream,
+    SessionWindowedCogroupedKStream,
+    TimeWindowedCogroupedKStream,
+)
 from headwater.dsl.global_table import GlobalKTable
 from headwater.dsl.options import (
     Branched,
@@ -149,6 +154,7 @@ __all__ = [
     "Cancellable",
     "ChangelogLostError",
     "ClientState",
+    "CogroupedKStream",
     "ConfigError",
     "ConnectedStoreProvider",
     "Consumed",
@@ -224,6 +230,7 @@ __all__ = [
     "SerializationError",
     "SessionBytesStoreSupplier",
     "SessionStore",
+    "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "SessionWindows",
     "SlidingWindowedKStream",
@@ -240,6 +247,7 @@ __all__ = [
     "StreamsBuilder",
     "Suppressed",
     "TableJoined",
+    "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "TimeWindows",
     "TimestampExtractors",

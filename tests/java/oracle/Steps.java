@@ -12,6 +12,7 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Branched;
 import org.apache.kafka.streams.kstream.BranchedKStream;
+import org.apache.kafka.streams.kstream.CogroupedKStream;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.ForeachAction;
 import org.apache.kafka.streams.kstream.GlobalKTable;
@@ -23,7 +24,9 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Printed;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.SessionWindowedCogroupedKStream;
 import org.apache.kafka.streams.kstream.SessionWindowedKStream;
+import org.apache.kafka.streams.kstream.TimeWindowedCogroupedKStream;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.ValueMapper;
 import org.apache.kafka.streams.kstream.ValueMapperWithKey;
@@ -63,6 +66,17 @@ final class Steps {
         if (on instanceof KGroupedTable<?, ?> grouped) return onGroupedTable(op, cast(grouped), step);
         if (on instanceof KGroupedStream<?, ?> grouped) {
             return onGroupedStream(op, cast(grouped), step);
+        }
+        if (on instanceof CogroupedKStream<?, ?> cogrouped) {
+            KGroupedStream<Object, Object> other =
+                    step.has("with") ? cast(result(step.get("with").asText())) : null;
+            return Cogroups.onCogroup(op, cast(cogrouped), other, step);
+        }
+        if (on instanceof TimeWindowedCogroupedKStream<?, ?> windowed) {
+            return Cogroups.onWindows(cast(windowed), step);
+        }
+        if (on instanceof SessionWindowedCogroupedKStream<?, ?> windowed) {
+            return Cogroups.onSessions(cast(windowed), step);
         }
         if (on instanceof TimeWindowedKStream<?, ?> windowed) {
             return WindowedSteps.onWindows(op, cast(windowed), step);
@@ -383,6 +397,7 @@ final class Steps {
         Named named = Options.named(step);
         switch (op) {
             case "windowed_by": return WindowedSteps.windowedBy(grouped, step);
+            case "cogroup": return grouped.cogroup(aggregator(step, "fn"));
             case "count": {
                 var stored = Options.<Long>materialized(step);
                 if (stored == null) return named == null ? grouped.count() : grouped.count(named);

@@ -23,12 +23,12 @@ final class WindowedSteps {
         JsonNode windows = step.required("windows");
         boolean isFinal = step.has("emit") && step.get("emit").asText().equals("close");
         EmitStrategy emit = isFinal ? EmitStrategy.onWindowClose() : EmitStrategy.onWindowUpdate();
-        Duration grace = millis(windows, "grace", 0);
+        Duration grace = millis(windows, "grace");
         switch (windows.required("kind").asText()) {
             case "time": {
-                Duration size = millis(windows, "size", 0);
+                Duration size = millis(windows, "size");
                 TimeWindows found = TimeWindows.ofSizeAndGrace(size, grace);
-                if (windows.has("advance")) found = found.advanceBy(millis(windows, "advance", 0));
+                if (windows.has("advance")) found = found.advanceBy(millis(windows, "advance"));
                 TimeWindowedKStream<Object, Object> stream = grouped.windowedBy(found);
                 return step.has("emit") ? stream.emitStrategy(emit) : stream;
             }
@@ -41,14 +41,14 @@ final class WindowedSteps {
                 return step.has("emit") ? stream.emitStrategy(emit) : stream;
             }
             case "sliding": {
-                Duration difference = millis(windows, "difference", 0);
+                Duration difference = millis(windows, "difference");
                 TimeWindowedKStream<Object, Object> stream =
                         grouped.windowedBy(
                                 SlidingWindows.ofTimeDifferenceAndGrace(difference, grace));
                 return step.has("emit") ? stream.emitStrategy(emit) : stream;
             }
             case "session": {
-                Duration gap = millis(windows, "gap", 0);
+                Duration gap = millis(windows, "gap");
                 SessionWindowedKStream<Object, Object> stream =
                         grouped.windowedBy(SessionWindows.ofInactivityGapAndGrace(gap, grace));
                 return step.has("emit") ? stream.emitStrategy(emit) : stream;
@@ -57,8 +57,8 @@ final class WindowedSteps {
         }
     }
 
-    private static Duration millis(JsonNode windows, String field, long absent) {
-        return Duration.ofMillis(windows.has(field) ? windows.get(field).asLong() : absent);
+    static Duration millis(JsonNode windows, String field) {
+        return Duration.ofMillis(windows.path(field).asLong(0));
     }
 
     static Object onWindows(String op, TimeWindowedKStream<Object, Object> stream, JsonNode step) {
@@ -137,7 +137,7 @@ final class WindowedSteps {
 
     /** The same options as of any store: what Java calls the type of the store is never looked at. */
     @SuppressWarnings("unchecked")
-    private static <T> T stored(JsonNode step) {
+    static <T> T stored(JsonNode step) {
         Materialized<Object, ?, ?> stored = Options.materialized(step);
         JsonNode options = step.get("materialized");
         if (stored != null && options.has("retention")) {

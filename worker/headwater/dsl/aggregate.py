@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from headwater.dsl.calls import Repartition, RepartitionNames, Table
+from headwater.dsl.cogroup import CogroupedKStream
 from headwater.dsl.drawing import REPARTITION_SUFFIX
 from headwater.dsl.options import (
     Grouped,
@@ -26,8 +27,8 @@ from headwater.dsl.window import (
     SessionWindowedKStream,
     SlidingWindowedKStream,
     TimeWindowedKStream,
+    check_windows,
 )
-from headwater.errors import TopologyError
 from headwater.model.callables import check_function, check_functions
 from headwater.model.naming import check_name
 from headwater.model.operators.aggregate import (
@@ -35,12 +36,7 @@ from headwater.model.operators.aggregate import (
     TableAggregate,
     TableRepartitionMap,
 )
-from headwater.model.windows import (
-    SessionWindows,
-    SlidingWindows,
-    TimeWindows,
-    UnlimitedWindows,
-)
+from headwater.model.windows import SessionWindows, SlidingWindows
 from headwater.serde import Serdes
 
 if TYPE_CHECKING:
@@ -122,17 +118,21 @@ class KGroupedStream(_Group[K, V]):
         Raises:
             TopologyError: these are no windows of an aggregation.
         """
-        match windows:
-            case TimeWindows() | UnlimitedWindows():
-                return TimeWindowedKStream(self, windows)
-            case SlidingWindows():
-                return SlidingWindowedKStream(self, windows)
-            case SessionWindows():
-                return SessionWindowedKStream(self, windows)
-        raise TopologyError(
-            f"windowed_by() got {windows!r}: pass TimeWindows, UnlimitedWindows, SlidingWindows or "
-            "SessionWindows"
-        )
+        check_windows(windows)
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedKStream(self, windows)
+        if isinstance(windows, SlidingWindows):
+            return SlidingWindowedKStream(self, windows)
+        return TimeWindowedKStream(self, windows)
+
+    def cogroup(self, aggregator: Callable[[K, V, A], A]) -> CogroupedKStream[K, A]:
+        """Share one aggregate of each key with other grouped streams.
+
+        ``aggregator(key, value, aggregate)`` is this stream's own; ``cogroup(grouped, aggregator)``
+        of the result adds streams.
+        """
+        check_function("cogroup()", aggregator)
+        return CogroupedKStream({self: aggregator})
 
     def through_repartition(self, store: str, *, is_given: bool) -> Origin:
         """Go through the repartition topic of an aggregation whose store is called ``store``.

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from headwater.dsl.options import Named
     from headwater.dsl.origin import Origin
     from headwater.model.operators.base import TableOperator
-    from headwater.model.stores import StoreKind
     from headwater.serde.base import Serde
 
 K = TypeVar("K")

@@ -6,9 +6,8 @@ As Kafka's ``TimeWindowedKStreamImpl``, ``SlidingWindowedKStreamImpl`` and
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack
 
 from headwater.dsl.calls import Table
 from headwater.dsl.options import Materialized, MaterializedOptions, Named, changed, name_of
@@ -26,6 +25,7 @@ from headwater.model.windows import (
     EmitStrategy,
     SessionWindows,
     SlidingWindows,
+    TimeWindows,
     UnlimitedWindows,
     Windowed,
     Windows,
@@ -47,6 +47,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 A = TypeVar("A")
 
+AnyWindows: TypeAlias = Windows | SlidingWindows | SessionWindows
+"""Windows within which a stream can be aggregated."""
+
 _AGGREGATE = "KSTREAM-AGGREGATE-"
 _REDUCE = "KSTREAM-REDUCE-"
 
@@ -66,16 +69,120 @@ def together(_key: Any, one: int, two: int) -> int:
     return one + two
 
 
-class _WindowedKStream(ABC, Generic[K, V]):
+def check_windows(windows: object) -> None:
+    """Check that these are windows of an aggregation.
+
+    Raises:
+        TopologyError: they are not.
+    """
+    if not isinstance(windows, TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows):
+        raise TopologyError(
+            f"windowed_by() got {windows!r}: pass TimeWindows, UnlimitedWindows, SlidingWindows or "
+            "SessionWindows"
+        )
+
+
+def window_operator(
+    windows: AnyWindows,
+    store: str,
+    initializer: Callable[[], Any] | None,
+    aggregator: Callable[[Any, Any, Any], Any],
+    *,
+    merger: Callable[[Any, Any, Any], Any] | None = None,
+    needs_key: bool = False,
+    emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE,
+) -> TableOperator:
+    """Return what aggregates within ``windows``; sessions need a ``merger``."""
+    given: dict[str, Any] = {
+        "store": store,
+        "initializer": initializer,
+        "aggregator": aggregator,
+        "needs_key": needs_key,
+        "emit": emit,
+    }
+    match windows:
+        case SessionWindows():
+            assert merger is not None, "sessions are merged"
+            return SessionWindowAggregate(windows=windows, merger=merger, **given)
+        case SlidingWindows():
+            return SlidingWindowAggregate(windows=windows, **given)
+        case _:
+            return TimeWindowAggregate(windows=windows, **given)
+
+
+def window_store(
+    windows: AnyWindows,
+    name: str,
+    settings: Materialized[Any, Any],
+    emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE,
+) -> StoreSpec:
+    """Return the store of an aggregation within ``windows``.
+
+    As in Kafka Streams sliding and session windows have no record cache if results are forwarded
+    when a window closes; time windows have.
+
+    Raises:
+        TopologyError: the retention that is given is too short.
+    """
+    updates = emit is EmitStrategy.ON_WINDOW_UPDATE
+    match windows:
+        case SessionWindows():
+            return window_store_spec(
+                name,
+                settings,
+                kind=StoreKind.SESSION,
+                needed_ms=windows.inactivity_gap_ms + windows.grace_ms,
+                window_size_ms=0,
+                emit=emit,
+                caching=updates,
+            )
+        case SlidingWindows():
+            return window_store_spec(
+                name,
+                settings,
+                kind=StoreKind.TIMESTAMPED_WINDOW,
+                needed_ms=2 * windows.time_difference_ms + windows.grace_ms,
+                window_size_ms=windows.time_difference_ms,
+                emit=emit,
+                caching=updates,
+            )
+        case _:
+            return window_store_spec(
+                name,
+                settings,
+                kind=StoreKind.TIMESTAMPED_WINDOW,
+                needed_ms=min(windows.size_ms + windows.grace_ms, LONG_MAX),
+                window_size_ms=windows.size_ms,
+                emit=emit,
+            )
+
+
+def window_serde(windows: AnyWindows, inner: Serde[K] | None) -> Serde[Windowed[K]] | None:
+    """Return the serde of keys within ``windows``; of a default serde Kafka Streams makes none."""
+    if inner is None:
+        return None
+    match windows:
+        case SessionWindows():
+            return SessionWindowedSerde(inner)
+        case SlidingWindows():
+            return TimeWindowedSerde(inner, windows.time_difference_ms)
+        case _:
+            return TimeWindowedSerde(inner, windows.size_ms)
+
+
+class _WindowedKStream(Generic[K, V]):
     """A grouped stream within windows."""
 
-    __slots__ = ("_emit", "_group")
+    __slots__ = ("_emit", "_group", "_windows")
 
-    _names_twice: ClassVar = True
-    """Counting spends a number more on a store without a name."""
-
-    def __init__(self, group: KGroupedStream[K, V], emit: EmitStrategy) -> None:
+    def __init__(
+        self,
+        group: KGroupedStream[K, V],
+        windows: AnyWindows,
+        emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE,
+    ) -> None:
         self._group = group
+        self._windows = windows
         self._emit = emit
 
     def emit_strategy(self, emit_strategy: EmitStrategy) -> Self:
@@ -84,76 +191,13 @@ class _WindowedKStream(ABC, Generic[K, V]):
         Raises:
             TopologyError: the windows never close.
         """
-        self._check_emit(emit_strategy)
-        return self._emitting(emit_strategy)
-
-    @abstractmethod
-    def _emitting(self, emit: EmitStrategy) -> Self:
-        """Return the same windows with this strategy."""
-
-    def _check_emit(self, emit: EmitStrategy) -> None:
-        """Refuse a strategy that cannot be."""
-
-    @abstractmethod
-    def _spec(self, store: str, settings: Materialized[K, Any]) -> StoreSpec:
-        """Return the store of an aggregation."""
-
-    @abstractmethod
-    def _key_serde(self, inner: Serde[K]) -> Serde[Windowed[K]]:
-        """Return the serde of keys within these windows."""
-
-    def _counted(
-        self,
-        materialized: Materialized[K, int] | None,
-        options: MaterializedOptions[K, int],
-        name: str | Named | None,
-        operator: Callable[[str], TableOperator],
-    ) -> KTable[Windowed[K], int]:
-        settings: Materialized[K, int] = changed(materialized or Materialized(), options)
-        if self._names_twice and settings.store is None and (materialized is not None or options):
-            # As in KGroupedStream: Kafka Streams once named this store twice.
-            self._group.origin.drawing.store_name(_AGGREGATE)
-        settings = replace(settings, value_serde=settings.value_serde or Serdes.long)
-        return self._drawn(_AGGREGATE, name, settings, operator)
-
-    def _drawn(
-        self,
-        prefix: str,
-        name: str | Named | None,
-        settings: Materialized[K, Any],
-        operator: Callable[[str], TableOperator],
-    ) -> KTable[Windowed[K], Any]:
-        """Draw an aggregation, behind a repartition if the key may have changed."""
-        group = self._group
-        origin, drawing = group.origin, group.origin.drawing
-        store = settings.store or drawing.store_name(prefix)
-        settings = replace(settings, key_serde=settings.key_serde or origin.key_serde)
-        function = drawing.named(name_of(name), prefix)
-        spec = self._spec(store, settings)
-        if origin.rekeyed:
-            origin = group.through_repartition(store, is_given=settings.store is not None)
-        part = Table(name=function, operator=operator(store), store=spec)
-        # Of a default serde Kafka Streams makes none for the windowed key.
-        inner = settings.key_serde
-        key_serde = None if inner is None else self._key_serde(inner)
-        return origin.keep(part, key_serde, settings.value_serde).as_table()
-
-
-class _TimedKStream(_WindowedKStream[K, V]):
-    """What time windows and sliding windows have in common."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def _operator(
-        self,
-        store: str,
-        initializer: Callable[[], Any] | None,
-        aggregator: Callable[[Any, Any, Any], Any],
-        *,
-        needs_key: bool = False,
-    ) -> TableOperator:
-        """Return the operator of an aggregation."""
+        closes = emit_strategy is EmitStrategy.ON_WINDOW_CLOSE
+        if closes and isinstance(self._windows, UnlimitedWindows):
+            raise TopologyError(
+                "emit_strategy(): unlimited windows never close; choose on_window_update, or "
+                "another kind of windows"
+            )
+        return type(self)(self._group, self._windows, emit_strategy)
 
     def count(
         self,
@@ -166,9 +210,13 @@ class _TimedKStream(_WindowedKStream[K, V]):
 
         Keywords are those of :class:`Materialized`.
         """
-        return self._counted(
-            materialized, options, name, lambda store: self._operator(store, zero, one_more)
-        )
+        settings: Materialized[K, int] = changed(materialized or Materialized(), options)
+        is_said = materialized is not None or bool(options)
+        if settings.store is None and is_said and not isinstance(self._windows, SlidingWindows):
+            # As in KGroupedStream: Kafka Streams once named this store twice.
+            self._group.origin.drawing.store_name(_AGGREGATE)
+        settings = replace(settings, value_serde=settings.value_serde or Serdes.long)
+        return self._drawn(_AGGREGATE, name, settings, zero, one_more, merger=together)
 
     def reduce(
         self,
@@ -180,20 +228,54 @@ class _TimedKStream(_WindowedKStream[K, V]):
     ) -> KTable[Windowed[K], V]:
         """Combine the values of each key and window: ``reducer(aggregate, value)``.
 
-        The first value is the first aggregate. A result of ``None`` deletes the window. Keywords
-        are those of :class:`Materialized`.
+        The first value is the first aggregate. A result of ``None`` deletes the window. The reducer
+        merges sessions, too. Keywords are those of :class:`Materialized`.
         """
         check_function("reduce()", reducer)
         settings: Materialized[K, V] = changed(materialized or Materialized(), options)
         inherited = self._group.origin.value_serde
         settings = replace(settings, value_serde=settings.value_serde or inherited)
 
-        def aggregator(_key: K, value: V, aggregate: V) -> V:
-            return reducer(aggregate, value)
+        def aggregator(_key: K, value: V, aggregate: V | None) -> V:
+            return value if aggregate is None else reducer(aggregate, value)
 
-        return self._drawn(
-            _REDUCE, name, settings, lambda store: self._operator(store, None, aggregator)
+        def merger(_key: K, one: V | None, two: V) -> V:
+            return two if one is None else reducer(one, two)
+
+        return self._drawn(_REDUCE, name, settings, None, aggregator, merger=merger)
+
+    def _drawn(
+        self,
+        prefix: str,
+        name: str | Named | None,
+        settings: Materialized[K, Any],
+        initializer: Callable[[], Any] | None,
+        aggregator: Callable[[Any, Any, Any], Any],
+        *,
+        merger: Callable[[Any, Any, Any], Any] | None = None,
+        needs_key: bool = False,
+    ) -> KTable[Windowed[K], Any]:
+        """Draw an aggregation, behind a repartition if the key may have changed."""
+        group, windows, emit = self._group, self._windows, self._emit
+        origin, drawing = group.origin, group.origin.drawing
+        store = settings.store or drawing.store_name(prefix)
+        settings = replace(settings, key_serde=settings.key_serde or origin.key_serde)
+        function = drawing.named(name_of(name), prefix)
+        spec = window_store(windows, store, settings, emit)
+        if origin.rekeyed:
+            origin = group.through_repartition(store, is_given=settings.store is not None)
+        operator = window_operator(
+            windows, store, initializer, aggregator, merger=merger, needs_key=needs_key, emit=emit
         )
+        part = Table(name=function, operator=operator, store=spec)
+        key_serde = window_serde(windows, settings.key_serde)
+        return origin.keep(part, key_serde, settings.value_serde).as_table()
+
+
+class _TimedKStream(_WindowedKStream[K, V]):
+    """A grouped stream within windows that are not merged."""
+
+    __slots__ = ()
 
     def aggregate(
         self,
@@ -211,12 +293,7 @@ class _TimedKStream(_WindowedKStream[K, V]):
         """
         check_functions("aggregate()", initializer=initializer, aggregator=aggregator)
         settings: Materialized[K, A] = changed(materialized or Materialized(), options)
-        return self._drawn(
-            _AGGREGATE,
-            name,
-            settings,
-            lambda store: self._operator(store, initializer, aggregator, needs_key=True),
-        )
+        return self._drawn(_AGGREGATE, name, settings, initializer, aggregator, needs_key=True)
 
 
 class TimeWindowedKStream(_TimedKStream[K, V]):
@@ -226,57 +303,7 @@ class TimeWindowedKStream(_TimedKStream[K, V]):
     is dropped and counted.
     """
 
-    __slots__ = ("_windows",)
-
-    def __init__(
-        self,
-        group: KGroupedStream[K, V],
-        windows: Windows,
-        emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE,
-    ) -> None:
-        super().__init__(group, emit)
-        self._windows = windows
-
-    def _emitting(self, emit: EmitStrategy) -> Self:
-        return type(self)(self._group, self._windows, emit)
-
-    def _check_emit(self, emit: EmitStrategy) -> None:
-        if emit is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self._windows, UnlimitedWindows):
-            raise TopologyError(
-                "emit_strategy(): unlimited windows never close; choose on_window_update, or "
-                "another kind of windows"
-            )
-
-    def _operator(
-        self,
-        store: str,
-        initializer: Callable[[], Any] | None,
-        aggregator: Callable[[Any, Any, Any], Any],
-        *,
-        needs_key: bool = False,
-    ) -> TableOperator:
-        return TimeWindowAggregate(
-            store=store,
-            windows=self._windows,
-            aggregator=aggregator,
-            initializer=initializer,
-            needs_key=needs_key,
-            emit=self._emit,
-        )
-
-    def _spec(self, store: str, settings: Materialized[K, Any]) -> StoreSpec:
-        windows = self._windows
-        return window_store_spec(
-            store,
-            settings,
-            kind=StoreKind.TIMESTAMPED_WINDOW,
-            needed_ms=min(windows.size_ms + windows.grace_ms, LONG_MAX),
-            window_size_ms=windows.size_ms,
-            emit=self._emit,
-        )
-
-    def _key_serde(self, inner: Serde[K]) -> Serde[Windowed[K]]:
-        return TimeWindowedSerde(inner, self._windows.size_ms)
+    __slots__ = ()
 
 
 class SlidingWindowedKStream(_TimedKStream[K, V]):
@@ -285,53 +312,7 @@ class SlidingWindowedKStream(_TimedKStream[K, V]):
     Records without a key or a value are dropped. A record that is too late is dropped and counted.
     """
 
-    __slots__ = ("_windows",)
-
-    _names_twice = False
-
-    def __init__(
-        self,
-        group: KGroupedStream[K, V],
-        windows: SlidingWindows,
-        emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE,
-    ) -> None:
-        super().__init__(group, emit)
-        self._windows = windows
-
-    def _emitting(self, emit: EmitStrategy) -> Self:
-        return type(self)(self._group, self._windows, emit)
-
-    def _operator(
-        self,
-        store: str,
-        initializer: Callable[[], Any] | None,
-        aggregator: Callable[[Any, Any, Any], Any],
-        *,
-        needs_key: bool = False,
-    ) -> TableOperator:
-        return SlidingWindowAggregate(
-            store=store,
-            windows=self._windows,
-            aggregator=aggregator,
-            initializer=initializer,
-            needs_key=needs_key,
-            emit=self._emit,
-        )
-
-    def _spec(self, store: str, settings: Materialized[K, Any]) -> StoreSpec:
-        difference = self._windows.time_difference_ms
-        return window_store_spec(
-            store,
-            settings,
-            kind=StoreKind.TIMESTAMPED_WINDOW,
-            needed_ms=2 * difference + self._windows.grace_ms,
-            window_size_ms=difference,
-            emit=self._emit,
-            caching=self._emit is EmitStrategy.ON_WINDOW_UPDATE,
-        )
-
-    def _key_serde(self, inner: Serde[K]) -> Serde[Windowed[K]]:
-        return TimeWindowedSerde(inner, self._windows.time_difference_ms)
+    __slots__ = ()
 
 
 class SessionWindowedKStream(_WindowedKStream[K, V]):
@@ -341,81 +322,7 @@ class SessionWindowedKStream(_WindowedKStream[K, V]):
     closed is dropped and counted.
     """
 
-    __slots__ = ("_windows",)
-
-    def __init__(
-        self,
-        group: KGroupedStream[K, V],
-        windows: SessionWindows,
-        emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE,
-    ) -> None:
-        super().__init__(group, emit)
-        self._windows = windows
-
-    def _emitting(self, emit: EmitStrategy) -> Self:
-        return type(self)(self._group, self._windows, emit)
-
-    def _operator(
-        self,
-        store: str,
-        initializer: Callable[[], Any] | None,
-        aggregator: Callable[[Any, Any, Any], Any],
-        merger: Callable[[Any, Any, Any], Any],
-    ) -> TableOperator:
-        return SessionWindowAggregate(
-            store=store,
-            windows=self._windows,
-            aggregator=aggregator,
-            initializer=initializer,
-            merger=merger,
-            emit=self._emit,
-        )
-
-    def count(
-        self,
-        materialized: Materialized[K, int] | None = None,
-        *,
-        name: str | Named | None = None,
-        **options: Unpack[MaterializedOptions[K, int]],
-    ) -> KTable[Windowed[K], int]:
-        """Count the records of each session (a 64-bit number in store and changelog).
-
-        Keywords are those of :class:`Materialized`.
-        """
-        return self._counted(
-            materialized,
-            options,
-            name,
-            lambda store: self._operator(store, zero, one_more, together),
-        )
-
-    def reduce(
-        self,
-        reducer: Callable[[V, V], V],
-        materialized: Materialized[K, V] | None = None,
-        *,
-        name: str | Named | None = None,
-        **options: Unpack[MaterializedOptions[K, V]],
-    ) -> KTable[Windowed[K], V]:
-        """Combine the values of each session: ``reducer(aggregate, value)``.
-
-        It also merges sessions. The first value is the first aggregate. Keywords are those of
-        :class:`Materialized`.
-        """
-        check_function("reduce()", reducer)
-        settings: Materialized[K, V] = changed(materialized or Materialized(), options)
-        inherited = self._group.origin.value_serde
-        settings = replace(settings, value_serde=settings.value_serde or inherited)
-
-        def aggregator(_key: K, value: V, aggregate: V | None) -> V:
-            return value if aggregate is None else reducer(aggregate, value)
-
-        def merger(_key: K, one: V | None, two: V) -> V:
-            return two if one is None else reducer(one, two)
-
-        return self._drawn(
-            _REDUCE, name, settings, lambda store: self._operator(store, None, aggregator, merger)
-        )
+    __slots__ = ()
 
     def aggregate(
         self,
@@ -441,22 +348,5 @@ class SessionWindowedKStream(_WindowedKStream[K, V]):
         )
         settings: Materialized[K, A] = changed(materialized or Materialized(), options)
         return self._drawn(
-            _AGGREGATE,
-            name,
-            settings,
-            lambda store: self._operator(store, initializer, aggregator, session_merger),
+            _AGGREGATE, name, settings, initializer, aggregator, merger=session_merger
         )
-
-    def _spec(self, store: str, settings: Materialized[K, Any]) -> StoreSpec:
-        return window_store_spec(
-            store,
-            settings,
-            kind=StoreKind.SESSION,
-            needed_ms=self._windows.inactivity_gap_ms + self._windows.grace_ms,
-            window_size_ms=0,
-            emit=self._emit,
-            caching=self._emit is EmitStrategy.ON_WINDOW_UPDATE,
-        )
-
-    def _key_serde(self, inner: Serde[K]) -> Serde[Windowed[K]]:
-        return SessionWindowedSerde(inner)

@@ -18,6 +18,7 @@ FAMILIES: Final = (
     "table",
     "aggregate",
     "window",
+    "cogroup",
     "transform",
     "join",
     "foreign",
