@@ -454,6 +454,7 @@ class Generator:
         windowed = replace(group, step=step)
         self.random.choice((self._count, self._reduce, self._aggregate))(windowed)
         table = self.handles.pop()
+        self.steps[-1].get("materialized", {}).pop("history_ms", None)
         if windows["kind"] in ("session", "sliding"):
             # What they read in a record cache depends on when it is flushed: see test_windows.
             self.steps[-1].setdefault("materialized", {})["caching"] = False
@@ -484,6 +485,7 @@ class Generator:
         fields = self._named()
         if given or self._chance(0.5):
             fields["materialized"] = given | self._store_options(0.6)
+            fields["materialized"].pop("history_ms", None)
         step = self._step("aggregate", on=step, init="empty", **fields)
         table = replace(bare, kind="table", rekeyed=False)
         self._add(table, step, given.get("key"), given.get("value"))

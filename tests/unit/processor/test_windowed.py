@@ -183,5 +183,7 @@ def test_what_cannot_be_is_refused() -> None:
         grouped.windowed_by(TimeWindows.of(size=10, grace=5)).count(retention=12)
     with pytest.raises(TopologyError, match="retention"):
         grouped.windowed_by(SlidingWindows.of(time_difference=10, grace=5)).count(retention=20)
+    with pytest.raises(TopologyError, match="windows have no versions"):
+        grouped.windowed_by(TimeWindows.of(size=10, grace=5)).count(store="s", history_retention=20)
     with pytest.raises(TopologyError, match="reduce"):
         grouped.windowed_by(TimeWindows.of(size=10, grace=5)).reduce(None)  # type: ignore[arg-type]

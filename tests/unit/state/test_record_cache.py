@@ -181,7 +181,7 @@ def test_the_listener_is_named_before_the_update_function_is_made() -> None:
     store.updater(add, Timestamps.MAX)
 
     with pytest.raises(AssertionError, match="on_change after updater"):
-        store.on_change(None, send_old=False)
+        store.on_change(Recorder().forward, send_old=False)
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,12 @@ def window_store_spec(
         caching: a record cache is of use, if the settings want one.
 
     Raises:
-        TopologyError: the retention that is given is too short.
+        TopologyError: the retention that is given is too short, or versions are wanted.
     """
+    if materialized.history_retention is not None:
+        raise TopologyError(
+            f"Store {name!r}: windows have no versions; pass retention, not history_retention"
+        )
     retention_ms = needed_ms
     if materialized.retention is not None:
         retention_ms = millis(f"Store {name!r}: retention", materialized.retention)

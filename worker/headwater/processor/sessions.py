@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 from headwater.model.durations import LONG_MAX
 from headwater.model.windows import EmitStrategy
 from headwater.processor.emission import Emission
-from headwater.processor.windowed import ObservedTime, forward_sessions, late_record
+from headwater.processor.windowed import (
+    ObservedTime,
+    forward_sessions,
+    late_record,
+    shared_by_store,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +39,7 @@ def sessions_of(operator: SessionWindowAggregate, site: Site, failed: Fail) -> F
     store = cast("TimedStore", site.store(operator.store))
     is_final = operator.emit is EmitStrategy.ON_WINDOW_CLOSE
     to = forward_sessions(site.children.forward, with_headers=is_final or store.caching)
+    to = shared_by_store(site, store.name, to)
     store.on_change(None if is_final else to, send_old=operator.send_old)
     late = late_record(site, "its session has closed")
     fold = _folding(operator, store, None if is_final or store.caching else to, late)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from headwater.model.windows import EmitStrategy
 from headwater.processor.emission import Emission
 from headwater.processor.operators.aggregate import first_or
-from headwater.processor.windowed import ObservedTime, forward_windows, late_record
+from headwater.processor.windowed import ObservedTime, forward_windows, late_record, shared_by_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +42,7 @@ def sliding_windows_of(operator: SlidingWindowAggregate, site: Site, failed: Fai
     is_final = operator.emit is EmitStrategy.ON_WINDOW_CLOSE
     difference, grace = operator.windows.time_difference_ms, operator.windows.grace_ms
     to = forward_windows(site.children.forward, difference)
+    to = shared_by_store(site, store.name, to)
     store.on_change(None if is_final else to, send_old=operator.send_old)
     slide = _Sliding(operator, store, None if is_final or store.caching else to)
     seen = site.keep_resident(ObservedTime())

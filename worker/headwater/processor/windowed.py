@@ -38,12 +38,15 @@ class ObservedTime:
 
 def forward_windows(forward: Forward, size: int) -> Forward:
     """Return what forwards changes of ``(key, start, number)`` as those of windowed keys."""
+    # Most changes in a row are of one window; and a NamedTuple's own constructor is slow.
+    new, last = tuple.__new__, Window(-1, -1)
 
     def forward_window(key: Any, change: Any, timestamp: int, headers: Headers) -> None:
+        nonlocal last
         start = key[1]
-        end = start + size
-        window = Window(start, min(LONG_MAX, end))
-        forward(Windowed(key[0], window), change, timestamp, headers)
+        if last[0] != start:
+            last = Window(start, min(start + size, LONG_MAX))
+        forward(new(Windowed, (key[0], last)), change, timestamp, headers)
 
     return forward_window
 
@@ -60,6 +63,12 @@ def forward_sessions(forward: Forward, *, with_headers: bool) -> Forward:
         forward(session, change, end, headers if with_headers else None)
 
     return forward_session
+
+
+def shared_by_store(site: Site, store: str, forward: Forward) -> Forward:
+    """Return ``forward``, or what another node with the same store forwards to, as in a cogroup."""
+    found: Forward = site.environment.shared.setdefault(f"changes of {store}", forward)
+    return found
 
 
 def late_record(site: Site, why: str) -> Callable[[], None]:

@@ -121,7 +121,8 @@ class TimedKeys(PlainKeys):
         pack, unpack, length = suffix.pack, suffix.unpack_from, suffix.size
 
         def encode_all(key: Any) -> bytes:
-            return encode(key[0]) + pack(*key[1:])
+            part, time, other = key
+            return encode(part) + pack(time, other)
 
         def decode_all(data: bytes) -> Any:
             return decode(data[:-length]), *unpack(data, len(data) - length)
@@ -132,8 +133,8 @@ class TimedKeys(PlainKeys):
             self.pack = encode_all
             size_of: Callable[[Any], int] = _text_size
         else:
-            self.identify = lambda key: (encode(key[0]), *key[1:])
-            self.pack = lambda identity: identity[0] + pack(*identity[1:])
+            self.identify = lambda key: (encode(key[0]), key[1], key[2])
+            self.pack = lambda identity: identity[0] + pack(identity[1], identity[2])
             size_of = len
         # A cache's keys begin with the number of the segment.
         more = length + _SEGMENT_BYTES

@@ -139,7 +139,8 @@ class LayeredStore:
     def on_change(self, forward: Forward | None, *, send_old: bool) -> None:
         """Name the node that hears of changes ``(new, old)``; to be called before ``updater``."""
         # The aggregations of a cogroup share a store and what hears of it.
-        assert not self._compiled or send_old == self._send_old, "on_change after updater"
+        is_same = forward is self._forward and send_old == self._send_old
+        assert not self._compiled or is_same, "on_change after updater"
         self._forward = forward
         self._send_old = send_old
         if self._cache is not None:

@@ -23,7 +23,7 @@ from headwater.processor.emission import Emission
 from headwater.processor.operators.aggregate import first_or, passed_through
 from headwater.processor.sessions import sessions_of
 from headwater.processor.sliding import sliding_windows_of
-from headwater.processor.windowed import ObservedTime, forward_windows, late_record
+from headwater.processor.windowed import ObservedTime, forward_windows, late_record, shared_by_store
 
 if TYPE_CHECKING:
     from headwater.ports import Forward, Headers, TimedStore, Update
@@ -43,7 +43,7 @@ def compile_time_window_aggregate(operator: TimeWindowAggregate, site: Site) -> 
     size = windows.size_ms
     forward = site.children.forward
     is_final = operator.emit is EmitStrategy.ON_WINDOW_CLOSE
-    to = forward_windows(forward, size)
+    to = shared_by_store(site, store.name, forward_windows(forward, size))
     store.on_change(None if is_final else to, send_old=operator.send_old)
     step = operator.aggregator if operator.initializer else first_or(operator.aggregator)
     if operator.needs_key:

@@ -80,6 +80,8 @@ class SegmentedRocksBackend(RocksBackend):
             StoreCorruptedError: its block is damaged.
         """
         time = time_at(key, self._suffix_bytes)
+        if time > self.stream_time:
+            return None
         segment = self._segments.get(time // self._expiry.segment_ms)
         if segment is None:
             return None
@@ -101,6 +103,8 @@ class SegmentedRocksBackend(RocksBackend):
         Raises:
             StoreCorruptedError: a block is damaged.
         """
+        if first > self.stream_time:
+            return []
         low, high = bounds(key, first, last, self._suffix_bytes)
         length = len(low)
         found: list[tuple[bytes, bytes]] = []
