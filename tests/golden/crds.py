@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from headwater_operator.spec import custom_resource_definitions, reference_pages
+from tests.golden.language import language_page
 from tests.golden.metrics import metrics_page
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +31,7 @@ def generated() -> dict[Path, str]:
     }
     pages = {ROOT / "docs" / "reference" / name: page for name, page in reference_pages().items()}
     pages[ROOT / "docs" / "reference" / "metrics.md"] = metrics_page()
+    pages[ROOT / "docs" / "reference" / "language.md"] = language_page()
     return {**files, **pages}
 
 

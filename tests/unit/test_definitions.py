@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pytest
 import yaml
 from tests.golden.crds import ROOT, generated
+from tests.golden.language import missing_rows
 from tests.support.rules import JUST_KEPT, place_of, rules_in
 
 from headwater.model.cluster import WorkerSpec
@@ -23,6 +24,10 @@ DEFINITIONS = custom_resource_definitions()
 def version_of(name: str) -> dict[str, Any]:
     version: dict[str, Any] = DEFINITIONS[name]["spec"]["versions"][0]
     return version
+
+
+def test_every_public_method_of_the_language_stands_in_a_row() -> None:
+    assert missing_rows() == frozenset(), "add a row to tests/golden/language_rows.py"
 
 
 @pytest.mark.parametrize("path", sorted(generated()), ids=lambda path: path.name)

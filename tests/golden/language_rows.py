@@ -1,0 +1,160 @@
+"""The rows of ``docs/reference/language.md``: Java's name, names here, a note or a reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+DSL_STATELESS: Final = (
+    ("`StreamsBuilder.stream`, `Consumed`", "StreamsBuilder.stream Consumed", ""),
+    ("`StreamsBuilder.stream(Pattern)`", "StreamsBuilder.stream", "`re.compile(...)` as the topic"),
+    ("`StreamsBuilder.table`", "StreamsBuilder.table", ""),
+    ("`Topology.AutoOffsetReset`, also by duration", "OffsetReset", ""),
+    ("`filter`, `filterNot`", "KStream.filter KStream.filter_not", ""),
+    ("`map`, `flatMap`, `selectKey`", "KStream.map KStream.flat_map KStream.select_key", ""),
+    (
+        "`mapValues`, `flatMapValues`",
+        "KStream.map_values KStream.flat_map_values",
+        "`with_key=True` gives the function the key",
+    ),
+    ("`peek`, `foreach`, `print`", "KStream.peek KStream.for_each KStream.print", ""),
+    (
+        "`split`, `branch`, `defaultBranch`, `noDefaultBranch`, `Branched`",
+        "KStream.split BranchedKStream.branch BranchedKStream.default_branch "
+        "BranchedKStream.no_default_branch Branched",
+        "",
+    ),
+    ("`merge`", "KStream.merge", ""),
+    ("`repartition`, `Repartitioned`", "KStream.repartition Repartitioned", ""),
+    (
+        "`to`, `Produced`, `TopicNameExtractor`, `StreamPartitioner`",
+        "KStream.to Produced",
+        "functions as topic and partitioner",
+    ),
+    ("`toTable`", "KStream.to_table", ""),
+    ("`toStream`", "KTable.to_stream", ""),
+    ("`process`", "KStream.process", ""),
+    ("`processValues`", "KStream.process_values", ""),
+    (
+        "`Named`, `Grouped`, `Joined`, `Materialized`",
+        "Named Grouped Joined Materialized",
+        "or keyword arguments",
+    ),
+)
+
+DSL_STATEFUL: Final = (
+    ("`groupByKey`, `groupBy`", "KStream.group_by_key KStream.group_by", ""),
+    ("`KTable.groupBy`", "KTable.group_by", ""),
+    (
+        "`KGroupedStream.count`, `reduce`, `aggregate`",
+        "KGroupedStream.count KGroupedStream.reduce KGroupedStream.aggregate",
+        "",
+    ),
+    (
+        "`KGroupedTable.count`, `reduce`, `aggregate`",
+        "KGroupedTable.count KGroupedTable.reduce KGroupedTable.aggregate",
+        "",
+    ),
+    ("`KStream.join`, `leftJoin` with a table", "KStream.join KStream.left_join", ""),
+    (
+        "`KTable.join`, `leftJoin`, `outerJoin`",
+        "KTable.join KTable.left_join KTable.outer_join",
+        "",
+    ),
+    ("`KTable.filter`, `filterNot`", "KTable.filter KTable.filter_not", ""),
+    ("`KTable.mapValues`", "KTable.map_values", ""),
+    ("`KTable.transformValues`", "KTable.transform_values ValueTransformerWithKey", ""),
+    (
+        "stores with headers (`dsl.store.format`)",
+        "",
+        "KIP-1271 and KIP-1285 are of Kafka Streams 4.4",
+    ),
+)
+
+PROCESSOR_API: Final = (
+    (
+        "`Topology.addSource`, `addProcessor`, `addSink`, `addStateStore`, "
+        "`connectProcessorAndStateStores`",
+        "Topology.add_source Topology.add_processor Topology.add_sink Topology.add_state_store "
+        "Topology.connect_processor_and_state_stores",
+        "",
+    ),
+    ("`StreamsBuilder.addStateStore`", "StreamsBuilder.add_state_store", ""),
+    ("`Topology.describe`", "Topology.describe", "also `headwater describe`"),
+    (
+        "`Processor`, `ContextualProcessor`",
+        "Processor ContextualProcessor ProcessorSupplier",
+        "a function or a generator is a processor, too",
+    ),
+    (
+        "`FixedKeyProcessor`, `FixedKeyRecord`",
+        "FixedKeyProcessor ContextualFixedKeyProcessor FixedKeyProcessorSupplier FixedKeyRecord",
+        "",
+    ),
+    (
+        "`Record`",
+        "Record Record.with_key Record.with_value Record.with_timestamp Record.with_headers",
+        "",
+    ),
+    ("`RecordMetadata`", "RecordMetadata ProcessorContext.record_metadata", ""),
+    ("`ProcessorContext.forward`", "ProcessorContext.forward", ""),
+    ("`ProcessorContext.commit`", "ProcessorContext.commit", ""),
+    (
+        "`ProcessorContext.schedule`, `PunctuationType`, `Cancellable`",
+        "ProcessorContext.schedule PunctuationType Cancellable",
+        "",
+    ),
+    ("`ProcessorContext.getStateStore`", "ProcessorContext.get_state_store", ""),
+    (
+        "`currentSystemTimeMs`, `currentStreamTimeMs`",
+        "ProcessorContext.current_system_time_ms ProcessorContext.current_stream_time_ms",
+        "",
+    ),
+    (
+        "`appConfigs`, `appConfigsWithPrefix`",
+        "ProcessorContext.app_configs ProcessorContext.app_configs_with_prefix",
+        "",
+    ),
+    ("`keySerde`, `valueSerde`", "ProcessorContext.key_serde ProcessorContext.value_serde", ""),
+    ("`ProcessorContext.metrics`", "", "user metrics are not built yet"),
+    ("`ConnectedStoreProvider.stores`", "ConnectedStoreProvider", ""),
+    (
+        "`StoreBuilder`",
+        "StoreSpec StoreSpec.with_caching_enabled StoreSpec.with_caching_disabled "
+        "StoreSpec.with_logging_enabled StoreSpec.with_logging_disabled",
+        "",
+    ),
+    ("`ProcessorWrapper`", "ProcessorWrapper", ""),
+    (
+        "`StateStore.init`, `register`, `StateRestoreCallback`",
+        "",
+        "stores are the engine's: a store of the user's own is not read back from a changelog",
+    ),
+)
+
+STORES: Final = (
+    (
+        "`Stores.persistentKeyValueStore`, `persistentTimestampedKeyValueStore`",
+        "Stores.persistent_key_value_store Stores.persistent_timestamped_key_value_store",
+        "",
+    ),
+    ("`Stores.inMemoryKeyValueStore`", "Stores.in_memory_key_value_store", ""),
+    (
+        "`Stores.keyValueStoreBuilder`, `timestampedKeyValueStoreBuilder`",
+        "Stores.key_value_store_builder Stores.timestamped_key_value_store_builder",
+        "",
+    ),
+    (
+        "`KeyValueStore`",
+        "KeyValueStore.get KeyValueStore.put KeyValueStore.put_if_absent KeyValueStore.put_all "
+        "KeyValueStore.delete KeyValueStore.approximate_num_entries TimestampedKeyValueStore "
+        "ValueAndTimestamp",
+        "",
+    ),
+    (
+        "`range`, `reverseRange`, `all`, `reverseAll`, `prefixScan`",
+        "KeyValueStore.range KeyValueStore.reverse_range KeyValueStore.all "
+        "KeyValueStore.reverse_all KeyValueStore.prefix_scan",
+        "",
+    ),
+    ("KIP-892, transactional state stores", "", "of Kafka Streams 4.4; every store here is"),
+)
