@@ -19,8 +19,10 @@ DSL_STATELESS: Final = (
     ("`peek`, `foreach`, `print`", "KStream.peek KStream.for_each KStream.print", ""),
     (
         "`split`, `branch`, `defaultBranch`, `noDefaultBranch`, `Branched`",
-        "KStream.split BranchedKStream.branch BranchedKStream.default_branch "
-        "BranchedKStream.no_default_branch Branched",
+        (
+            "KStream.split BranchedKStream.branch BranchedKStream.default_branch "
+            "BranchedKStream.no_default_branch Branched"
+        ),
         "",
     ),
     ("`merge`", "KStream.merge", ""),
@@ -72,10 +74,14 @@ DSL_STATEFUL: Final = (
 
 PROCESSOR_API: Final = (
     (
-        "`Topology.addSource`, `addProcessor`, `addSink`, `addStateStore`, "
-        "`connectProcessorAndStateStores`",
-        "Topology.add_source Topology.add_processor Topology.add_sink Topology.add_state_store "
-        "Topology.connect_processor_and_state_stores",
+        (
+            "`Topology.addSource`, `addProcessor`, `addSink`, `addStateStore`, "
+            "`connectProcessorAndStateStores`"
+        ),
+        (
+            "Topology.add_source Topology.add_processor Topology.add_sink Topology.add_state_store "
+            "Topology.connect_processor_and_state_stores"
+        ),
         "",
     ),
     ("`StreamsBuilder.addStateStore`", "StreamsBuilder.add_state_store", ""),
@@ -119,8 +125,10 @@ PROCESSOR_API: Final = (
     ("`ConnectedStoreProvider.stores`", "ConnectedStoreProvider", ""),
     (
         "`StoreBuilder`",
-        "StoreSpec StoreSpec.with_caching_enabled StoreSpec.with_caching_disabled "
-        "StoreSpec.with_logging_enabled StoreSpec.with_logging_disabled",
+        (
+            "StoreSpec StoreSpec.with_caching_enabled StoreSpec.with_caching_disabled "
+            "StoreSpec.with_logging_enabled StoreSpec.with_logging_disabled"
+        ),
         "",
     ),
     ("`ProcessorWrapper`", "ProcessorWrapper", ""),
@@ -145,15 +153,19 @@ STORES: Final = (
     ),
     (
         "`KeyValueStore`",
-        "KeyValueStore.get KeyValueStore.put KeyValueStore.put_if_absent KeyValueStore.put_all "
-        "KeyValueStore.delete KeyValueStore.approximate_num_entries TimestampedKeyValueStore "
-        "ValueAndTimestamp",
+        (
+            "KeyValueStore.get KeyValueStore.put KeyValueStore.put_if_absent KeyValueStore.put_all "
+            "KeyValueStore.delete KeyValueStore.approximate_num_entries TimestampedKeyValueStore "
+            "ValueAndTimestamp"
+        ),
         "",
     ),
     (
         "`range`, `reverseRange`, `all`, `reverseAll`, `prefixScan`",
-        "KeyValueStore.range KeyValueStore.reverse_range KeyValueStore.all "
-        "KeyValueStore.reverse_all KeyValueStore.prefix_scan",
+        (
+            "KeyValueStore.range KeyValueStore.reverse_range KeyValueStore.all "
+            "KeyValueStore.reverse_all KeyValueStore.prefix_scan"
+        ),
         "",
     ),
     ("KIP-892, transactional state stores", "", "of Kafka Streams 4.4; every store here is"),
