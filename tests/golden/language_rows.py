@@ -8,7 +8,7 @@ DSL_STATELESS: Final = (
     ("`StreamsBuilder.stream`, `Consumed`", "StreamsBuilder.stream Consumed", ""),
     ("`StreamsBuilder.stream(Pattern)`", "StreamsBuilder.stream", "`re.compile(...)` as the topic"),
     ("`StreamsBuilder.table`", "StreamsBuilder.table", ""),
-    ("`Topology.AutoOffsetReset`, also by duration", "OffsetReset", ""),
+    ("`AutoOffsetReset`, also by duration", "OffsetReset AutoOffsetReset", ""),
     ("`filter`, `filterNot`", "KStream.filter KStream.filter_not", ""),
     ("`map`, `flatMap`, `selectKey`", "KStream.map KStream.flat_map KStream.select_key", ""),
     (
@@ -58,8 +58,28 @@ DSL_STATEFUL: Final = (
     ),
     ("`KStream.join`, `leftJoin` with a table", "KStream.join KStream.left_join", ""),
     (
+        "`KStream.join`, `leftJoin`, `outerJoin` with a stream, `JoinWindows`, `StreamJoined`",
+        "KStream.join KStream.left_join KStream.outer_join JoinWindows StreamJoined",
+        "",
+    ),
+    (
+        "`KStream.join`, `leftJoin` with a `GlobalKTable`",
+        "KStream.join KStream.left_join GlobalKTable StreamsBuilder.global_table",
+        "the key selector comes before the joiner",
+    ),
+    (
         "`KTable.join`, `leftJoin`, `outerJoin`",
         "KTable.join KTable.left_join KTable.outer_join",
+        "",
+    ),
+    (
+        "`KTable.join`, `leftJoin` by a foreign key, `TableJoined`",
+        "KTable.join KTable.left_join TableJoined",
+        "the extractor comes before the joiner",
+    ),
+    (
+        "`KTable.suppress`, `Suppressed`, `BufferConfig`",
+        "KTable.suppress Suppressed BufferConfig",
         "",
     ),
     ("`KTable.filter`, `filterNot`", "KTable.filter KTable.filter_not", ""),
@@ -82,6 +102,11 @@ PROCESSOR_API: Final = (
             "Topology.add_source Topology.add_processor Topology.add_sink Topology.add_state_store "
             "Topology.connect_processor_and_state_stores"
         ),
+        "",
+    ),
+    (
+        "`Topology.addGlobalStore`, `StreamsBuilder.addGlobalStore`",
+        "Topology.add_global_store StreamsBuilder.add_global_store",
         "",
     ),
     ("`StreamsBuilder.addStateStore`", "StreamsBuilder.add_state_store", ""),
@@ -168,5 +193,61 @@ STORES: Final = (
         ),
         "",
     ),
+    (
+        "`Stores.persistentWindowStore`, `persistentTimestampedWindowStore`, `inMemoryWindowStore`",
+        (
+            "Stores.persistent_window_store Stores.persistent_timestamped_window_store "
+            "Stores.in_memory_window_store WindowBytesStoreSupplier"
+        ),
+        "",
+    ),
+    (
+        "`Stores.windowStoreBuilder`, `timestampedWindowStoreBuilder`, `sessionStoreBuilder`",
+        (
+            "Stores.window_store_builder Stores.timestamped_window_store_builder "
+            "Stores.session_store_builder"
+        ),
+        "",
+    ),
+    (
+        "`WindowStore`, `TimestampedWindowStore`",
+        (
+            "WindowStore.put WindowStore.fetch WindowStore.backward_fetch WindowStore.fetch_all "
+            "WindowStore.backward_fetch_all WindowStore.all WindowStore.backward_all "
+            "TimestampedWindowStore"
+        ),
+        "",
+    ),
+    (
+        "`Stores.persistentSessionStore`, `inMemorySessionStore`",
+        "Stores.persistent_session_store Stores.in_memory_session_store SessionBytesStoreSupplier",
+        "",
+    ),
+    (
+        "`SessionStore`",
+        (
+            "SessionStore.put SessionStore.remove SessionStore.fetch SessionStore.backward_fetch "
+            "SessionStore.fetch_session SessionStore.find_sessions "
+            "SessionStore.backward_find_sessions"
+        ),
+        "",
+    ),
+    (
+        "`Stores.persistentVersionedKeyValueStore`, `versionedKeyValueStoreBuilder`",
+        (
+            "Stores.persistent_versioned_key_value_store Stores.versioned_key_value_store_builder "
+            "VersionedBytesStoreSupplier"
+        ),
+        "",
+    ),
+    (
+        "`VersionedKeyValueStore`, `VersionedRecord`",
+        (
+            "VersionedKeyValueStore.get VersionedKeyValueStore.put VersionedKeyValueStore.delete "
+            "VersionedRecord"
+        ),
+        "",
+    ),
+    ("`Stores.lruMap`", "", "not built yet"),
     ("KIP-892, transactional state stores", "", "of Kafka Streams 4.4; every store here is"),
 )
