@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 PARTITIONS = 4
 KEYS = 100_000
+TIMED_KEYS = 10_000
+BEGUN_MS = 1_700_000_000_000
+"""Of the first record of an input with times of its own."""
 WORDS_PER_LINE = 5
 VOCABULARY = 20_000
 VALUE_BYTES = 40
@@ -81,6 +84,13 @@ def load_keyed(servers: str, topic: str, records: int) -> Input:
     return Input(topic, records, records, passed[0])
 
 
+def load_timed(servers: str, topic: str, records: int) -> Input:
+    """Load records of 10,000 keys, a millisecond after each other."""
+    create(servers, topic)
+    load(servers, topic, _timed(records), timed=True)
+    return Input(topic, records, records, 0)
+
+
 def load_lines(servers: str, topic: str, lines: int) -> Input:
     """Load ``lines`` lines of five words, 20,000 of them distinct."""
     create(servers, topic)
@@ -99,6 +109,14 @@ def _keyed(records: int) -> Iterator[tuple[str, str]]:
         yield key_of(draw, number % PARTITIONS), f"value-{number:0{VALUE_BYTES - 6}d}"
 
 
+def _timed(records: int) -> Iterator[tuple[str, str]]:
+    draw = random.Random(_SEED)
+    for number in range(records):
+        partition = number % PARTITIONS
+        key = f"key-{draw.randrange(TIMED_KEYS // PARTITIONS) * PARTITIONS + partition:06d}"
+        yield key, f"value-{number:0{VALUE_BYTES - 6}d}"
+
+
 def _lines(lines: int) -> Iterator[tuple[str, str]]:
     draw = random.Random(_SEED)
     words = [f"word{number:05d}" for number in range(VOCABULARY)]
@@ -114,9 +132,15 @@ def _counted(records: Iterator[tuple[str, str]], passed: list[int]) -> Iterator[
 
 
 def load(
-    servers: str, topic: str, records: Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
+    servers: str,
+    topic: str,
+    records: Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]],
+    *,
+    timed: bool = False,
 ) -> None:
     """Send keys and values to a topic that is there, to its partitions in turn.
+
+    Records that are ``timed`` have a millisecond between them.
 
     Raises:
         TimeoutError: not all were delivered.
@@ -132,7 +156,8 @@ def load(
     for number, (key, value) in enumerate(records):
         while True:
             try:
-                producer.produce(topic, value, key, number % PARTITIONS)
+                at = BEGUN_MS + number if timed else 0
+                producer.produce(topic, value, key, number % PARTITIONS, timestamp=at)
                 break
             except BufferError:
                 producer.poll(0.1)

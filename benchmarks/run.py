@@ -25,6 +25,7 @@ from confluent_kafka import KafkaException
 from benchmarks import inputs, latency, memory, report, restore, systems
 from benchmarks.machine import Surroundings, wait_until_quiet
 from benchmarks.systems import Job
+from benchmarks.works import TIMED
 from headwater.local.broker import KafkaBroker
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ _CACHE_0 = {**systems.AT_LEAST_ONCE, "statestore.cache.max.bytes": "0"}
 _BUSY_SHARE = 10
 """A record of the busy work costs ten times as much as others: a tenth of them is enough."""
 _QUIX_SHARE = 5
+_TIMED_SHARE = 4
+"""A record that looks at windows costs several times as much as others."""
 
 
 class Bench:
@@ -60,6 +63,13 @@ class Bench:
         topic = f"input-keyed-{records}"
         if topic not in self._loaded:
             self._loaded[topic] = inputs.load_keyed(self.servers, topic, records)
+        return self._loaded[topic]
+
+    def timed(self, records: int) -> Input:
+        """An input of what looks at times."""
+        topic = f"input-timed-{records}"
+        if topic not in self._loaded:
+            self._loaded[topic] = inputs.load_timed(self.servers, topic, records)
         return self._loaded[topic]
 
     def lines(self, lines: int) -> Input:
@@ -124,6 +134,17 @@ def stateless(bench: Bench) -> list[dict[str, Any]]:
     return bench.in_turn(*(partial(system, bench.servers, job) for system in chosen))
 
 
+def timed(bench: Bench, work: str) -> list[dict[str, Any]]:
+    source = bench.timed(bench.records // _TIMED_SHARE)
+    job = bench.job(systems.AT_LEAST_ONCE, work=work, source=source, counts=False)
+    found = bench.in_turn(
+        partial(systems.headwater, bench.servers, job), partial(systems.java, bench.servers, job)
+    )
+    if work == "pairs" and len({run["outputs"] for run in found}) > 1:
+        raise RuntimeError("pairs: not all systems found as many: the runs are void")
+    return found
+
+
 def words(bench: Bench) -> list[dict[str, Any]]:
     job = bench.job(systems.AT_LEAST_ONCE, work="words", source=bench.lines(bench.records // 4))
     return bench.in_turn(
@@ -179,6 +200,7 @@ GROUPS: dict[str, Callable[[Bench], list[dict[str, Any]]]] = {
     "count-eos": partial(count, settings=systems.EXACTLY_ONCE),
     "stateless": stateless,
     "words": words,
+    **{work: partial(timed, work=work) for work in TIMED},
     "count-quix": count_quix,
     "restore": restored,
     "busy": busy,

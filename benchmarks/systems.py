@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from tests.java.tool import QUIET, JavaTool
 
 from benchmarks import audit, inputs
+from benchmarks.works import TIMED, WINDOWS_OF
 from headwater.local.paths import cache_dir
 
 if TYPE_CHECKING:
@@ -222,6 +223,13 @@ def _checked(
         _expect(system, "counts in the output", written.total, job.source.records * words)
         if job.settings.get("statestore.cache.max.bytes") == "0":
             _expect(system, "outputs", written.records, job.source.records * words)
+    elif job.work in WINDOWS_OF:
+        changelog = f"{application_id}-counts-changelog"
+        logged = audit.read(servers, changelog, partitions=inputs.PARTITIONS, counts=True)
+        wanted = job.source.records * WINDOWS_OF[job.work]
+        _expect(system, "counts in the changelog", logged.total, wanted)
+    elif job.work in TIMED:
+        pass  # how much comes out is compared between the systems
     elif job.work == "stateless":
         _expect(system, "outputs", written.records, job.source.passed)
     else:

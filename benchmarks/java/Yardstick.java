@@ -22,9 +22,17 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
+import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.StateRestoreListener;
 
 /**
@@ -38,6 +46,9 @@ import org.apache.kafka.streams.processor.StateRestoreListener;
  *             words      flatMapValues(split at spaces).groupBy(word).count("counts").to(output);
  *                        records processed are lines and words
  *             restore    as count, but only until the changelog is restored
+ *             tumbling, hopping, sliding, session
+ *                        count in windows: 10 s; 5 s that advance by 1 s; of 1 s; with a gap of 1 s
+ *             pairs      join with itself within 5 s
  *   input, output        topics, of strings; counts are longs
  *   records              how many to process; without it only standard input ends the run
  *   anything else        a setting of Kafka Streams
@@ -130,8 +141,48 @@ public final class Yardstick implements StateRestoreListener {
                             .count(Materialized.as("counts"))
                             .toStream()
                             .to(output, Produced.with(Serdes.String(), Serdes.Long()));
+            case "tumbling" -> windowed(lines, TimeWindows.ofSizeWithNoGrace(seconds(10)));
+            case "hopping" ->
+                    windowed(lines, TimeWindows.ofSizeWithNoGrace(seconds(5)).advanceBy(seconds(1)));
+            case "sliding" ->
+                    told(
+                            grouped(lines)
+                                    .windowedBy(
+                                            SlidingWindows.ofTimeDifferenceWithNoGrace(seconds(1)))
+                                    .count(Materialized.as("counts")));
+            case "session" ->
+                    told(
+                            grouped(lines)
+                                    .windowedBy(
+                                            SessionWindows.ofInactivityGapWithNoGrace(seconds(1)))
+                                    .count(Materialized.as("counts")));
+            case "pairs" ->
+                    lines.join(
+                                    lines,
+                                    (one, other) -> one + other,
+                                    JoinWindows.ofTimeDifferenceWithNoGrace(seconds(5)),
+                                    StreamJoined.with(
+                                            Serdes.String(), Serdes.String(), Serdes.String()))
+                            .to(output, Produced.with(Serdes.String(), Serdes.String()));
             default -> throw new IllegalArgumentException("no work named " + work);
         }
+    }
+
+    private void windowed(KStream<String, String> lines, TimeWindows windows) {
+        told(grouped(lines).windowedBy(windows).count(Materialized.as("counts")));
+    }
+
+    private static KGroupedStream<String, String> grouped(KStream<String, String> lines) {
+        return lines.groupByKey(Grouped.with(Serdes.String(), Serdes.String()));
+    }
+
+    private void told(KTable<Windowed<String>, Long> counts) {
+        counts.toStream((windowed, count) -> windowed.key())
+                .to(output, Produced.with(Serdes.String(), Serdes.Long()));
+    }
+
+    private static Duration seconds(int seconds) {
+        return Duration.ofSeconds(seconds);
     }
 
     /** Strings, whose decoding counts as the processing of a record: it happens just before. */
