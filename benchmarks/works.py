@@ -39,8 +39,9 @@ SUBTOPOLOGIES = {"count": 1, "state": 1, "stateless": 1, "words": 2, "busy": 1}
 WINDOWS_OF = {"tumbling": 1, "hopping": 5}
 """In how many windows each record is counted."""
 TIMED = ("tumbling", "hopping", "sliding", "session", "pairs")
+STORES = dict.fromkeys(("count", "state", "words", *TIMED), ("counts",))
+STORES["pairs"] = ("pairs-this-join-store", "pairs-other-join-store")
 SUBTOPOLOGIES |= dict.fromkeys(TIMED, 1)
-STORES = {"count": ("counts",), "state": ("counts",), "words": ("counts",)}
 
 
 def count(builder: StreamsBuilder) -> None:
@@ -127,6 +128,7 @@ def pairs(builder: StreamsBuilder) -> None:
         stream,
         lambda one, other: one + other,
         JoinWindows.of_time_difference_with_no_grace(timedelta(seconds=5)),
+        store="pairs",
         key_serde=Serdes.string,
         value_serde=Serdes.string,
         other_value_serde=Serdes.string,

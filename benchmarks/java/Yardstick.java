@@ -162,7 +162,10 @@ public final class Yardstick implements StateRestoreListener {
                                     (one, other) -> one + other,
                                     JoinWindows.ofTimeDifferenceWithNoGrace(seconds(5)),
                                     StreamJoined.with(
-                                            Serdes.String(), Serdes.String(), Serdes.String()))
+                                                    Serdes.String(),
+                                                    Serdes.String(),
+                                                    Serdes.String())
+                                            .withStoreName("pairs"))
                             .to(output, Produced.with(Serdes.String(), Serdes.String()));
             default -> throw new IllegalArgumentException("no work named " + work);
         }
