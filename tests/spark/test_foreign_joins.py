@@ -159,13 +159,6 @@ def test_workers_join_and_find_again_what_waited(
     shop.pass_time()
     go_on(shop, unique_name, tmp_path)
 
-    if shop.told() != shop.expected_told():
-        for r in records(shop.topics, f"{shop.prefix}-out"):
-            print("OUT", r)
-        for r in records(shop.topics, f"{unique_name}-calm-store-changelog"):
-            print("LOG", r[0], r[1], r[3], r[2])
-        for r in records(shop.topics, f"{unique_name}-joined-changelog"):
-            print("JOINED", r)
     assert shop.told() == shop.expected_told()
 
 
