@@ -52,6 +52,45 @@ DSL_STATEFUL: Final = (
         "",
     ),
     (
+        "`KGroupedStream.cogroup`, `CogroupedKStream`",
+        "KGroupedStream.cogroup CogroupedKStream.cogroup CogroupedKStream.aggregate",
+        "",
+    ),
+    (
+        "`windowedBy`, `TimeWindows`, `UnlimitedWindows`",
+        (
+            "KGroupedStream.windowed_by CogroupedKStream.windowed_by TimeWindows UnlimitedWindows "
+            "Windowed Window"
+        ),
+        "tumbling and hopping by `advance_by`",
+    ),
+    (
+        "`TimeWindowedKStream.count`, `reduce`, `aggregate`",
+        (
+            "TimeWindowedKStream.count TimeWindowedKStream.reduce TimeWindowedKStream.aggregate "
+            "TimeWindowedCogroupedKStream.aggregate"
+        ),
+        "",
+    ),
+    (
+        "`SlidingWindows`",
+        "SlidingWindows SlidingWindowedKStream",
+        "",
+    ),
+    (
+        "`SessionWindows`, `SessionWindowedKStream`",
+        (
+            "SessionWindows SessionWindowedKStream.count SessionWindowedKStream.reduce "
+            "SessionWindowedKStream.aggregate SessionWindowedCogroupedKStream.aggregate"
+        ),
+        "",
+    ),
+    (
+        "`emitStrategy`, `EmitStrategy`",
+        "TimeWindowedKStream.emit_strategy SessionWindowedKStream.emit_strategy EmitStrategy",
+        "",
+    ),
+    (
         "`KGroupedTable.count`, `reduce`, `aggregate`",
         "KGroupedTable.count KGroupedTable.reduce KGroupedTable.aggregate",
         "",

@@ -1,12 +1,20 @@
-"""The examples that count words do it on real Kafka, with what their StreamApps say."""
+"""The examples do on real Kafka what their READMEs say, with what their StreamApps say."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.waiting import wait_for
 
@@ -15,12 +23,73 @@ from headwater.model.appfile import stream_apps
 from headwater.model.lifecycle import ClientState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 pytestmark = pytest.mark.kafka
 
 ROOT = Path(__file__).parents[2]
 SECOND_MS = 1_000
+
+
+class Example:
+    """An example's topics on a broker, and what it puts out to the last of them."""
+
+    def __init__(self, servers: str, name: str) -> None:
+        file = ROOT / "examples" / name / "streamapp.yaml"
+        (self._app,) = stream_apps(file.read_text(), file)
+        self._servers = servers
+        self.topics = {it.name: it.partitions for it in self._app.spec.kafka.topics}
+        self._admin = AdminClient({"bootstrap.servers": servers})
+        new = [NewTopic(topic, count) for topic, count in self.topics.items()]
+        for future in self._admin.create_topics(new).values():
+            future.result(60)
+        self._producer = Producer({"bootstrap.servers": servers})
+        self._consumer: Consumer | None = None
+
+    def send(self, records: list[tuple[str, str | None, str]]) -> None:
+        """Send values to the first partition of topics, a second after each other."""
+        for number, (topic, key, value) in enumerate(records):
+            at = (number + 1) * SECOND_MS
+            self._producer.produce(topic, value, key, partition=0, timestamp=at)
+        assert self._producer.flush(60) == 0
+
+    def read(self, group: str) -> dict[str, str]:
+        """Return what has come since, the last value of each key."""
+        sink = list(self.topics)[-1]
+        if self._consumer is None:
+            settings = {"bootstrap.servers": self._servers, "group.id": f"{group}-seen"}
+            self._consumer = Consumer({**settings, "isolation.level": "read_committed"})
+            places = [TopicPartition(sink, n, OFFSET_BEGINNING) for n in range(self.topics[sink])]
+            self._consumer.assign(places)
+        found = {}
+        for message in self._consumer.consume(100, 0.2):
+            if message.error() is None:
+                found[message.key().decode()] = message.value().decode()
+        return found
+
+    def committed(self, group: str) -> int:
+        """How many records the application has read."""
+        (described,) = self._admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group)]
+        ).values()
+        return sum(max(0, it.offset) for it in described.result(60).topic_partitions)
+
+    @contextlib.contextmanager
+    def running(self, application_id: str, directory: Path) -> Iterator[None]:
+        """Run it with what its StreamApp says."""
+        config = {
+            "application.id": application_id,
+            "bootstrap.servers": self._servers,
+            "state.dir": str(directory / "state"),
+            "processing.guarantee": self._app.spec.processing_guarantee,
+            "commit.interval.ms": 100,
+        }
+        assert self._app.spec.topology.module is not None
+        with KafkaStreams(self._app.spec.topology.module, config) as streams:
+            wait_for(lambda: streams.state is ClientState.RUNNING, what="RUNNING", timeout_s=60)
+            yield
+        if self._consumer is not None:
+            self._consumer.close()
 
 
 @pytest.mark.parametrize(
@@ -49,44 +118,56 @@ def test_an_example_counts_words(
     lines: list[str],
     expected: Mapping[str, str],
 ) -> None:
-    file = ROOT / "examples" / example / "streamapp.yaml"
-    (app,) = stream_apps(file.read_text(), file)
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    topics = {topic.name: topic.partitions for topic in app.spec.kafka.topics}
-    new = [NewTopic(name, count) for name, count in topics.items()]
-    for future in admin.create_topics(new).values():
-        future.result(60)
-    source, sink = topics
-    producer = Producer({"bootstrap.servers": bootstrap_servers})
-    for number, line in enumerate(lines):
-        # In one partition, or each task has a stream time of its own.
-        producer.produce(source, value=line, partition=0, timestamp=(number + 1) * SECOND_MS)
-    assert producer.flush(60) == 0
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": unique_name,
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.assign([TopicPartition(sink, n, OFFSET_BEGINNING) for n in range(topics[sink])])
+    example_of = Example(bootstrap_servers, example)
+    source = next(iter(example_of.topics))
+    # In one partition, or each task has a stream time of its own.
+    sent = [(source, None, line) for line in lines]
+    example_of.send(sent)
     counts: dict[str, str] = {}
 
     def all_counted() -> bool:
-        for message in consumer.consume(100, 0.2):
-            if message.error() is None:
-                counts[message.key().decode()] = message.value().decode()
+        counts.update(example_of.read(unique_name))
         return counts == expected
 
-    config = {
-        "application.id": unique_name,
-        "bootstrap.servers": bootstrap_servers,
-        "state.dir": str(tmp_path / "state"),
-        "processing.guarantee": app.spec.processing_guarantee,
-        "commit.interval.ms": 100,
-    }
-    assert app.spec.topology.module is not None
-    with KafkaStreams(app.spec.topology.module, config) as streams:
-        wait_for(lambda: streams.state is ClientState.RUNNING, what="RUNNING", timeout_s=60)
+    with example_of.running(unique_name, tmp_path):
         wait_for(all_counted, what="all counts", timeout_s=60)
-    consumer.close()
+
+
+def test_clicks_meet_profiles_and_searches(
+    bootstrap_servers: str, unique_name: str, tmp_path: Path
+) -> None:
+    example = Example(bootstrap_servers, "click_stream")
+    found: dict[str, Any] = {}
+
+    def is_enriched() -> bool:
+        found.update({key: json.loads(value) for key, value in example.read(unique_name).items()})
+        return "ann" in found
+
+    with example.running(unique_name, tmp_path):
+        example.send([("user-profiles", "ann", '{"name": "Ann"}')])
+        example.send([("searches", "ann", '{"terms": "skis"}')])
+        wait_for(lambda: example.committed(unique_name) == 2, what="profile and search")
+        example.send([("page-views", "ann", '{"page": "/alps"}')])
+        wait_for(is_enriched, what="an activity", timeout_s=60)
+
+    assert found["ann"] == {"page": "/alps", "name": "Ann", "interests": [], "search": "skis"}
+
+
+def test_orders_follow_the_changes_of_their_customers(
+    bootstrap_servers: str, unique_name: str, tmp_path: Path
+) -> None:
+    example = Example(bootstrap_servers, "changed_orders")
+    names: list[str] = []
+
+    def is_renamed() -> bool:
+        names.extend(
+            json.loads(value)["customer_name"] for value in example.read(unique_name).values()
+        )
+        return names[-1:] == ["Anna"]
+
+    with example.running(unique_name, tmp_path):
+        order = '{"op": "create", "after": {"customer": "c1", "total": 5}}'
+        example.send([("shop.orders", "o1", order)])
+        example.send([("shop.customers", "c1", '{"op": "create", "after": {"name": "Ann"}}')])
+        example.send([("shop.customers", "c1", '{"op": "update", "after": {"name": "Anna"}}')])
+        wait_for(is_renamed, what="the new name", timeout_s=60)
