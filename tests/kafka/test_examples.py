@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import struct
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +25,7 @@ from headwater.model.appfile import stream_apps
 from headwater.model.lifecycle import ClientState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 pytestmark = pytest.mark.kafka
 
@@ -46,14 +48,20 @@ class Example:
         self._producer = Producer({"bootstrap.servers": servers})
         self._consumer: Consumer | None = None
 
-    def send(self, records: list[tuple[str, str | None, str]]) -> None:
+    def send(
+        self, records: Sequence[tuple[str, str | None, str | bytes]], begun_s: int = 0
+    ) -> None:
         """Send values to the first partition of topics, a second after each other."""
         for number, (topic, key, value) in enumerate(records):
-            at = (number + 1) * SECOND_MS
+            at = (begun_s + number + 1) * SECOND_MS
             self._producer.produce(topic, value, key, partition=0, timestamp=at)
         assert self._producer.flush(60) == 0
 
     def read(self, group: str) -> dict[str, str]:
+        """Return texts that have come since, the last value of each key."""
+        return {key.decode(): value.decode() for key, value in self.read_bytes(group).items()}
+
+    def read_bytes(self, group: str) -> dict[bytes, bytes]:
         """Return what has come since, the last value of each key."""
         sink = list(self.topics)[-1]
         if self._consumer is None:
@@ -64,7 +72,7 @@ class Example:
         found = {}
         for message in self._consumer.consume(100, 0.2):
             if message.error() is None:
-                found[message.key().decode()] = message.value().decode()
+                found[message.key()] = message.value()
         return found
 
     def committed(self, group: str) -> int:
@@ -171,3 +179,67 @@ def test_orders_follow_the_changes_of_their_customers(
         example.send([("shop.customers", "c1", '{"op": "create", "after": {"name": "Ann"}}')])
         example.send([("shop.customers", "c1", '{"op": "update", "after": {"name": "Anna"}}')])
         wait_for(is_renamed, what="the new name", timeout_s=60)
+
+
+LONG, DOUBLE = struct.Struct(">q").pack, struct.Struct(">d").pack
+
+
+@pytest.mark.parametrize(
+    ("example", "sent", "expected"),
+    [
+        (
+            "five_minutes",
+            [("payments", "ann", LONG(10)), ("payments", "ann", LONG(20))],
+            {b"ann@1": LONG(30)},
+        ),
+        (
+            "stock_market",
+            [("stocks", "IBM", DOUBLE(100.0))],
+            {
+                f"IBM@{second}".encode(): b'{"count":1,"total":100.0,"minimum":100.0,"average":100.0}'
+                for second in (0, 1)
+            },
+        ),
+        (
+            "daily_top_ten",
+            [("article-readings", "a", b"read"), ("article-readings", "a", b"read")],
+            {LONG(0): b'[["a",2]]'},
+        ),
+    ],
+)
+def test_an_example_has_windows(
+    bootstrap_servers: str,
+    unique_name: str,
+    tmp_path: Path,
+    example: str,
+    sent: list[tuple[str, str, bytes]],
+    expected: Mapping[bytes, bytes],
+) -> None:
+    running, found = Example(bootstrap_servers, example), dict[bytes, bytes]()
+
+    def is_told() -> bool:
+        found.update(running.read_bytes(unique_name))
+        return found == expected
+
+    running.send(sent)
+    with running.running(unique_name, tmp_path):
+        wait_for(is_told, what=f"{expected}", timeout_s=60)
+
+
+def test_late_reports_are_told_when_their_hour_is_closed(
+    bootstrap_servers: str, unique_name: str, tmp_path: Path
+) -> None:
+    example, hour_s, found = Example(bootstrap_servers, "late_reports"), 3_600, dict[bytes, bytes]()
+
+    def is_told() -> bool:
+        found.update(example.read_bytes(unique_name))
+        return found == {b"phone@0": LONG(150)}
+
+    with example.running(unique_name, tmp_path):
+        example.send([("device-reports", "phone", LONG(100))])
+        example.send([("device-reports", "watch", LONG(7))], begun_s=12 * hour_s)
+        example.send([("device-reports", "phone", LONG(50))])
+        wait_for(lambda: example.committed(unique_name) == 3, what="three reports")
+        time.sleep(1.1)  # what has closed is looked for once in a second
+        example.send([("device-reports", "watch", LONG(1))], begun_s=13 * hour_s)
+        wait_for(is_told, what="the hour", timeout_s=60)
