@@ -329,6 +329,14 @@ class _Drawer(Generator):
         else:
             super()._aggregate_stream(group)
 
+    def _aggregate_windows(self, group: Handle) -> None:
+        """Count instead: a store of windows has forgotten what its changelog still has."""
+        self._count(group)
+
+    def _cogroup(self, group: Handle) -> None:
+        """Count instead: a cogroup reads several topics."""
+        self._count(group)
+
     def _made(
         self, handle: Handle, step: str, key_serde: str | None, value_serde: str | None
     ) -> Handle:
