@@ -48,6 +48,9 @@ def test_the_commands_of_the_pages_do_what_is_said(
     kube_api: ApiClient, crds: None, kubeconfig: Path, tmp_path: Path
 ) -> None:
     programs(tmp_path, kubeconfig)
+    # Another page's commands use the same name, and a namespace takes its time to go.
+    there = "kubectl get namespace shop headwater-system --ignore-not-found --output=name"
+    wait_for(lambda: run(there, tmp_path) == "", what="the namespaces to be gone")
     operator, application, upgrade, uninstall = blocks("install.md")
     [rights] = blocks("security.md")
     try:

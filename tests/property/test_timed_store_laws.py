@@ -79,6 +79,8 @@ class TimedHistory(RuleBasedStateMachine):
         before = self.now.get(place)
         if time < self.stream_time - self.spec.retention_ms + 1:
             return
+        if self.cache and value == 0 and before is None:
+            return  # nothing becomes nothing: the cache keeps that to itself, and its time
         new = None if value == 0 else (before[0] if before else 0) + value
         self.update(place, value, timestamp, None)
         later = before and self.spec.kind.timestamped

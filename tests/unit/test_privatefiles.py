@@ -175,7 +175,7 @@ def test_a_lock_that_is_held_names_its_holder_and_is_not_waited_for_for_ever(
         holder.stdout.readline()
 
         with (
-            pytest.raises(LockWaitError, match=rf"\.lock .* by process {holder.pid} \(.*flock"),
+            pytest.raises(LockWaitError, match=rf"\.lock .* by process {holder.pid} \(.*fcntl"),
             files.locked(tmp_path, timeout_s=0.1),
         ):
             pass
