@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 PARTITIONS = 4
 KEYS = 100_000
 TIMED_KEYS = 10_000
-BEGUN_MS = 1_700_000_000_000
-"""Of the first record of an input with times of its own."""
 WORDS_PER_LINE = 5
 VOCABULARY = 20_000
 VALUE_BYTES = 40
@@ -140,7 +138,8 @@ def load(
 ) -> None:
     """Send keys and values to a topic that is there, to its partitions in turn.
 
-    Records that are ``timed`` have a millisecond between them.
+    Records that are ``timed`` have a millisecond between them. They are of today, or the broker
+    would delete what is made of them.
 
     Raises:
         TimeoutError: not all were delivered.
@@ -153,10 +152,11 @@ def load(
         "delivery.report.only.error": True,
     }
     producer = Producer(settings)
+    begun_ms = int(time.time()) * 1_000
     for number, (key, value) in enumerate(records):
         while True:
             try:
-                at = BEGUN_MS + number if timed else 0
+                at = begun_ms + number if timed else 0
                 producer.produce(topic, value, key, number % PARTITIONS, timestamp=at)
                 break
             except BufferError:
