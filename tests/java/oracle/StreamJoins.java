@@ -5,7 +5,6 @@ import java.util.Map;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.StreamJoined;
-import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.ValueJoinerWithKey;
 import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
 
@@ -20,20 +19,8 @@ final class StreamJoins {
         var joined = joined(step);
         var keyed = Functions.JOINERS_WITH_KEY.get(name);
         if (keyed != null) return join(op, stream, other, keyed::apply, windows, joined);
-        ValueJoiner<Object, Object, Object> joiner =
-                Functions.find(Functions.JOINERS, "joiner", name)::apply;
-        if (joined == null) {
-            return switch (op) {
-                case "join" -> stream.join(other, joiner, windows);
-                case "left_join" -> stream.leftJoin(other, joiner, windows);
-                default -> stream.outerJoin(other, joiner, windows);
-            };
-        }
-        return switch (op) {
-            case "join" -> stream.join(other, joiner, windows, joined);
-            case "left_join" -> stream.leftJoin(other, joiner, windows, joined);
-            default -> stream.outerJoin(other, joiner, windows, joined);
-        };
+        var plain = Functions.find(Functions.JOINERS, "joiner", name);
+        return join(op, stream, other, (key, a, b) -> plain.apply(a, b), windows, joined);
     }
 
     private static KStream<Object, Object> join(
