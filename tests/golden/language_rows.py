@@ -121,6 +121,22 @@ DSL_STATEFUL: Final = (
         "KTable.suppress Suppressed BufferConfig",
         "",
     ),
+    (
+        "joins with a versioned table, `Joined.withGracePeriod`",
+        "KStream.join KStream.left_join Joined",
+        "`grace=`",
+    ),
+    (
+        "tables over versioned stores",
+        "Materialized VersionedBytesStoreSupplier",
+        "`history_retention=` of `Materialized`",
+    ),
+    ("topology optimisation", "", "the option `topology.optimization`, as in Kafka Streams"),
+    (
+        "explicit naming (KIP-1111)",
+        "",
+        "the option `ensure.explicit.internal.resource.naming`, as in Kafka Streams",
+    ),
     ("`KTable.filter`, `filterNot`", "KTable.filter KTable.filter_not", ""),
     ("`KTable.mapValues`", "KTable.map_values", ""),
     ("`KTable.transformValues`", "KTable.transform_values ValueTransformerWithKey", ""),
@@ -148,6 +164,7 @@ PROCESSOR_API: Final = (
         "Topology.add_global_store StreamsBuilder.add_global_store",
         "",
     ),
+    ("`addReadOnlyStateStore`", "", "not built yet"),
     ("`StreamsBuilder.addStateStore`", "StreamsBuilder.add_state_store", ""),
     ("`Topology.describe`", "Topology.describe", "also `headwater describe`"),
     (
@@ -288,5 +305,13 @@ STORES: Final = (
         "",
     ),
     ("`Stores.lruMap`", "", "not built yet"),
+    (
+        "`dsl.store.suppliers.class`, `Materialized.withStoreType`",
+        "Materialized",
+        "`persistent=` says where one table is kept; there is no default for all yet",
+    ),
+    ("store suppliers in `Materialized.as`", "", "not built yet"),
+    ("`rocksdb.config.setter`", "", "not built yet"),
+    ("read-only views for queries from outside", "", "interactive queries are not built yet"),
     ("KIP-892, transactional state stores", "", "of Kafka Streams 4.4; every store here is"),
 )
