@@ -1,20 +1,36 @@
-"""Writes ``describe/*.txt`` from what Java says: ``python -m tests.golden.record``."""
+"""Writes ``describe/*.txt`` and ``changelogs/*.jsonl`` from what Java says.
+
+python -m tests.golden.record
+"""
 
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
-from tests.golden.test_describe import CASES, DIRECTORY
+from tests.golden import changelogs, test_describe
 from tests.java.tool import Oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def main() -> None:
     oracle = Oracle()
-    for case in CASES:
-        answer = oracle.ask(json.loads((DIRECTORY / f"{case}.json").read_text()))
-        assert "error" not in answer, (case, answer["error"])
-        (DIRECTORY / f"{case}.txt").write_text(answer["describe"])
+
+    def answer(case: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        found = oracle.ask(request)
+        assert "error" not in found, (case, found["error"])
         print(case)
+        return found
+
+    for case in test_describe.CASES:
+        request = json.loads((test_describe.DIRECTORY / f"{case}.json").read_text())
+        path = test_describe.DIRECTORY / f"{case}.txt"
+        path.write_text(answer(case, request)["describe"])
+    for case, request in changelogs.CASES.items():
+        lines = changelogs.lines(answer(case, request)["produced"])
+        (changelogs.DIRECTORY / f"{case}.jsonl").write_text("\n".join(lines) + "\n")
     oracle.close()
 
 

@@ -21,6 +21,7 @@ from headwater import (
     VersionedRecord,
 )
 from tests.oracle.functions import text
+from tests.oracle.holding import hold, timed_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,6 +48,8 @@ def _store(given: Mapping[str, Any]) -> StoreSpec:
         kept = Stores.persistent_versioned_key_value_store(name, given["history_ms"])
         versioned = Stores.versioned_key_value_store_builder(kept, Serdes.string, Serdes.string)
         return versioned if given.get("logging", True) else versioned.with_logging_disabled()
+    if "kind" in given:
+        return timed_store(given)
     if not given.get("persistent", True):
         supplier = Stores.in_memory_key_value_store(name)
     elif stamped:
@@ -97,13 +100,9 @@ class Behaviour:
                 send(key, said, timestamp, [*(headers or ()), ("more", b"\x01")])
             case "place":
                 send(key, self._place(), timestamp, headers)
-            case "keep":
-                for store in self._stores:
-                    old = self._replace(store, text(key), said, timestamp)
-                    send(key, f"{old}>{said}", timestamp, headers)
-            case "versions":
-                for store in self._stores:
-                    told = self._version(store.name, text(key), value, timestamp)
+            case "keep" | "hold" | "versions":
+                for spec in self._stores:
+                    told = self._told(spec, text(key), value, timestamp)
                     send(key, told, timestamp, headers)
             case "find":
                 for name in self._finds:
@@ -119,6 +118,15 @@ class Behaviour:
         metadata = self._context.record_metadata()
         where = "nowhere" if metadata is None else "-".join(map(str, metadata))
         return f"{where} {self._context.current_stream_time_ms()}"
+
+    def _told(self, spec: StoreSpec, key: str, value: Any, timestamp: int) -> str:
+        """Put into a store; return what there is to tell."""
+        if self._fn == "versions":
+            return self._version(spec.name, key, value, timestamp)
+        if self._fn == "keep":
+            return f"{self._replace(spec, key, text(value), timestamp)}>{text(value)}"
+        store = self._context.get_state_store(spec.name)
+        return f"{hold(spec, store, key, value, timestamp)}>{text(value)}"
 
     def _version(self, name: str, key: str, value: Any, timestamp: int) -> str:
         store = self._context.get_state_store(name)

@@ -94,6 +94,13 @@ final class Behaviour {
                     out.send(key, old + ">" + text, timestamp, headers);
                 }
                 break;
+            case "hold":
+                for (StoreBuilder<?> store : stores) {
+                    Object held = context.getStateStore(store.name());
+                    String old = Holding.hold(held, Functions.text(key), value, timestamp);
+                    out.send(key, old + ">" + text, timestamp, headers);
+                }
+                break;
             case "versions":
                 for (StoreBuilder<?> store : stores) {
                     String told = version(store.name(), Functions.text(key), value, timestamp);
@@ -218,8 +225,8 @@ final class Behaviour {
             String name = one.required("store").asText();
             boolean persistent = one.path("persistent").asBoolean(true);
             boolean stamped = one.path("timestamped").asBoolean(true);
-            if (one.has("history_ms")) {
-                builders.add(versioned(name, one));
+            if (one.has("history_ms") || one.has("kind")) {
+                builders.add(one.has("kind") ? Holding.timedStore(one) : versioned(name, one));
                 continue;
             }
             KeyValueBytesStoreSupplier supplier =

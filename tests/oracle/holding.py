@@ -1,0 +1,50 @@
+"""The processor ``hold`` of the oracle's catalogue, and stores of windows and sessions for it.
+
+``tests/java/oracle/Holding.java`` is its twin.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater import Serdes, Stores, StoreSpec, ValueAndTimestamp, Window, Windowed
+from headwater.model.stores import KeyLayout
+from tests.oracle.functions import text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def timed_store(given: Mapping[str, Any]) -> StoreSpec:
+    """Return a store of ``windows`` or ``sessions``, as a step of a processor describes it."""
+    name, kept = given["store"], given["retention_ms"]
+    if given["kind"] == "sessions":
+        sessions = Stores.persistent_session_store(name, kept)
+        return Stores.session_store_builder(sessions, Serdes.string, Serdes.string)
+    if given.get("timestamped", True):
+        stamped = Stores.persistent_timestamped_window_store(name, kept, given["size"])
+        return Stores.timestamped_window_store_builder(stamped, Serdes.string, Serdes.string)
+    plain = Stores.persistent_window_store(name, kept, given["size"])
+    return Stores.window_store_builder(plain, Serdes.string, Serdes.string)
+
+
+def hold(spec: StoreSpec, store: Any, key: str, value: Any, timestamp: int) -> str:
+    """Put a value, or delete if it is ``None``; tell what was there.
+
+    A window starts at ``timestamp``, a session starts and ends there.
+    """
+    held = None if value is None else text(value)
+    stamp = [timestamp] if spec.kind.timestamped else []
+    if spec.kind.key_layout is KeyLayout.SESSION:
+        session = Windowed(key, Window(timestamp, timestamp))
+        old = store.fetch_session(key, timestamp, timestamp)
+        store.put(session, held)
+    elif spec.kind.key_layout is KeyLayout.WINDOW:
+        old = store.fetch(key, timestamp)
+        store.put(key, held, *stamp, timestamp)
+    else:
+        old = store.get(key)
+        store.put(key, held, *stamp)
+    if isinstance(old, ValueAndTimestamp):
+        return f"{old.value}@{old.timestamp}"
+    return text(old)
