@@ -39,7 +39,7 @@ _OUR_OWN: Final = frozenset(
     f"{owner}.{name}"
     for owner in _WHOLE
     for name in ("origin", "build", "name", "application_id", "task_id", "state_dir")
-) | {"KGroupedStream.through_repartition"}
+)
 """What all of these have in common, and what Java's user meets elsewhere."""
 
 

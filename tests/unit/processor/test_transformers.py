@@ -34,7 +34,7 @@ def transformer(
     calls = [] if heard is None else heard
 
     class Made(ValueTransformerWithKey[Any, Any, Any]):
-        def init(self, context: ProcessorContext) -> None:
+        def init(self, context: ProcessorContext[Any, Any]) -> None:
             super().init(context)
             calls.append("init")
 
@@ -99,7 +99,7 @@ def test_a_transformer_may_schedule() -> None:
     made = transformer(lambda _context, _key, value: value)
 
     class Scheduling(made):  # type: ignore[misc, valid-type]
-        def init(self, context: ProcessorContext) -> None:
+        def init(self, context: ProcessorContext[Any, Any]) -> None:
             super().init(context)
             context.schedule(10, PunctuationType.STREAM_TIME, due.append)
 
@@ -147,8 +147,9 @@ def test_a_join_looks_up_what_a_transformer_makes_of_the_table_above() -> None:
         return f"{key} {value}"
 
     def draw(builder: StreamsBuilder) -> None:
-        table = builder.table("in").transform_values(transformer(transform))
-        stream = builder.stream("asked")
+        read: KTable[Any, Any] = builder.table("in")
+        table = read.transform_values(transformer(transform))
+        stream: KStream[Any, Any] = builder.stream("asked")
         stream.join(table, lambda mine, found: f"{mine}: {found}").to("out")
 
     rig = TaskRig(draw)

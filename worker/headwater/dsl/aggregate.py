@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from headwater.dsl.calls import Repartition, RepartitionNames, Table
+from headwater.dsl.calls import RepartitionNames, Table
 from headwater.dsl.cogroup import CogroupedKStream
 from headwater.dsl.drawing import REPARTITION_SUFFIX
+from headwater.dsl.grouping import Grouping
 from headwater.dsl.options import (
     Grouped,
     GroupedOptions,
@@ -42,7 +43,6 @@ from headwater.serde import Serdes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.dsl.calls import CallId
     from headwater.dsl.origin import Origin
     from headwater.dsl.table import KTable
     from headwater.model.windows import Windows
@@ -70,32 +70,13 @@ def count_subtractor(_key: Any, _value: Any, count: int) -> int:
 
 
 class _Group(Drawn[K, V]):
-    """What is grouped, by which an aggregation is partitioned."""
+    """What is grouped."""
 
-    __slots__ = ("_name", "_shared")
+    __slots__ = ("_grouping",)
 
     def __init__(self, origin: Origin, name: str | None) -> None:
         super().__init__(origin)
-        self._name = name
-        self._shared: CallId | None = None
-
-    def _through(self, names: RepartitionNames, *, changes: bool = False) -> Origin:
-        """Go through a repartition topic; a group with a name shares one among its aggregations."""
-        origin = self.origin
-        if self._shared is not None:
-            origin.drawing.draw_again(self._shared)
-            return replace(origin, call=self._shared)
-        part = Repartition(
-            names=names,
-            key_serde=origin.key_serde,
-            value_serde=origin.value_serde,
-            changes=changes,
-            mergeable=not changes,
-        )
-        below = origin.through(part)
-        if self._name is not None:
-            self._shared = below.call
-        return below
+        self._grouping: Grouping[K, V] = Grouping(origin, name)
 
 
 class KGroupedStream(_Group[K, V]):
@@ -120,10 +101,10 @@ class KGroupedStream(_Group[K, V]):
         """
         check_windows(windows)
         if isinstance(windows, SessionWindows):
-            return SessionWindowedKStream(self, windows)
+            return SessionWindowedKStream(self._grouping, windows)
         if isinstance(windows, SlidingWindows):
-            return SlidingWindowedKStream(self, windows)
-        return TimeWindowedKStream(self, windows)
+            return SlidingWindowedKStream(self._grouping, windows)
+        return TimeWindowedKStream(self._grouping, windows)
 
     def cogroup(self, aggregator: Callable[[K, V, A], A]) -> CogroupedKStream[K, A]:
         """Share one aggregate of each key with other grouped streams.
@@ -132,16 +113,7 @@ class KGroupedStream(_Group[K, V]):
         of the result adds streams.
         """
         check_function("cogroup()", aggregator)
-        return CogroupedKStream({self: aggregator})
-
-    def through_repartition(self, store: str, *, is_given: bool) -> Origin:
-        """Go through the repartition topic of an aggregation whose store is called ``store``.
-
-        ``is_given``: the user has named the store.
-        """
-        is_given = is_given or self._name is not None
-        names = self.origin.drawing.repartition_names(self._name or store, is_given=is_given)
-        return self._through(names)
+        return CogroupedKStream({self._grouping: aggregator})
 
     def count(
         self,
@@ -214,11 +186,11 @@ class KGroupedStream(_Group[K, V]):
         reducer: Callable[[Any, Any], Any] | None = None,
     ) -> KTable[K, Any]:
         origin, drawing = self.origin, self.origin.drawing
+        is_given = settings.store is not None
         store = settings.store or drawing.store_name(prefix)
         settings = replace(settings, key_serde=settings.key_serde or origin.key_serde)
         function = drawing.named(name_of(name), prefix)
-        if origin.rekeyed:
-            origin = self.through_repartition(store, is_given=settings.store is not None)
+        origin = self._grouping.partitioned(store, is_given=is_given)
         part = Table(
             name=function,
             operator=StreamAggregate(
@@ -317,7 +289,7 @@ class KGroupedTable(_Group[K, V]):
         store = settings.store or drawing.store_name("KTABLE-AGGREGATE-")
         settings = replace(settings, key_serde=settings.key_serde or self.origin.key_serde)
         names = RepartitionNames(
-            topic=check_name("topic", f"{self._name or store}{REPARTITION_SUFFIX}"),
+            topic=check_name("topic", f"{self._grouping.name or store}{REPARTITION_SUFFIX}"),
             sink=drawing.named(given, "KSTREAM-SINK-", "-sink"),
             source=drawing.named(given, "KSTREAM-SOURCE-", "-source"),
         )
@@ -328,7 +300,7 @@ class KGroupedTable(_Group[K, V]):
             ),
             store=store_spec(store, settings),
         )
-        origin = self._through(names, changes=True)
+        origin = self._grouping.through(names, changes=True)
         return origin.keep(part, settings.key_serde, settings.value_serde).as_table()
 
 

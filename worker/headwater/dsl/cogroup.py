@@ -7,7 +7,7 @@ stream, all of one store, and a node in which they meet.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Unpack, overload
 
 from headwater.dsl.calls import Table
 from headwater.dsl.options import Materialized, MaterializedOptions, Named, changed, name_of
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.dsl.aggregate import KGroupedStream
+    from headwater.dsl.grouping import Grouping
     from headwater.dsl.table import KTable
     from headwater.dsl.window import AnyWindows
     from headwater.model.operators.base import TableOperator
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 A = TypeVar("A")
+
+Aggregators: TypeAlias = "Mapping[Grouping[K, Any], Callable[[Any, Any, Any], Any]]"
+"""The streams of a cogroup, each with its aggregator."""
 
 _AGGREGATE: Final = "COGROUPKSTREAM-AGGREGATE-"
 _MERGE: Final = "COGROUPKSTREAM-MERGE-"
@@ -45,9 +49,7 @@ class CogroupedKStream(Generic[K, A]):
 
     __slots__ = ("_aggregators",)
 
-    def __init__(
-        self, aggregators: Mapping[KGroupedStream[K, Any], Callable[[Any, Any, Any], Any]]
-    ) -> None:
+    def __init__(self, aggregators: Aggregators[K]) -> None:
         self._aggregators = dict(aggregators)
 
     def cogroup(
@@ -58,7 +60,8 @@ class CogroupedKStream(Generic[K, A]):
         Its keys must have the same type, and its topics as many partitions.
         """
         check_function("cogroup()", aggregator)
-        return CogroupedKStream({**self._aggregators, grouped: aggregator})
+        one: CogroupedKStream[K, A] = grouped.cogroup(aggregator)
+        return CogroupedKStream({**self._aggregators, **one._aggregators})
 
     @overload
     def windowed_by(self, windows: Windows) -> TimeWindowedCogroupedKStream[K, A]: ...
@@ -77,8 +80,8 @@ class CogroupedKStream(Generic[K, A]):
         """
         check_windows(windows)
         if isinstance(windows, SessionWindows):
-            return SessionWindowedCogroupedKStream(self, windows)
-        return TimeWindowedCogroupedKStream(self, windows)
+            return SessionWindowedCogroupedKStream(self._aggregators, windows)
+        return TimeWindowedCogroupedKStream(self._aggregators, windows)
 
     def aggregate(
         self,
@@ -94,66 +97,17 @@ class CogroupedKStream(Generic[K, A]):
         Kafka Streams no serde is inherited.
         """
         check_functions("aggregate()", initializer=initializer)
-        return self.drawn(name, changed(materialized or Materialized(), options), initializer)
-
-    def drawn(
-        self,
-        name: str | Named | None,
-        settings: Materialized[K, A],
-        initializer: Callable[[], Any],
-        *,
-        windows: AnyWindows | None = None,
-        merger: Callable[[Any, Any, Any], Any] | None = None,
-    ) -> KTable[Any, A]:
-        """Draw an aggregation for each stream, and what they meet in."""
-        given = name_of(name)
-        first = next(iter(self._aggregators))
-        drawing = first.origin.drawing
-        store = settings.store or drawing.store_name(_AGGREGATE)
-        is_given = settings.store is not None
-        spec = _store_of(windows, store, settings)
-        origins = [
-            group.through_repartition(store, is_given=is_given)
-            if group.origin.rekeyed
-            else group.origin
-            for group in self._aggregators
-        ]
-        aggregations = []
-        for number, (origin, aggregator) in enumerate(
-            zip(origins, self._aggregators.values(), strict=True)
-        ):
-            part = Table(
-                name=drawing.named(given, _AGGREGATE, f"-cogroup-agg-{number}"),
-                operator=_operator_of(windows, store, initializer, aggregator, merger),
-                store=spec,
-            )
-            aggregations.append(drawing.draw(part, origin.call))
-        part = Table(
-            name=drawing.named(given, _MERGE, "-cogroup-merge"), operator=CogroupMerge(store=store)
-        )
-        sources = tuple(origin.call for origin in origins)
-        call = drawing.draw(part, *aggregations, copartitioned=sources)
-        key_serde: Serde[Any] | None = settings.key_serde
-        if windows is not None:
-            key_serde = window_serde(windows, settings.key_serde)
-        return replace(
-            origins[0],
-            call=call,
-            key_serde=key_serde,
-            value_serde=settings.value_serde,
-            rekeyed=False,
-        ).as_table()
+        settings: Materialized[K, A] = changed(materialized or Materialized(), options)
+        return _draw(self._aggregators, name, settings, initializer)
 
 
 class TimeWindowedCogroupedKStream(Generic[K, A]):
     """Grouped streams with an aggregator each, within time windows or sliding windows."""
 
-    __slots__ = ("_cogrouped", "_windows")
+    __slots__ = ("_aggregators", "_windows")
 
-    def __init__(
-        self, cogrouped: CogroupedKStream[K, A], windows: Windows | SlidingWindows
-    ) -> None:
-        self._cogrouped = cogrouped
+    def __init__(self, aggregators: Aggregators[K], windows: Windows | SlidingWindows) -> None:
+        self._aggregators = aggregators
         self._windows = windows
 
     def aggregate(
@@ -170,16 +124,16 @@ class TimeWindowedCogroupedKStream(Generic[K, A]):
         """
         check_functions("aggregate()", initializer=initializer)
         settings: Materialized[K, A] = changed(materialized or Materialized(), options)
-        return self._cogrouped.drawn(name, settings, initializer, windows=self._windows)
+        return _draw(self._aggregators, name, settings, initializer, windows=self._windows)
 
 
 class SessionWindowedCogroupedKStream(Generic[K, A]):
     """Grouped streams with an aggregator each, within sessions."""
 
-    __slots__ = ("_cogrouped", "_windows")
+    __slots__ = ("_aggregators", "_windows")
 
-    def __init__(self, cogrouped: CogroupedKStream[K, A], windows: SessionWindows) -> None:
-        self._cogrouped = cogrouped
+    def __init__(self, aggregators: Aggregators[K], windows: SessionWindows) -> None:
+        self._aggregators = aggregators
         self._windows = windows
 
     def aggregate(
@@ -198,9 +152,56 @@ class SessionWindowedCogroupedKStream(Generic[K, A]):
         """
         check_functions("aggregate()", initializer=initializer, session_merger=session_merger)
         settings: Materialized[K, A] = changed(materialized or Materialized(), options)
-        return self._cogrouped.drawn(
-            name, settings, initializer, windows=self._windows, merger=session_merger
+        return _draw(
+            self._aggregators,
+            name,
+            settings,
+            initializer,
+            windows=self._windows,
+            merger=session_merger,
         )
+
+
+def _draw(
+    aggregators: Aggregators[K],
+    name: str | Named | None,
+    settings: Materialized[K, A],
+    initializer: Callable[[], Any],
+    *,
+    windows: AnyWindows | None = None,
+    merger: Callable[[Any, Any, Any], Any] | None = None,
+) -> KTable[Any, A]:
+    """Draw an aggregation for each stream, and what they meet in."""
+    given = name_of(name)
+    first = next(iter(aggregators))
+    drawing = first.origin.drawing
+    store = settings.store or drawing.store_name(_AGGREGATE)
+    is_given = settings.store is not None
+    spec = _store_of(windows, store, settings)
+    origins = [group.partitioned(store, is_given=is_given) for group in aggregators]
+    aggregations = []
+    for number, (origin, aggregator) in enumerate(zip(origins, aggregators.values(), strict=True)):
+        part = Table(
+            name=drawing.named(given, _AGGREGATE, f"-cogroup-agg-{number}"),
+            operator=_operator_of(windows, store, initializer, aggregator, merger),
+            store=spec,
+        )
+        aggregations.append(drawing.draw(part, origin.call))
+    part = Table(
+        name=drawing.named(given, _MERGE, "-cogroup-merge"), operator=CogroupMerge(store=store)
+    )
+    sources = tuple(origin.call for origin in origins)
+    call = drawing.draw(part, *aggregations, copartitioned=sources)
+    key_serde: Serde[Any] | None = settings.key_serde
+    if windows is not None:
+        key_serde = window_serde(windows, settings.key_serde)
+    return replace(
+        origins[0],
+        call=call,
+        key_serde=key_serde,
+        value_serde=settings.value_serde,
+        rekeyed=False,
+    ).as_table()
 
 
 def _store_of(windows: AnyWindows | None, name: str, settings: Materialized[Any, Any]) -> StoreSpec:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-    from headwater.dsl.aggregate import KGroupedStream
+    from headwater.dsl.grouping import Grouping
     from headwater.dsl.table import KTable
     from headwater.model.operators.base import TableOperator
     from headwater.model.stores import StoreSpec
@@ -177,7 +177,7 @@ class _WindowedKStream(Generic[K, V]):
 
     def __init__(
         self,
-        group: KGroupedStream[K, V],
+        group: Grouping[K, V],
         windows: AnyWindows,
         emit: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE,
     ) -> None:
@@ -258,12 +258,12 @@ class _WindowedKStream(Generic[K, V]):
         """Draw an aggregation, behind a repartition if the key may have changed."""
         group, windows, emit = self._group, self._windows, self._emit
         origin, drawing = group.origin, group.origin.drawing
+        is_given = settings.store is not None
         store = settings.store or drawing.store_name(prefix)
         settings = replace(settings, key_serde=settings.key_serde or origin.key_serde)
         function = drawing.named(name_of(name), prefix)
         spec = window_store(windows, store, settings, emit)
-        if origin.rekeyed:
-            origin = group.through_repartition(store, is_given=settings.store is not None)
+        origin = group.partitioned(store, is_given=is_given)
         operator = window_operator(
             windows, store, initializer, aggregator, merger=merger, needs_key=needs_key, emit=emit
         )
