@@ -51,4 +51,4 @@ def test_what_is_deleted_goes_from_the_result_too(driver: TopologyTestDriver) ->
 
     names = [None if value is None else value["customer_name"] for _, value in told(driver)]
     assert names == [None, "Ann", None, None]
-    assert driver.get_key_value_store("orders-with-customers").get("o1") is None
+    assert driver.get_state_store("orders-with-customers").get("o1") is None

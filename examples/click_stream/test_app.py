@@ -48,5 +48,6 @@ def test_a_view_that_meets_nothing_comes_out_when_its_second_has_passed(
 
     pipe(driver, SEARCHES, "eve", {"terms": "too late"}, 11_001)
 
-    expected = {"page": "/alps", "name": None, "interests": [], "search": None}
-    assert activities(driver) == [("eve", expected)]
+    assert activities(driver) == [
+        ("eve", {"page": "/alps", "name": None, "interests": [], "search": None})
+    ]

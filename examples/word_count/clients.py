@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # pyright: ignore[reportPrivateImportUsage]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -197,8 +197,9 @@ class AbortedRecords(threading.Thread):
 
     def _latest(self, isolation: IsolationLevel) -> dict[tuple[str, int], int]:
         known = self._admin.list_topics(timeout=_QUESTION_S).topics
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = {
-            TopicPartition(topic, number): OffsetSpec.latest()
+            TopicPartition(topic, number): latest
             for topic in self._topics
             for number in known[topic].partitions
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from headwater.dsl.calls import Processor
 from headwater.dsl.options import Branched, name_of
@@ -73,9 +73,21 @@ class StatelessOfStream(Drawn[K, V]):
         check_function("map()", mapper)
         return self._rekeyed("KSTREAM-MAP-", name, Map(mapper=mapper))
 
+    @overload
     def map_values(
-        self, mapper: Callable[..., VR], *, with_key: bool = False, name: str | Named | None = None
-    ) -> KStream[K, VR]:
+        self, mapper: Callable[[V], VR], *, name: str | Named | None = None
+    ) -> KStream[K, VR]: ...
+    @overload
+    def map_values(
+        self,
+        mapper: Callable[[K, V], VR],
+        *,
+        with_key: Literal[True],
+        name: str | Named | None = None,
+    ) -> KStream[K, VR]: ...
+    def map_values(
+        self, mapper: Callable[..., Any], *, with_key: bool = False, name: str | Named | None = None
+    ) -> KStream[K, Any]:
         """Replace every value by ``mapper(value)``; the key stays.
 
         ``with_key`` calls ``mapper(key, value)``.
@@ -93,13 +105,25 @@ class StatelessOfStream(Drawn[K, V]):
         check_function("flat_map()", mapper, several=True)
         return self._rekeyed("KSTREAM-FLATMAP-", name, FlatMap(mapper=mapper))
 
+    @overload
+    def flat_map_values(
+        self, mapper: Callable[[V], Iterable[VR]], *, name: str | Named | None = None
+    ) -> KStream[K, VR]: ...
+    @overload
     def flat_map_values(
         self,
-        mapper: Callable[..., Iterable[VR]],
+        mapper: Callable[[K, V], Iterable[VR]],
+        *,
+        with_key: Literal[True],
+        name: str | Named | None = None,
+    ) -> KStream[K, VR]: ...
+    def flat_map_values(
+        self,
+        mapper: Callable[..., Iterable[Any]],
         *,
         with_key: bool = False,
         name: str | Named | None = None,
-    ) -> KStream[K, VR]:
+    ) -> KStream[K, Any]:
         """Replace every value by all that ``mapper(value)`` returns; the key stays.
 
         ``with_key`` calls ``mapper(key, value)``.

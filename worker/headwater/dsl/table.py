@@ -6,7 +6,7 @@ tables, and ``KStream.to_table``; others come from other families of operators.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from headwater.dsl.aggregate import AggregateOfTable
 from headwater.dsl.calls import Repartition, Table
@@ -66,15 +66,34 @@ class KTable(
         """Keep the rows for which ``predicate(key, value)`` is false; see :meth:`filter`."""
         return self._filter(predicate, materialized, name, options, negate=True)
 
+    @overload
     def map_values(
         self,
-        mapper: Callable[..., VR],
+        mapper: Callable[[V], VR],
         materialized: Materialized[K, VR] | None = None,
+        *,
+        name: str | Named | None = None,
+        **options: Unpack[MaterializedOptions[K, VR]],
+    ) -> KTable[K, VR]: ...
+    @overload
+    def map_values(
+        self,
+        mapper: Callable[[K, V], VR],
+        materialized: Materialized[K, VR] | None = None,
+        *,
+        with_key: Literal[True],
+        name: str | Named | None = None,
+        **options: Unpack[MaterializedOptions[K, VR]],
+    ) -> KTable[K, VR]: ...
+    def map_values(
+        self,
+        mapper: Callable[..., Any],
+        materialized: Materialized[K, Any] | None = None,
         *,
         with_key: bool = False,
         name: str | Named | None = None,
-        **options: Unpack[MaterializedOptions[K, VR]],
-    ) -> KTable[K, VR]:
+        **options: Unpack[MaterializedOptions[K, Any]],
+    ) -> KTable[K, Any]:
         """Replace every value by ``mapper(value)``; a deletion stays one.
 
         ``with_key`` calls ``mapper(key, value)``.
@@ -127,13 +146,29 @@ class TableOfStream(Drawn[K, V]):
 
     __slots__ = ()
 
+    @overload
+    def to_table(
+        self: TableOfStream[K, VR | None],
+        materialized: Materialized[K, VR] | None = None,
+        *,
+        name: str | Named | None = None,
+        **options: Unpack[MaterializedOptions[K, VR]],
+    ) -> KTable[K, VR]: ...
+    @overload
     def to_table(
         self,
         materialized: Materialized[K, V] | None = None,
         *,
         name: str | Named | None = None,
         **options: Unpack[MaterializedOptions[K, V]],
-    ) -> KTable[K, V]:
+    ) -> KTable[K, V]: ...
+    def to_table(
+        self,
+        materialized: Materialized[K, Any] | None = None,
+        *,
+        name: str | Named | None = None,
+        **options: Unpack[MaterializedOptions[K, Any]],
+    ) -> KTable[K, Any]:
         """Read the stream as a table.
 
         Each record is the new value of its key, ``None`` deletes it (KIP-523).
@@ -143,7 +178,7 @@ class TableOfStream(Drawn[K, V]):
         """
         origin, drawing = self.origin, self.origin.drawing
         chosen = drawing.named(name_of(name), "KSTREAM-TOTABLE-")
-        inherited: Materialized[K, V] = Materialized(
+        inherited: Materialized[K, Any] = Materialized(
             key_serde=origin.key_serde, value_serde=origin.value_serde
         )
         settings = changed(materialized or inherited, options)

@@ -12,14 +12,22 @@ from headwater.model.operators.user import UserFixedKeyProcessor, UserProcessor
 from headwater.model.suppliers import stores_of, supplier_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater.dsl.options import Named
     from headwater.dsl.stream import KStream
     from headwater.model.operators.base import Operator
+    from headwater.model.processor_api import (
+        FixedKeyProcessorContext,
+        FixedKeyRecord,
+        ProcessorContext,
+        Record,
+    )
     from headwater.model.processors import (
-        FixedKeyProcessorFunction,
         FixedKeyProcessorSupplier,
-        ProcessorFunction,
+        FixedKeyRecords,
         ProcessorSupplier,
+        Records,
     )
     from headwater.model.stores import StoreSpec
 
@@ -44,7 +52,14 @@ class UserOfStream(Drawn[K, V]):
     @overload
     def process(
         self,
-        supplier: ProcessorFunction[K, V, KR, VR],
+        supplier: Callable[[Record[K, V]], Records[KR, VR]],
+        *stores: str | StoreSpec,
+        name: str | Named | None = None,
+    ) -> KStream[KR, VR]: ...
+    @overload
+    def process(
+        self,
+        supplier: Callable[[Record[K, V], ProcessorContext[KR, VR]], Records[KR, VR]],
         *stores: str | StoreSpec,
         name: str | Named | None = None,
     ) -> KStream[KR, VR]: ...
@@ -77,7 +92,16 @@ class UserOfStream(Drawn[K, V]):
     @overload
     def process_values(
         self,
-        supplier: FixedKeyProcessorFunction[K, V, VR],
+        supplier: Callable[[FixedKeyRecord[K, V]], FixedKeyRecords[K, VR]],
+        *stores: str | StoreSpec,
+        name: str | Named | None = None,
+    ) -> KStream[K, VR]: ...
+    @overload
+    def process_values(
+        self,
+        supplier: Callable[
+            [FixedKeyRecord[K, V], FixedKeyProcessorContext[K, VR]], FixedKeyRecords[K, VR]
+        ],
         *stores: str | StoreSpec,
         name: str | Named | None = None,
     ) -> KStream[K, VR]: ...
