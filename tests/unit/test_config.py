@@ -37,6 +37,15 @@ def test_exactly_once_commits_every_100_ms_unless_told_otherwise() -> None:
     assert StreamsConfig.parse(APP | given | {"commit.interval.ms": 7}).commit_interval_ms == 7
 
 
+def test_kafkas_private_intervals_have_their_names() -> None:
+    windows = "__emit.interval.ms.kstreams.windowed.aggregation__"
+    joins = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__"
+
+    config = StreamsConfig.parse(APP | {windows: 0, joins: "7"})
+
+    assert (config.windows_emit_interval_ms, config.joins_emit_interval_ms) == (0, 7)
+
+
 @pytest.mark.parametrize("name", ["commit.interval.ms", "commit_interval_ms", "commit-interval-ms"])
 def test_dots_and_underscores_mean_the_same(name: str) -> None:
     assert StreamsConfig.parse(APP | {name: "250"}).commit_interval_ms == 250

@@ -63,6 +63,15 @@ def test_a_pattern_reads_no_topic_of_its_own_application_and_none_that_is_named(
     assert plan(report, existing).inputs[TaskId(0, 0)] == (TopicPartition("app-in", 0),)
 
 
+def test_without_a_topic_that_matches_there_is_nothing_to_run_or_make() -> None:
+    builder = StreamsBuilder()
+    _counted(builder)
+
+    found = plan(builder.build().report("app"), {})
+
+    assert (found.tasks, found.internal_topics) == ((), ())
+
+
 def test_topics_of_a_pattern_are_joined_only_with_as_many_partitions() -> None:
     builder = StreamsBuilder()
     table: KTable[Any, Any] = builder.table("users", store="users")

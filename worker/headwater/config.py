@@ -210,6 +210,10 @@ class StreamsConfig:
     """A partition with more is paused. Java's 1,000 would pause after every batch we fetch."""
     max_task_idle_ms: int = 0
     """How long to wait for an empty partition without data on the broker; -1 never waits."""
+    windows_emit_interval_ms: int = 1_000
+    """By the wall clock, between two looks at which windows have closed (private in Kafka)."""
+    joins_emit_interval_ms: int = 1_000
+    """Likewise, at what finds no partner any more in a join of streams."""
     poll_ms: int = 100
     task_timeout_ms: int = 300_000
     repartition_purge_interval_ms: int = 30_000
@@ -348,6 +352,8 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "state_dir": _text,
     "buffered_records_per_partition": _whole(1),
     "max_task_idle_ms": _whole(-1),
+    "windows_emit_interval_ms": _whole(0),
+    "joins_emit_interval_ms": _whole(0),
     "poll_ms": _whole(0),
     "task_timeout_ms": _whole(0),
     "repartition_purge_interval_ms": _whole(0),
@@ -371,6 +377,8 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
 """How each option is checked; every field of ``StreamsConfig`` but the last three has one."""
 
 _ALIASES: Final = {
+    "__emit_interval_ms_kstreams_windowed_aggregation__": "windows_emit_interval_ms",
+    "__emit_interval_ms_kstreams_outer_join_spurious_results_fix__": "joins_emit_interval_ms",
     "cache_max_bytes_buffering": "statestore_cache_max_bytes",
     "default_deserialization_exception_handler": "deserialization_exception_handler",
     "default_production_exception_handler": "production_exception_handler",
@@ -393,10 +401,15 @@ _NOT_HERE: Final = {
 """Options of Kafka Streams that would change nothing, and why."""
 
 
+def field_of(name: str) -> str:
+    """Return the field that an option sets, whichever way it is spelt; of others the snake_case."""
+    snake = name.strip().replace(".", "_").replace("-", "_")
+    return _ALIASES.get(snake, snake)
+
+
 def _canonical(name: str) -> str:
     """Turn a dotted or snake_case name into the field's, or say which name was probably meant."""
-    snake = name.strip().replace(".", "_").replace("-", "_")
-    snake = _ALIASES.get(snake, snake)
+    snake = field_of(name)
     if snake in _PARSERS:
         return snake
     if snake in _NOT_HERE:

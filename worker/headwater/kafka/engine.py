@@ -179,6 +179,21 @@ class EngineWriter:
         begun = replace(found, attempt=found.attempt + 1, tasks=_and(found.tasks, tasks))
         return self._write(begun)
 
+    def add_tasks(self, ours: EngineRecord, tasks: Iterable[object]) -> EngineRecord:
+        """Let a driver that runs have more tasks: whoever takes over then fences those, too.
+
+        Args:
+            ours: the record of the driver.
+            tasks: those that it has now.
+
+        Raises:
+            FencedError: another driver, or the workers, have taken over.
+            BackfillUnfinishedError, EngineError, KafkaUnavailableError: as ``take_over``.
+        """
+        found = self._records.read_to_take_over()
+        check_run(ours, found, self._application_id)
+        return self._write(replace(found, tasks=_and(found.tasks, tasks)))
+
     def _write(self, record: EngineRecord) -> EngineRecord:
         self._voice.write(ENGINE_KEY, record.encode())
         return record

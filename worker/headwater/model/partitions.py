@@ -157,7 +157,8 @@ def plan(report: TopologyReport, partitions: Mapping[str, int]) -> PartitionPlan
     for subtopology in report.subtopologies:
         tasks = _tasks(subtopology, counts)
         inputs |= tasks
-        topics += _changelog_topics(report, subtopology, len(tasks))
+        if tasks:  # a source by pattern may match nothing yet
+            topics += _changelog_topics(report, subtopology, len(tasks))
         # What a source topic restores, whoever opens the task restores himself.
         ours = [changelog for changelog in subtopology.changelogs if not changelog.is_source]
         changelogs |= _changelogs(tasks, ours)

@@ -84,6 +84,7 @@ class TaskOpener:
         check: called before anything is opened; raises if the state must not be used.
         group: whose committed offsets count; the application's own if not given.
         global_stores: those of the process, by name, before the first task is opened.
+        topics: what patterns are matched with; all topics there are if not given.
     """
 
     def __init__(
@@ -99,8 +100,10 @@ class TaskOpener:
         check: Callable[[], None],
         group: str | None = None,
         global_stores: Mapping[str, GlobalStore] = MappingProxyType({}),
+        topics: Collection[str] | None = None,
     ) -> None:
         self._global_stores = global_stores
+        self._matched_with = topics
         self._topology = topology
         self._subtopologies = {found.id: found for found in topology.subtopologies}
         self._default_reset = default_reset
@@ -219,7 +222,8 @@ class TaskOpener:
         """
         self._check()
         if self.patterns:
-            self._match(self._admin.matching(self.patterns))
+            known = self._matched_with
+            self._match(self._admin.matching(self.patterns) if known is None else known)
         self._look_up_topics(task_ids)
         inputs = {task_id: self._inputs(task_id) for task_id in task_ids}
         wanted = {partition for partitions in inputs.values() for partition in partitions}

@@ -44,7 +44,7 @@ class Emission:
         environment = site.environment
         self._now_ms = environment.clock.now_ms
         self._metadata = environment.processor_metadata
-        self._interval_ms = environment.emit_interval_ms
+        self._interval_ms = environment.config.windows_emit_interval_ms
         self._next_ms = 0
         self._emitted = NEVER
 

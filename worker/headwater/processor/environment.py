@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from headwater.errors import TopologyError
 from headwater.ports import NO_RECORD, NOWHERE, UnderWay
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 Warn: TypeAlias = Callable[[str], None]
 """Receives one sentence about a dropped record or the like; the engine logs it."""
-
-EMIT_INTERVAL_MS: Final = 1_000
-"""Kafka Streams' interval; its test driver has 0, and so has ours."""
 
 
 class Current(UnderWay):
@@ -109,8 +106,6 @@ class Environment:
     warn: Warn
     processor_metadata: MutableMapping[str, int] = field(default_factory=dict)
     """What nodes commit with the offsets, by the names of their stores."""
-    emit_interval_ms: int = EMIT_INTERVAL_MS
-    """By the wall clock, between two looks at what has closed."""
     global_stores: Mapping[str, GlobalStore] = field(default_factory=dict)
     shared: dict[str, Any] = field(default_factory=dict)
     """What several nodes of the task have in common, by a name that only they know."""

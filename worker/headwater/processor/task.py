@@ -17,7 +17,7 @@ from headwater.model import metrics
 from headwater.model.metrics import Snapshot
 from headwater.ports import PartitionOffsets
 from headwater.processor.buffer import RecordBuffer
-from headwater.processor.environment import EMIT_INTERVAL_MS, Counters, Current, Environment, Warn
+from headwater.processor.environment import Counters, Current, Environment, Warn
 from headwater.processor.failures import Failures
 from headwater.processor.handlers import Handlers
 from headwater.processor.lane import UNKNOWN_TIME
@@ -49,7 +49,6 @@ class StreamTask:
         topic_name: from a topic of the topology to the broker's name.
         warn: told one sentence per dropped record that a handler or extractor let go.
         global_stores: those of the process, by name; the task only reads them.
-        emit_interval_ms: by the wall clock, between two looks at which windows have closed.
 
     Raises:
         ConfigError: a serde, handler or extractor cannot be found.
@@ -69,7 +68,6 @@ class StreamTask:
         topic_name: Callable[[str], str],
         warn: Warn,
         global_stores: Mapping[str, GlobalStore] = MappingProxyType({}),
-        emit_interval_ms: int = EMIT_INTERVAL_MS,
     ) -> None:
         self.task_id = task_id
         self.commit_requested = False
@@ -110,7 +108,6 @@ class StreamTask:
             warn=warn,
             global_stores=global_stores,
             processor_metadata=self._processor_metadata,
-            emit_interval_ms=emit_interval_ms,
         )
         environment.count_expired(subtopology.stores)
         self._pipeline = Pipeline(subtopology, environment)

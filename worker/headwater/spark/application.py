@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.errors import ConfigError, KafkaUnavailableError, TopologyError
 from headwater.ids import TopicPartition
+from headwater.kafka.settings import offset_reset
 from headwater.model import partitions
+from headwater.model.patterns import expanded, is_pattern, with_topics
 from headwater.model.reporting import configured
 from headwater.native.loading import built
 from headwater.service.duties import Duties
@@ -22,10 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from headwater.ids import TaskId
-    from headwater.model.nodes import SourceNode
     from headwater.model.partitions import PartitionPlan
     from headwater.model.topics import InternalTopic, TopologyReport
-    from headwater.model.topology import Topology
     from headwater.native.application import ApplicationSettings
 
 _POLL_S: Final = 0.01
@@ -79,12 +79,6 @@ class Application:
                 "or give --bootstrap host:port"
             )
         topology = self.topology = built(settings)
-        if patterns := [s.pattern.pattern for s in _sources(topology) if s.pattern is not None]:
-            raise TopologyError(
-                f"Spark does not read topics by pattern, and this topology reads "
-                f"{', '.join(map(repr, patterns))}: name the topics in stream([...]), or let "
-                "workers run it (spec.engine: Native)"
-            )
         if topology.global_stores:
             raise TopologyError(
                 f"Spark does not run a topology with global tables or stores, and this one has "
@@ -99,6 +93,10 @@ class Application:
         self.admin = self.access.admin
         self.repartition_topics = repartition_topics(self.report)
         self._is_latest = outputs is Outputs.LATEST
+        named = {t for found in self.report.subtopologies for t in found.source_topics}
+        self.patterns = frozenset(filter(is_pattern, named))
+        """What sources read by pattern (``model.patterns``)."""
+        self._begun_with: frozenset[str] | None = None
 
     @property
     def internal_topics(self) -> tuple[str, ...]:
@@ -124,6 +122,23 @@ class Application:
         tasks = sorted(self.plan.tasks)
         return {task: TopicPartition(topic, number) for number, task in enumerate(tasks)}
 
+    def keep_to(self, topics: Collection[str]) -> None:
+        """Let patterns match none but these: those with which a backfill was begun."""
+        self._begun_with = frozenset(topics)
+
+    @cached_property
+    def matched(self) -> TopologyReport:
+        """The report with the topics that match in place of each pattern.
+
+        Raises:
+            KafkaUnavailableError: nobody answered.
+            TopologyError: two patterns match one topic.
+        """
+        if not self.patterns:
+            return self.report
+        found = self.admin.matching(self.patterns) if self._begun_with is None else self._begun_with
+        return with_topics(self.report, found)
+
     @cached_property
     def plan(self) -> PartitionPlan:
         """Tasks and internal topics, from the source topics as they are now.
@@ -132,8 +147,8 @@ class Application:
             MissingTopicError: a source topic does not exist.
             PartitionMismatchError: topics that must be co-partitioned are not.
         """
-        sources = {topic for found in self.report.subtopologies for topic in found.source_topics}
-        return partitions.plan(self.report, self.duties.partitions(sources))
+        sources = {topic for found in self.matched.subtopologies for topic in found.source_topics}
+        return partitions.plan(self.matched, self.duties.partitions(sources))
 
     @cached_property
     def inputs(self) -> tuple[TopicPartition, ...]:
@@ -144,6 +159,20 @@ class Application:
     def sources(self) -> tuple[TopicPartition, ...]:
         """Those of ``inputs`` that are not the application's own."""
         return tuple(p for p in self.inputs if p.topic not in self.repartition_topics)
+
+    @cached_property
+    def durations_ms(self) -> dict[str, int]:
+        """How far back the topics count that ``auto.offset.reset`` looks back in by duration."""
+        there = {partition.topic for partition in self.sources}
+        default = offset_reset(self.config)
+        return {
+            topic: duration_ms
+            for found in self.topology.subtopologies
+            for source in found.sources
+            if (duration_ms := (source.offset_reset or default).duration_ms) is not None
+            for topic in expanded(source.reads, there)
+            if topic in there
+        }
 
     @cached_property
     def changelogs(self) -> tuple[TopicPartition, ...]:
@@ -188,7 +217,3 @@ class Application:
                     "run the backfill again"
                 )
             time.sleep(_POLL_S)
-
-
-def _sources(topology: Topology) -> tuple[SourceNode, ...]:
-    return tuple(source for group in topology.subtopologies for source in group.sources)

@@ -80,8 +80,8 @@ class Backfill:
         application.admin.check_reachable(application.timeout_s)
         gate.check_nobody_runs(application, fences=False)
         gate.check_workers_have_it(application)
+        found = self._left()
         gate.check_outputs(application, self._settings.outputs)
-        found = self._gate.read()
         goes_on = found is not None and found.is_unfinished
         if found is not None and goes_on:
             self._check_fits(found)
@@ -113,8 +113,8 @@ class Backfill:
         application.admin.check_reachable(application.timeout_s)
         gate.check_nobody_runs(application)
         record = gate.check_workers_have_it(application)
+        left = self._left()
         gate.check_outputs(application, self._settings.outputs)
-        left = self._gate.read()
         if left is None or left.state is not BackfillState.WRITTEN:
             self._listener.step("starting Spark and making sure that tasks can run")
             self._cluster.prepare()
@@ -158,6 +158,13 @@ class Backfill:
         return give_up(self._application, self._gate, self._listener.step)
 
     # -- prepare ---------------------------------------------------------------------------------
+
+    def _left(self) -> Manifest | None:
+        """Read what an earlier driver has left; what that one reads by pattern stays as it is."""
+        found = self._gate.read()
+        if found is not None and found.is_unfinished:
+            self._application.keep_to({partition.topic for partition in found.cut})
+        return found
 
     def _new_manifest(self) -> Manifest:
         """Return what a backfill that begins now would read.

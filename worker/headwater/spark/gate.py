@@ -148,7 +148,7 @@ def check_read_again(application: Application, manifest: Manifest) -> None:
         BackfillError: outputs that are read again would be missing, or be made twice.
         KafkaUnavailableError: nobody knows.
     """
-    behind = read_again(application.report)
+    behind = read_again(application.matched)
     topics = frozenset[str]().union(*behind.values())
     partitions = [p for p in application.inputs if p.topic in topics]
     if not partitions:
@@ -234,6 +234,9 @@ def first_offsets(
 ) -> dict[TopicPartition, int]:
     """Return where each source partition is read from.
 
+    Where nothing else is asked for, ``auto.offset.reset`` by duration says how far to look back, as
+    it does for workers that have committed nothing.
+
     Raises:
         BackfillError: it is to be read from the beginning, and the beginning is gone.
     """
@@ -242,16 +245,37 @@ def first_offsets(
     if settings.since == EARLIEST:
         return earliest
     if settings.since is None or settings.since == BEGINNING:
-        gone = [f"{p} begins at {earliest[p]}" for p in sources if earliest[p] > 0]
+        durations = {} if settings.since == BEGINNING else application.durations_ms
+        recent = _since_durations(application, durations)
+        gone = [f"{p} begins at {earliest[p]}" for p in sources if earliest[p] and p not in recent]
         if gone:
             raise BackfillError(
                 f"retention has deleted the first records: {', '.join(gone)}; the state would lack "
                 "them. Give --from earliest to build it from what is left"
             )
-        return earliest
-    found = application.admin.offsets_at(sources, int(settings.since))
-    ends = application.admin.end_offsets(sources)
-    return {p: ends[p] if (offset := found[p]) is None else offset for p in sources}
+        return earliest | recent
+    return _since(application, sources, int(settings.since))
+
+
+def _since_durations(
+    application: Application, durations: Mapping[str, int]
+) -> dict[TopicPartition, int]:
+    """Return where the partitions of topics begin of which only so many milliseconds count."""
+    now_ms = time.time_ns() // 1_000_000
+    found: dict[TopicPartition, int] = {}
+    for topic, duration_ms in durations.items():
+        partitions = [p for p in application.sources if p.topic == topic]
+        found |= _since(application, partitions, max(0, now_ms - duration_ms))
+    return found
+
+
+def _since(
+    application: Application, partitions: Collection[TopicPartition], time_ms: int
+) -> dict[TopicPartition, int]:
+    """Return the first records of a time or a later one; the ends where there are none."""
+    found = application.admin.offsets_at(partitions, time_ms)
+    ends = application.admin.end_offsets(partitions)
+    return {p: ends[p] if (offset := found[p]) is None else offset for p in partitions}
 
 
 def cut_offsets(

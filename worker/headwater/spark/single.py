@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from headwater.config import field_of
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.model.engine import spark_transactional_id
 from headwater.native.clients import TaskClients
@@ -26,7 +27,7 @@ from headwater.spark.counting import CommitCounts
 from headwater.state import StateDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from headwater.ids import TaskId
     from headwater.kafka.producer import StreamsProducer
@@ -53,8 +54,8 @@ def for_a_task(application: ApplicationSettings, decided: Options) -> Applicatio
         "num.stream.threads": 1,
         **decided,
     }
-    given = application.config.items()
-    kept = {name: value for name, value in given if name.replace("_", ".") not in ours}
+    given, decides = application.config.items(), set(map(field_of, ours))
+    kept = {name: value for name, value in given if field_of(name) not in decides}
     return replace(application, config=kept | ours)
 
 
@@ -74,6 +75,7 @@ class SingleTask(Generic[Reader, Policy]):
         collector: makes what the task sends to; the producer itself if not given.
         dead_letters: how many were sent so far, if that is of interest.
         blocks: of RocksDB, shared with other tasks of this process; its own if not given.
+        topics: what patterns are matched with; all topics there are if not given.
 
     Raises:
         HeadwaterError: nothing stays open.
@@ -101,6 +103,7 @@ class SingleTask(Generic[Reader, Policy]):
         collector: Callable[[StreamsProducer, Topology], RecordCollector] | None = None,
         dead_letters: Callable[[], int] | None = None,
         blocks: BlockCache | None = None,
+        topics: Collection[str] | None = None,
     ) -> None:
         self.task = task
         config = self.config = application.parsed()
@@ -137,6 +140,7 @@ class SingleTask(Generic[Reader, Policy]):
                 guard=guard,
                 check=lambda: check(clients),
                 group=group,
+                topics=topics,
             )
             committer = Committer(clients, clock)
             opened.callback(committer.close)

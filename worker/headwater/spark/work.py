@@ -200,6 +200,8 @@ class _TaskHost(ABC, Generic[Reader, Policy]):
             collector=self._chosen,
             # Made after the collector.
             dead_letters=lambda: self._collector.dead_letters,
+            # What has come since then is none of the backfill's.
+            topics={p.topic for p in work.cut},
         )
 
     def _chosen(self, producer: StreamsProducer, topology: Topology) -> ChosenOutputs:
@@ -328,4 +330,5 @@ def check_not_taken_over(task: TaskId, generation: str, attempt: int, access: Ac
 
 def _for_a_task(application: ApplicationSettings) -> ApplicationSettings:
     # Whoever waits does so by the clock, which stands still; and nothing comes later.
-    return for_a_task(application, {"max.task.idle.ms": 0})
+    waits = ("max.task.idle.ms", "windows.emit.interval.ms", "joins.emit.interval.ms")
+    return for_a_task(application, dict.fromkeys(waits, 0))

@@ -17,6 +17,7 @@ otherwise::
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from headwater.config import StreamsConfig
@@ -415,14 +416,13 @@ class TopologyTestDriver:
             task_id=task_id,
             subtopology=subtopology,
             partitions=inputs,
-            config=self.config,
+            config=replace(self.config, windows_emit_interval_ms=0, joins_emit_interval_ms=0),
             collector=self._clients.producer,
             stores=stores,
             clock=self._clock,
             topic_name=self.topic_name,
             warn=self.warnings.append,
             global_stores=self._globals.stores,
-            emit_interval_ms=0,
         )
         read = {found.partition: (found.offset, found.metadata) for found in committed}
         task.restore_metadata(read)

@@ -288,7 +288,8 @@ def _emitting(
     spans = {True: windows.after_ms + grace_ms, False: windows.before_ms + grace_ms}
     joiner, with_key = operator.join.joiner, operator.join.with_key
     forward, fail = site.children.forward, site.fail
-    now_ms, interval_ms = site.environment.clock.now_ms, site.environment.emit_interval_ms
+    now_ms = site.environment.clock.now_ms
+    interval_ms = site.environment.config.joins_emit_interval_ms
 
     def emit(key: Any, value: Any, timestamp: int, headers: Headers) -> bool:
         if not times.may_be_past(span_ms):

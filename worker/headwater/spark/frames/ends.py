@@ -36,6 +36,8 @@ def of_source(node: SourceNode, group: Subtopology, around: Surroundings) -> tup
     """
     if node.changes:
         raise Refused("takes back and adds rows in the order in which a table changes")
+    if node.pattern is not None:
+        raise Refused("which topics match a pattern is found out by StreamTasks")
     extractor = node.timestamp_extractor or around.config.default_timestamp_extractor
     if extractor not in _OWN_TIMESTAMP:
         raise Refused("a timestamp extractor of its own may depend on what was read before")

@@ -34,10 +34,11 @@ from headwater.spark.cluster import check_master
 from headwater.spark.troubles import end
 from headwater.spark.turns.claiming import TASKS, claim
 from headwater.spark.turns.crew import crew_of
+from headwater.spark.turns.matching import NEW_TOPICS_S, NewTopics
 from headwater.spark.turns.messages import HostSettings, TurnNumber
 from headwater.spark.turns.others import ANSWER_S, RECORD_LOOK_S, Others
 from headwater.spark.turns.planner import PlannerSettings
-from headwater.spark.turns.query import Query, TurnsFailedError, routes, session_of
+from headwater.spark.turns.query import Query, TurnsFailedError, routes, session_of, spread_over
 from headwater.spark.turns.slots import slots_of
 from headwater.spark.turns.status import DriverStatus, State
 
@@ -183,7 +184,7 @@ class Continuous:
         self._status.does("taking the application over")
         ManifestGate(application.access).check_backfill()
         self._check_nobody_runs()
-        plan = self._plan()
+        plan = self._first_plan()
         if self._stopping.is_set():
             return
         application.duties.check_changelogs(application.report, plan.internal_topics)
@@ -196,6 +197,14 @@ class Continuous:
         if self._stopping.is_set():
             return
         self._run(plan, record, on_session)
+
+    def _first_plan(self) -> PartitionPlan:
+        """Plan what there is to run; wait for it if sources by pattern match nothing yet."""
+        plan = self._plan()
+        while not plan.tasks and not self._stopping.wait(NEW_TOPICS_S):
+            self._status.does("waiting for a topic that matches")
+            plan = self._plan()
+        return plan
 
     def _plan(self) -> PartitionPlan:
         report = self._application.report
@@ -282,9 +291,13 @@ class Continuous:
             HeadwaterError: what another attempt would meet as well.
         """
         failures, others = 0, self._others(told.record)
+        come = NewTopics(self._application, planner.inputs)
         for number in count(1):
             if self._stopping.is_set():
                 return
+            if come.are_there:
+                planner, told = self._grown(session, planner, told)
+                come = NewTopics(self._application, planner.inputs)
             before, query = self._status.batches, None
             try:
                 query = Query(
@@ -298,7 +311,7 @@ class Continuous:
                 )
                 self._status.move(State.RUNNING)
                 crew = crew_of(session)
-                self._watch(query, crew, others)
+                self._watch(query, crew, others, come)
                 if crew is not None and crew.has_lost and not self._stopping.is_set():
                     continue  # The micro-batch that runs waits for them.
                 if self._stopping.is_set():
@@ -326,7 +339,37 @@ class Continuous:
         log.warning("beginning the query anew: %s", said)
         self._status.stumbled(said)
 
-    def _watch(self, query: Query, crew: Crew | None, others: Iterable[Others]) -> None:
+    def _grown(
+        self, session: SparkSession, planner: PlannerSettings, told: HostSettings
+    ) -> tuple[PlannerSettings, HostSettings]:
+        """Plan anew with the topics that have come to match; tasks that run stay open.
+
+        Raises:
+            FencedError: another driver, or the workers, have taken over.
+            PartitionMismatchError: a topic has more partitions than the state has.
+        """
+        application, plan, record = self._application, self._plan(), told.record
+        application.duties.check_changelogs(application.report, plan.internal_topics)
+        if not {str(task) for task in plan.tasks} <= set(record.tasks):
+            writer = EngineWriter(application.access)
+            try:
+                record = writer.add_tasks(record, plan.tasks)
+            finally:
+                writer.close()
+        application.duties.create_topics(plan.internal_topics)
+        self._plan_made = plan
+        spread_over(session, len(plan.tasks))
+        numbers = routes(session, len(plan.tasks))
+        return (
+            replace(
+                planner, inputs=plan.inputs, routes=dict(zip(plan.tasks, numbers, strict=True))
+            ),
+            replace(told, record=record),
+        )
+
+    def _watch(
+        self, query: Query, crew: Crew | None, others: Iterable[Others], come: NewTopics
+    ) -> None:
         """Return when the query has ended, or is to end.
 
         Raises:
@@ -339,6 +382,9 @@ class Continuous:
                 each.check()
             if crew is not None and crew.is_another():
                 log.warning("executors have come or gone: beginning the query anew")
+                return
+            if come.look():
+                log.info("topics match that no task reads yet: beginning the query anew")
                 return
 
 

@@ -141,6 +141,10 @@ class Host:
             log.info("task %s: turn %s ends before what was read", turn.task, turn.number)
             self._close(turn.task)
             live = None
+        if live is not None and not turn.inputs <= live.inputs:
+            log.info("task %s: there is more to read for it", turn.task)
+            self._close(turn.task)
+            live = None
         if live is None:
             try:
                 live = LiveTask(self._told, turn.task, turn, blocks=self._blocks)

@@ -64,6 +64,7 @@ class Turn:
         ends: up to where each input partition is read, and no further, whoever runs the turn and
             how often. One that is missing has no committed offset yet, and nothing of it is read.
         more: those among them that have records beyond.
+        inputs: what the task is to read; one that was opened with less is opened anew.
     """
 
     number: TurnNumber
@@ -71,6 +72,7 @@ class Turn:
     slot: int
     ends: Mapping[TopicPartition, int]
     more: frozenset[TopicPartition] = frozenset()
+    inputs: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,6 +113,7 @@ class Planner:
                         slot=index % self._told.slots,
                         ends={p: ends[p] for p in inputs if p in ends},
                         more=frozenset(p for p in inputs if p in ends and there[p] > ends[p]),
+                        inputs=frozenset(inputs),
                     )
                 ),
             )

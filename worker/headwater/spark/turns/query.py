@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from headwater.spark.turns.planner import PlannerSettings
 
 _ROUTES_TRIED: Final = 40
+_SPREAD: Final = "spark.sql.shuffle.partitions"
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.app.name": "headwater",
     "spark.executor.cores": "1",
@@ -56,8 +57,13 @@ def session_of(
     Raises:
         EnvironmentProblemError: see ``cluster.start``.
     """
-    fixed = {"spark.sql.shuffle.partitions": str(tasks)}
+    fixed = {_SPREAD: str(tasks)}
     return start(master, {**SETTINGS, **settings, **fixed}, is_apart=is_apart)
+
+
+def spread_over(session: SparkSession, tasks: int) -> None:
+    """Let queries that begin from now on have a shuffle partition for each task."""
+    session.conf.set(_SPREAD, str(tasks))
 
 
 def routes(session: SparkSession, tasks: int) -> list[int]:
