@@ -306,11 +306,21 @@ STORES: Final = (
     ),
     ("`Stores.lruMap`", "", "not built yet"),
     (
-        "`dsl.store.suppliers.class`, `Materialized.withStoreType`",
-        "Materialized",
-        "`persistent=` says where one table is kept; there is no default for all yet",
+        "`dsl.store.suppliers.class`, `DslStoreSuppliers`, `BuiltInDslStoreSuppliers`",
+        (
+            "DslStoreSuppliers BuiltInDslStoreSuppliers DslKeyValueParams DslWindowParams "
+            "DslSessionParams"
+        ),
+        "`default.dsl.store` is read, too",
     ),
-    ("store suppliers in `Materialized.as`", "", "not built yet"),
+    (
+        "`Materialized.as`, `withStoreType`, `StreamJoined.withDslStoreSuppliers`",
+        (
+            "Materialized.as_ Materialized.with_store_type StreamJoined.with_dsl_store_suppliers "
+            "StreamJoined.with_this_store_supplier StreamJoined.with_other_store_supplier"
+        ),
+        "or `store_supplier=`, `store_type=`, `persistent=`",
+    ),
     ("`rocksdb.config.setter`", "", "not built yet"),
     ("read-only views for queries from outside", "", "interactive queries are not built yet"),
     ("KIP-892, transactional state stores", "", "of Kafka Streams 4.4; every store here is"),

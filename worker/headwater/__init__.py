@@ -71,6 +71,13 @@ from headwater.errors import (
     TopologyError,
     UserError,
 )
+from headwater.model.dsl_stores import (
+    BuiltInDslStoreSuppliers,
+    DslKeyValueParams,
+    DslSessionParams,
+    DslStoreSuppliers,
+    DslWindowParams,
+)
 from headwater.model.lifecycle import ClientState
 from headwater.model.offset_reset import AutoOffsetReset, OffsetReset
 from headwater.model.processor_api import (
@@ -151,6 +158,7 @@ __all__ = [
     "BranchedKStream",
     "BufferConfig",
     "BufferFullError",
+    "BuiltInDslStoreSuppliers",
     "Cancellable",
     "ChangelogLostError",
     "ClientState",
@@ -164,6 +172,10 @@ __all__ = [
     "DeadLetterRecord",
     "DeserializationError",
     "DiskFullError",
+    "DslKeyValueParams",
+    "DslSessionParams",
+    "DslStoreSuppliers",
+    "DslWindowParams",
     "EmitStrategy",
     "EngineError",
     "EnvironmentProblemError",

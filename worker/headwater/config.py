@@ -24,7 +24,13 @@ from headwater.client_settings import (
 )
 from headwater.errors import ConfigError
 from headwater.logsettings import parse_format, parse_levels
-from headwater.topology_settings import Optimization, parse_flag, parse_optimizations
+from headwater.topology_settings import (
+    Optimization,
+    parse_default_dsl_store,
+    parse_dsl_stores,
+    parse_flag,
+    parse_optimizations,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -239,6 +245,11 @@ class StreamsConfig:
     request_timeout_ms: int = 40_000
     topology_optimization: frozenset[Optimization] = frozenset()
     """Rewrites of the topology; used where it is built."""
+    dsl_store_suppliers_class: Reference = None
+    """How stores of the DSL are kept: a ``DslStoreSuppliers``, the class or ``"module:Class"``,
+    ``rocksdb`` or ``in-memory``; ``None`` leaves it to ``default_dsl_store``."""
+    default_dsl_store: str = "rocksdb"
+    """Likewise, deprecated: ``rocksDB`` or ``in_memory``."""
     ensure_explicit_internal_resource_naming: bool = False
     """Generated names of topics and stores are refused (KIP-1111); used where it is built."""
     overrides: Mapping[str, object] = field(default_factory=dict)
@@ -372,6 +383,8 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "replication_factor": _whole(-1, 2**15 - 1),
     "request_timeout_ms": _whole(0),
     "topology_optimization": parse_optimizations,
+    "dsl_store_suppliers_class": parse_dsl_stores,
+    "default_dsl_store": parse_default_dsl_store,
     "ensure_explicit_internal_resource_naming": parse_flag,
 }
 """How each option is checked; every field of ``StreamsConfig`` but the last three has one."""
@@ -387,7 +400,6 @@ _NOT_HERE: Final = {
     "acceptable_recovery_lag": "copies of tasks are a StreamApp's: spec.assignment",
     "built_in_metrics_version": "there is one version of the metrics",
     "default_client_supplier": "it names a Java class",
-    "default_dsl_store": "say it per store: Materialized(persistent=False)",
     "group_protocol": "workers do not join a consumer group",
     "log_summary_interval_ms": "the metrics say it at any time",
     "max_warmup_replicas": "copies of tasks are a StreamApp's: spec.assignment",

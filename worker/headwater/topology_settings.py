@@ -1,14 +1,14 @@
 """What a configuration says of how a topology is built, as values.
 
-``topology.optimization`` names rewrites of the drawn topology, and
-``ensure.explicit.internal.resource.naming`` refuses generated names, as in Kafka's
-``StreamsConfig``.
+``topology.optimization`` names rewrites of the drawn topology,
+``ensure.explicit.internal.resource.naming`` refuses generated names, and
+``dsl.store.suppliers.class`` says how stores are kept, as in Kafka's ``StreamsConfig``.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import ConfigError
 
@@ -29,6 +29,15 @@ class Optimization(StrEnum):
 
 OPTIMIZATION: Final = "topology.optimization"
 EXPLICIT_NAMING: Final = "ensure.explicit.internal.resource.naming"
+DSL_STORES: Final = "dsl.store.suppliers.class"
+DEFAULT_DSL_STORE: Final = "default.dsl.store"
+ROCKS_DB: Final = "rocksdb"
+IN_MEMORY: Final = "in-memory"
+_DSL_STORES: Final = {
+    "RocksDBDslStoreSuppliers": ROCKS_DB,
+    "InMemoryDslStoreSuppliers": IN_MEMORY,
+}
+_DEFAULT_DSL_STORES: Final = {"rocksDB": ROCKS_DB, "in_memory": IN_MEMORY}
 _NONE: Final = "none"
 _ALL: Final = "all"
 
@@ -64,6 +73,53 @@ def parse_flag(name: str, value: object) -> bool:
     if text not in {"true", "false"}:
         raise ConfigError(f"{name}: {value!r} is not allowed; expected true or false")
     return text == "true"
+
+
+def parse_dsl_stores(name: str, value: object) -> Any:
+    """Return a built-in's name, also for Kafka's class, else ``module:Class`` or the object.
+
+    Raises:
+        ConfigError: the text is none of these.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    text = _DSL_STORES.get(text.replace("$", ".").rpartition(".")[2], text)
+    module, _, attribute = text.partition(":")
+    if text not in {ROCKS_DB, IN_MEMORY} and not (module and attribute):
+        raise ConfigError(
+            f'{name}: {value!r} is not allowed; expected {ROCKS_DB}, {IN_MEMORY}, or "module:Class"'
+        )
+    return text
+
+
+def parse_default_dsl_store(name: str, value: object) -> str:
+    """Return the built-in's name that the deprecated ``rocksDB`` or ``in_memory`` stands for.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    found = _DEFAULT_DSL_STORES.get(str(value).strip())
+    if found is None:
+        expected = " or ".join(_DEFAULT_DSL_STORES)
+        raise ConfigError(f"{name}: {value!r} is not allowed; expected {expected}")
+    return found
+
+
+def dsl_stores_named(given: Mapping[str, object]) -> Any:
+    """Return what a configuration names for the stores of the DSL; ``None`` if it names nothing.
+
+    Raises:
+        ConfigError: see :func:`parse_dsl_stores` and :func:`parse_default_dsl_store`.
+    """
+    for option, parse in (
+        (DSL_STORES, parse_dsl_stores),
+        (DEFAULT_DSL_STORE, parse_default_dsl_store),
+    ):
+        named = _option(given, option, None)
+        if named is not None:
+            return parse(option, named)
+    return None
 
 
 def optimizations_of(given: Mapping[str, object]) -> frozenset[Optimization]:

@@ -183,7 +183,8 @@ class StreamsBuilder:
 
         ``config`` is the application's, as for Java's ``build(Properties)``:
         ``topology.optimization`` says how what was drawn is rewritten, and
-        ``ensure.explicit.internal.resource.naming`` refuses generated names of topics and stores.
+        ``ensure.explicit.internal.resource.naming`` refuses generated names of topics and stores,
+        and ``dsl.store.suppliers.class`` says how stores are kept.
         Without it the configuration of the builder counts.
 
         Raises:
@@ -195,7 +196,7 @@ class StreamsBuilder:
         topology = write(rewrite(calls, optimizations_of(settings)), self._config)
         if demands_names(settings):
             check_names(calls)
-        return topology
+        return topology.configured(settings)
 
     def _read(self, source: Source, consumed: Consumed[Any, Any]) -> Origin:
         return Origin(

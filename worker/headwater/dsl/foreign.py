@@ -11,6 +11,7 @@ from headwater.dsl.options import Materialized, TableJoined, changed, name_of
 from headwater.dsl.stored import store_spec
 from headwater.errors import TopologyError
 from headwater.model.callables import check_functions
+from headwater.model.dsl_stores import DslKeyValueParams
 from headwater.model.nodes import SinkNode, SourceNode
 from headwater.model.operators.foreign import (
     ForeignKeyJoin,
@@ -88,6 +89,7 @@ def join_by_foreign_key(
             key_serde=Serdes.bytes,
             value_serde=SubscriptionSerde(names.subscription_topic, left.key_serde),
             caching=False,
+            dsl_params=DslKeyValueParams(name=store),
         ),
         other_value_serde=other.value_serde,
         subscription_partitioner=_ByKey.of(joined.other_partitioner),

@@ -162,7 +162,7 @@ def build_topology(
         raise ImportPathError(
             f"{path!r} made an empty topology: read at least one topic with builder.stream(...)"
         )
-    return result
+    return result.configured(config or {})
 
 
 def _takes_builder(function: Callable[..., Any], path: str) -> bool:

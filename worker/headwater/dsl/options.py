@@ -17,16 +17,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
+from headwater.dsl.storing import StoringStreams, StoringTable, check_kept
 from headwater.errors import TopologyError
 from headwater.model.callables import check_extractor, check_functions
 from headwater.model.durations import millis
 from headwater.model.naming import check_name
+from headwater.model.store_suppliers import VersionedBytesStoreSupplier
 from headwater.serde.base import Serde
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from headwater.dsl.storing import TableStoreSupplier
     from headwater.dsl.stream import KStream
+    from headwater.model.dsl_stores import DslStoreSuppliers
     from headwater.model.durations import Duration
     from headwater.model.nodes import TimestampExtractorLike
     from headwater.model.offset_reset import OffsetReset
@@ -190,7 +194,7 @@ class JoinedOptions(TypedDict, Generic[K, V, VO], total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamJoined(_WithSerdes, Generic[K, V, VO]):
+class StreamJoined(StoringStreams, _WithSerdes, Generic[K, V, VO]):
     """How two streams are joined (KIP-479).
 
     Attributes:
@@ -202,7 +206,9 @@ class StreamJoined(_WithSerdes, Generic[K, V, VO]):
         other_value_serde: of the other stream's values, likewise.
         logging: write changelog topics; without them the state is lost with its worker.
         topic_config: settings of the changelog topics.
-        persistent: RocksDB; otherwise memory (restored from the changelog at every start).
+        persistent: RocksDB; otherwise memory (restored from the changelog at every start). ``None``
+            leaves it to ``dsl.store.suppliers.class``.
+        store_type: in place of it, what says how the stores are kept.
         this_store_supplier: of the store of this stream's records, in place of ``store`` and
             ``persistent``; it retains duplicates, and its times are those of the windows.
         other_store_supplier: of the store of the other stream's records, likewise.
@@ -215,12 +221,14 @@ class StreamJoined(_WithSerdes, Generic[K, V, VO]):
     other_value_serde: Serde[VO] | None = None
     logging: bool = True
     topic_config: Mapping[str, str] = field(default_factory=dict)
-    persistent: bool = True
+    persistent: bool | None = None
+    store_type: DslStoreSuppliers | None = None
     this_store_supplier: WindowBytesStoreSupplier | None = None
     other_store_supplier: WindowBytesStoreSupplier | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_kept("StreamJoined", persistent=self.persistent, store_type=self.store_type)
         if self.name is not None:
             check_name("join", self.name)
         if self.store is not None:
@@ -237,7 +245,8 @@ class StreamJoinedOptions(TypedDict, Generic[K, V, VO], total=False):
     other_value_serde: Serde[VO] | None
     logging: bool
     topic_config: Mapping[str, str]
-    persistent: bool
+    persistent: bool | None
+    store_type: DslStoreSuppliers | None
     this_store_supplier: WindowBytesStoreSupplier | None
     other_store_supplier: WindowBytesStoreSupplier | None
 
@@ -301,7 +310,7 @@ class RepartitionedOptions(TypedDict, Generic[K, V], total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Materialized(_WithSerdes, Generic[K, V]):
+class Materialized(StoringTable, _WithSerdes, Generic[K, V]):
     """How a table is stored.
 
     Attributes:
@@ -312,7 +321,10 @@ class Materialized(_WithSerdes, Generic[K, V]):
         caching: keep updates of a key back until the commit and emit the last one.
         logging: write a changelog topic; without one the state is lost with its worker.
         topic_config: settings of the changelog topic.
-        persistent: RocksDB; otherwise memory (restored from the changelog at every start).
+        persistent: RocksDB; otherwise memory (restored from the changelog at every start). ``None``
+            leaves it to ``dsl.store.suppliers.class``.
+        store_type: in place of it, what says how the store is kept.
+        store_supplier: in place of both, and of ``store`` and ``retention``, the store's own.
         history_retention: makes the table versioned (KIP-889, KIP-914): for so long, by stream
             time, values of the past are known. It needs a ``store`` name and has no cache.
         retention: how long windows or sessions are kept; ``None``: as long as they may change.
@@ -324,23 +336,43 @@ class Materialized(_WithSerdes, Generic[K, V]):
     caching: bool = True
     logging: bool = True
     topic_config: Mapping[str, str] = field(default_factory=dict)
-    persistent: bool = True
+    persistent: bool | None = None
+    store_type: DslStoreSuppliers | None = None
+    store_supplier: TableStoreSupplier | None = None
     history_retention: Duration | None = None
     retention: Duration | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._take_supplier()
         if self.store is not None:
             check_name("store", self.store)
         if self.history_retention is None:
             return
-        if self.store is None or not self.persistent:
+        if self.store is None or self.persistent is False:
             lacks = "a name: pass store=" if self.store is None else "a disk: leave out persistent="
             raise TopologyError(f"Materialized: the store of a versioned table needs {lacks}")
         if millis("Materialized: history_retention", self.history_retention) < 0:
             raise TopologyError(
                 f"Store {self.store!r}: history_retention is negative; choose 0 or more"
             )
+
+    def _take_supplier(self) -> None:
+        supplier = self.store_supplier
+        kept = {"persistent": self.persistent, "store_type": self.store_type}
+        check_kept("Materialized", **kept, store_supplier=supplier)
+        if supplier is None:
+            return
+        if self.store not in {None, supplier.name} or self.retention is not None:
+            other = f"store={self.store!r}" if self.retention is None else "retention="
+            raise TopologyError(
+                f"Materialized: the supplier of store {supplier.name!r} says its name and "
+                f"retention; leave out {other}"
+            )
+        object.__setattr__(self, "store", supplier.name)
+        if isinstance(supplier, VersionedBytesStoreSupplier):
+            object.__setattr__(self, "store_supplier", None)
+            object.__setattr__(self, "history_retention", supplier.history_retention_ms)
 
 
 class MaterializedOptions(TypedDict, Generic[K, V], total=False):
@@ -352,7 +384,9 @@ class MaterializedOptions(TypedDict, Generic[K, V], total=False):
     caching: bool
     logging: bool
     topic_config: Mapping[str, str]
-    persistent: bool
+    persistent: bool | None
+    store_type: DslStoreSuppliers | None
+    store_supplier: TableStoreSupplier | None
     history_retention: Duration | None
     retention: Duration | None
 
@@ -369,7 +403,9 @@ class ForeignJoinOptions(TypedDict, Generic[K, V], total=False):
     caching: bool
     logging: bool
     topic_config: Mapping[str, str]
-    persistent: bool
+    persistent: bool | None
+    store_type: DslStoreSuppliers | None
+    store_supplier: TableStoreSupplier | None
     history_retention: Duration | None
 
 
@@ -385,7 +421,9 @@ class TableOptions(TypedDict, Generic[K, V], total=False):
     caching: bool
     logging: bool
     topic_config: Mapping[str, str]
-    persistent: bool
+    persistent: bool | None
+    store_type: DslStoreSuppliers | None
+    store_supplier: TableStoreSupplier | None
     history_retention: Duration | None
 
 

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headwater.dsl.calls import Table
 from headwater.dsl.options import Materialized, changed, name_of
 from headwater.errors import TopologyError
+from headwater.model.dsl_stores import (
+    DslKeyValueParams,
+    DslSessionParams,
+    DslWindowParams,
+    kept_as,
+    supplied,
+)
 from headwater.model.durations import millis
 from headwater.model.stores import StoreKind, StoreSpec
 from headwater.model.windows import EmitStrategy
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
 
     from headwater.dsl.options import Named
     from headwater.dsl.origin import Origin
+    from headwater.model.dsl_stores import DslParams
     from headwater.model.operators.base import TableOperator
     from headwater.serde.base import Serde
 
@@ -25,22 +33,19 @@ V = TypeVar("V")
 
 
 def store_spec(name: str, materialized: Materialized[Any, Any]) -> StoreSpec:
-    """Return the store that ``materialized`` describes, called ``name``."""
+    """Return the store that ``materialized`` describes, called ``name``.
+
+    Raises:
+        TopologyError: its supplier is one of another kind of store.
+    """
     history = materialized.history_retention
-    versions: dict[str, Any] = {}
-    if history is not None:
-        kept_ms = millis("history_retention", history)
-        versions = {"kind": StoreKind.VERSIONED, "retention_ms": kept_ms}
-    return StoreSpec(
-        name=name,
-        persistent=materialized.persistent,
-        key_serde=materialized.key_serde,
-        value_serde=materialized.value_serde,
-        caching=materialized.caching and history is None,
-        logging=materialized.logging,
-        topic_config=dict(materialized.topic_config),
-        **versions,
-    )
+    if history is None:
+        return _kept(
+            _spec(name, materialized, dsl_params=DslKeyValueParams(name=name)), materialized
+        )
+    kept_ms = millis("history_retention", history)
+    spec = _spec(name, materialized, kind=StoreKind.VERSIONED, retention_ms=kept_ms)
+    return replace(spec, caching=False)
 
 
 def window_store_spec(
@@ -52,6 +57,7 @@ def window_store_spec(
     window_size_ms: int,
     emit: EmitStrategy,
     caching: bool = True,
+    sliding: bool = False,
 ) -> StoreSpec:
     """Return the store of windows or sessions that ``materialized`` describes, called ``name``.
 
@@ -63,9 +69,11 @@ def window_store_spec(
         window_size_ms: of windows.
         emit: when results are forwarded.
         caching: a record cache is of use, if the settings want one.
+        sliding: the windows are sliding ones.
 
     Raises:
-        TopologyError: the retention that is given is too short, or versions are wanted.
+        TopologyError: the retention that is given is too short, versions are wanted, or the
+            supplier is one of another kind of store.
     """
     if materialized.history_retention is not None:
         raise TopologyError(
@@ -79,14 +87,47 @@ def window_store_spec(
                 f"Store {name!r}: a retention of {retention_ms} ms is shorter than the windows and "
                 f"their grace need, {needed_ms} ms: choose at least that"
             )
-    return replace(
-        store_spec(name, materialized),
+    params: DslParams
+    if kind is StoreKind.SESSION:
+        params = DslSessionParams(name=name, retention_ms=retention_ms, emit_strategy=emit)
+    else:
+        params = DslWindowParams(
+            name=name,
+            retention_ms=retention_ms,
+            window_size_ms=window_size_ms,
+            emit_strategy=emit,
+            is_sliding_window=sliding,
+        )
+    spec = _spec(
+        name,
+        materialized,
         kind=kind,
-        caching=materialized.caching and caching,
         retention_ms=retention_ms,
         window_size_ms=window_size_ms,
         time_ordered=emit is EmitStrategy.ON_WINDOW_CLOSE,
+        dsl_params=params,
     )
+    return replace(_kept(spec, materialized), caching=materialized.caching and caching)
+
+
+def _spec(name: str, materialized: Materialized[Any, Any], **more: Any) -> StoreSpec:
+    return StoreSpec(
+        name=name,
+        key_serde=materialized.key_serde,
+        value_serde=materialized.value_serde,
+        caching=materialized.caching,
+        logging=materialized.logging,
+        topic_config=dict(materialized.topic_config),
+        **more,
+    )
+
+
+def _kept(spec: StoreSpec, materialized: Materialized[Any, Any]) -> StoreSpec:
+    """Return the store as its own settings say that it is kept, if they say so."""
+    if materialized.store_supplier is not None:
+        supplier: Any = materialized.store_supplier
+        return supplied(spec, supplier)
+    return kept_as(spec, materialized.store_type, persistent=materialized.persistent)
 
 
 def given(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.dsl.calls import JoinedStreams, Processor
 from headwater.errors import TopologyError
+from headwater.model.dsl_stores import DslKeyValueParams, DslWindowParams, kept_as, supplied
 from headwater.model.operators.join import Join
 from headwater.model.operators.stateless import PassThrough
 from headwater.model.operators.stream_join import JoinWindow, StreamJoin, StreamJoinSide
-from headwater.model.store_suppliers import WindowBytesStoreSupplier
 from headwater.model.stores import StoreKind, StoreSpec
 from headwater.model.windows import JoinWindows
 from headwater.serde.stream_join import SideKeySerde, SideValueSerde, SideValuesSerde
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headwater.dsl.drawing import Drawing
     from headwater.dsl.options import StreamJoined
     from headwater.dsl.origin import Origin
+    from headwater.model.store_suppliers import WindowBytesStoreSupplier
     from headwater.model.topology import Topology
     from headwater.serde.base import Serde
 
@@ -122,45 +123,53 @@ def _stores(
     """Return the stores of both sides; several records of a key and time are kept."""
     suppliers = settings.this_store_supplier, settings.other_store_supplier
     serdes = settings.value_serde, settings.other_value_serde
-    chosen = [
-        supplier
-        or WindowBytesStoreSupplier(
-            name=f"{base}-store",
-            persistent=settings.persistent,
-            timestamped=False,
-            retention_ms=windows.size_ms + windows.grace_ms,
-            window_size_ms=windows.size_ms,
-            retain_duplicates=True,
-        )
-        for base, supplier in zip(bases, suppliers, strict=True)
-    ]
-    for supplier in chosen:
-        _check_supplier(supplier, windows)
-    if chosen[0].name == chosen[1].name:
-        raise TopologyError(
-            f"Both store suppliers of a join are called {chosen[0].name!r}: give each its own name"
-        )
     left, right = (
-        StoreSpec(
-            name=supplier.name,
-            kind=StoreKind.JOIN_WINDOW,
-            persistent=supplier.persistent,
-            key_serde=settings.key_serde,
-            value_serde=serde,
-            caching=False,
-            logging=settings.logging,
-            # Every record is another key, so nothing is to be compacted.
-            topic_config={**settings.topic_config, "cleanup.policy": "delete"},
-            retention_ms=supplier.retention_ms,
-            window_size_ms=supplier.window_size_ms,
-            retain_duplicates=True,
-        )
-        for supplier, serde in zip(chosen, serdes, strict=True)
+        _store(supplier, f"{base}-store", windows, settings, serde)
+        for base, supplier, serde in zip(bases, suppliers, serdes, strict=True)
     )
+    for spec in (left, right):
+        _check(spec, windows)
+    if left.name == right.name:
+        raise TopologyError(
+            f"Both store suppliers of a join are called {left.name!r}: give each its own name"
+        )
     return left, right
 
 
-def _check_supplier(supplier: WindowBytesStoreSupplier, windows: JoinWindows) -> None:
+def _store(
+    supplier: WindowBytesStoreSupplier | None,
+    name: str,
+    windows: JoinWindows,
+    settings: StreamJoined[Any, Any, Any],
+    value_serde: Serde[Any] | None,
+) -> StoreSpec:
+    params = DslWindowParams(
+        name=name if supplier is None else supplier.name,
+        retention_ms=windows.size_ms + windows.grace_ms,
+        window_size_ms=windows.size_ms,
+        retain_duplicates=True,
+        is_timestamped=False,
+    )
+    spec = StoreSpec(
+        name=params.name,
+        kind=StoreKind.JOIN_WINDOW,
+        key_serde=settings.key_serde,
+        value_serde=value_serde,
+        caching=False,
+        logging=settings.logging,
+        # Every record is another key, so nothing is to be compacted.
+        topic_config={**settings.topic_config, "cleanup.policy": "delete"},
+        retention_ms=params.retention_ms,
+        window_size_ms=params.window_size_ms,
+        retain_duplicates=True,
+        dsl_params=params,
+    )
+    if supplier is not None:
+        return supplied(spec, supplier)
+    return kept_as(spec, settings.store_type, persistent=settings.persistent)
+
+
+def _check(supplier: StoreSpec, windows: JoinWindows) -> None:
     if not supplier.retain_duplicates:
         raise TopologyError(
             f"Store {supplier.name!r}: a join keeps several records of a key and time; "
@@ -189,16 +198,18 @@ def _unmatched(kind: Join, number: str, settings: StreamJoined[Any, Any, Any]) -
     name = f"{name}-store"
     owner = f"store {name}"
     values = SideValueSerde(settings.value_serde, settings.other_value_serde, owner)
-    return StoreSpec(
+    spec = StoreSpec(
         name=name,
         kind=StoreKind.KEY_VALUE,
-        persistent=settings.persistent if supplier is None else supplier.persistent,
         key_serde=SideKeySerde(settings.key_serde, owner),
         value_serde=SideValuesSerde(values),
         caching=False,
         logging=settings.logging,
         topic_config=dict(settings.topic_config),
+        dsl_params=DslKeyValueParams(name=name, is_timestamped=False),
     )
+    persistent = settings.persistent if supplier is None else supplier.persistent
+    return kept_as(spec, None if supplier else settings.store_type, persistent=persistent)
 
 
 def write_stream_join(topology: Topology, part: JoinedStreams) -> None:

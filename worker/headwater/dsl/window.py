@@ -145,6 +145,7 @@ def window_store(
                 window_size_ms=windows.time_difference_ms,
                 emit=emit,
                 caching=updates,
+                sliding=True,
             )
         case _:
             return window_store_spec(

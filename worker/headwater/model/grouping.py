@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater.errors import TopologyError
 from headwater.model.description import parents_of
 from headwater.model.nodes import ProcessorNode, Subtopology
 
@@ -67,3 +68,40 @@ def _stores_of(nodes: Iterable[Node]) -> tuple[str, ...]:
             name for node in nodes if isinstance(node, ProcessorNode) for name in node.stores
         )
     )
+
+
+def merged(groups: Iterable[Iterable[Iterable[str]]]) -> tuple[tuple[str, ...], ...]:
+    """Return the topics of each group of co-partitioned sources; groups with one in common are one.
+
+    Args:
+        groups: of each group the topics of each of its sources.
+    """
+    found: list[dict[str, None]] = []
+    for sources in groups:
+        topics = dict.fromkeys(topic for source in sources for topic in source)
+        apart = []
+        for group in found:
+            if topics.keys() & group.keys():
+                topics = group | topics
+            else:
+                apart.append(group)
+        found = [*apart, topics]
+    return tuple(tuple(group) for group in found)
+
+
+def check_enforced(groups: Iterable[Sequence[str]], repartition: Mapping[str, int | None]) -> None:
+    """Check that repartition topics which are co-partitioned enforce one count.
+
+    Raises:
+        TopologyError: they enforce several.
+    """
+    for group in groups:
+        if not all(topic in repartition for topic in group):
+            continue
+        enforced = {topic: count for topic in group if (count := repartition[topic]) is not None}
+        if len(set(enforced.values())) > 1:
+            counts = ", ".join(f"{topic} ({count})" for topic, count in sorted(enforced.items()))
+            raise TopologyError(
+                f"These repartition topics must have equal partition counts: {counts}; "
+                "give them the same number"
+            )

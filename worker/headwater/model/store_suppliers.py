@@ -48,6 +48,7 @@ class WindowBytesStoreSupplier:
         retention_ms: how long windows are kept, by stream time; at least their size.
         window_size_ms: how long a window is.
         retain_duplicates: several values of a key and start are kept.
+        time_ordered: windows are read by time when they close.
     """
 
     name: str
@@ -56,6 +57,7 @@ class WindowBytesStoreSupplier:
     retention_ms: int
     window_size_ms: int
     retain_duplicates: bool = False
+    time_ordered: bool = False
 
     def __post_init__(self) -> None:
         check_name("store", self.name)
@@ -349,7 +351,7 @@ def _built_windows(
     key_serde: SerdeLike | None,
     value_serde: SerdeLike | None,
 ) -> StoreSpec:
-    _check_timestamps(supplier, kind, "window_store")
+    check_timestamps(supplier, kind, "window_store")
     return StoreSpec(
         name=supplier.name,
         kind=kind,
@@ -363,9 +365,14 @@ def _built_windows(
     )
 
 
-def _check_timestamps(
+def check_timestamps(
     supplier: KeyValueBytesStoreSupplier | WindowBytesStoreSupplier, kind: StoreKind, method: str
 ) -> None:
+    """Check that what keeps a store and what it is agree on timestamps.
+
+    Raises:
+        TopologyError: they do not; it says which of the ``method`` of ``Stores`` to call.
+    """
     if supplier.timestamped not in (None, kind.timestamped):
         wanted = "persistent_timestamped" if kind.timestamped else "persistent"
         raise TopologyError(
@@ -380,7 +387,7 @@ def _built(
     key_serde: SerdeLike | None,
     value_serde: SerdeLike | None,
 ) -> StoreSpec:
-    _check_timestamps(supplier, kind, "key_value_store")
+    check_timestamps(supplier, kind, "key_value_store")
     return StoreSpec(
         name=supplier.name,
         kind=kind,

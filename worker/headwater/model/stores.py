@@ -17,6 +17,8 @@ from headwater.model.topics import ChangelogKind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.model.dsl_stores import DslParams
+
 _OF_SOURCE: Final = "~source"
 """No name of a store has such a character."""
 
@@ -142,6 +144,8 @@ class StoreSpec:
     """The source topic that is the changelog, too; ``logging`` is off then (KIP-295)."""
     time_ordered: bool = False
     """Of windows and sessions: they are read by time when they close."""
+    dsl_params: DslParams | None = None
+    """Set as long as the application's ``dsl.store.suppliers.class`` may say how it is kept."""
 
     @property
     def segment_interval_ms(self) -> int:

@@ -8,6 +8,7 @@ Every engine and the operator read the same one.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,8 @@ from headwater.model.callables import (
     check_functions,
 )
 from headwater.model.description import describe
-from headwater.model.grouping import grouped
+from headwater.model.dsl_stores import all_decided, dsl_stores_of
+from headwater.model.grouping import check_enforced, grouped, merged
 from headwater.model.java_order import hash_set_order
 from headwater.model.naming import check_name
 from headwater.model.nodes import (
@@ -395,6 +397,24 @@ class Topology:
                     f"Sink {parent!r} cannot be the parent of {node.name!r}: read its topic instead"
                 )
 
+    def configured(self, config: Mapping[str, object]) -> Topology:
+        """Return the topology with what a configuration says of where its stores are kept.
+
+        ``dsl.store.suppliers.class`` decides for the stores of the DSL whose operators do not.
+
+        Raises:
+            ConfigError: the option names no ``DslStoreSuppliers``.
+            TopologyError: they supply something else than such a store.
+        """
+        suppliers = dsl_stores_of(config)
+        if suppliers is None:
+            return self
+        result = copy(self)
+        result._stores = all_decided(self._stores, suppliers)  # noqa: SLF001
+        result._global_stores = all_decided(self._global_stores, suppliers)  # noqa: SLF001
+        result._subtopologies = None  # noqa: SLF001
+        return result
+
     # ---- reading -----------------------------------------------------------------------------
 
     @property
@@ -423,17 +443,7 @@ class Topology:
 
         Groups that share a topic are one.
         """
-        groups: list[dict[str, None]] = []
-        for sources in self._copartitions:
-            merged = dict.fromkeys(topic for source in sources for topic in self._topics_of(source))
-            apart = []
-            for group in groups:
-                if merged.keys() & group.keys():
-                    merged = group | merged
-                else:
-                    apart.append(group)
-            groups = [*apart, merged]
-        return tuple(tuple(group) for group in groups)
+        return merged([self._topics_of(source) for source in group] for group in self._copartitions)
 
     @property
     def subtopologies(self) -> tuple[Subtopology, ...]:
@@ -471,22 +481,7 @@ class Topology:
         Raises:
             TopologyError: repartition topics that must be co-partitioned enforce different counts.
         """
-        for group in self.copartition_groups:
-            if not all(topic in self._repartition for topic in group):
-                continue
-            enforced = {
-                topic: self._repartition[topic]
-                for topic in group
-                if self._repartition[topic] is not None
-            }
-            if len(set(enforced.values())) > 1:
-                counts = ", ".join(
-                    f"{topic} ({count})" for topic, count in sorted(enforced.items())
-                )
-                raise TopologyError(
-                    f"These repartition topics must have equal partition counts: {counts}; "
-                    "give them the same number"
-                )
+        check_enforced(self.copartition_groups, self._repartition)
 
     def _topics_of(self, source: str) -> tuple[str, ...]:
         node = self._nodes.get(source)

@@ -116,7 +116,7 @@ class TopologyTestDriver:
         """The configuration in use."""
         self.warnings: list[str] = []
         """A sentence per record that a handler or extractor let go."""
-        self._topology = topology
+        self._topology = topology = topology.configured(config.originals)
         self._clock = ManualClock(start_ms)
         self._partitions = partitions
         self._matched: dict[str, int] = {}
