@@ -8,6 +8,7 @@ import pytest
 
 from headwater.ports import Position
 from headwater.state import MemoryBackend, RocksBackend
+from headwater.state.backends.lru import LruBackend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,11 +27,10 @@ ROWS = [
 HERE = Position("topic-id", 17, 1_700_000_000_000)
 
 
-@pytest.fixture(params=["memory", "rocks"])
+@pytest.fixture(params=["memory", "lru", "rocks"])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    opened: Backend = (
-        MemoryBackend() if request.param == "memory" else RocksBackend(tmp_path / "db")
-    )
+    in_memory = {"memory": MemoryBackend(), "lru": LruBackend(1_000)}
+    opened: Backend = in_memory.get(request.param) or RocksBackend(tmp_path / "db")
     yield opened
     opened.close()
 

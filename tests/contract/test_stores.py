@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.stores import Recorder, add, build_store, gather
+from tests.support.stores import LRU_ENTRIES, Recorder, add, build_store, gather
 
 from headwater.errors import DeserializationError, SerializationError
 from headwater.ports import Position, Timestamps
 from headwater.serde import Serdes
 from headwater.state import MemoryBackend, RocksBackend
+from headwater.state.backends.lru import LruBackend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,14 +29,14 @@ MODES = {
 DELAYED = "cache"
 
 
-@pytest.fixture(params=["memory", "rocks"])
+@pytest.fixture(params=["memory", "lru", "rocks"])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Backend]]:
     """Open the backend anew; memory, whose life ends with its process, is the same again."""
-    memory = MemoryBackend()
+    memory: Backend = LruBackend(LRU_ENTRIES) if request.param == "lru" else MemoryBackend()
     opened: list[Backend] = [memory]
 
     def again() -> Backend:
-        if request.param == "memory":
+        if request.param != "rocks":
             return memory
         opened[-1].close()
         opened.append(RocksBackend(tmp_path / "db"))

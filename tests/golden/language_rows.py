@@ -304,7 +304,7 @@ STORES: Final = (
         ),
         "",
     ),
-    ("`Stores.lruMap`", "", "not built yet"),
+    ("`Stores.lruMap`", "Stores.lru_map", ""),
     (
         "`dsl.store.suppliers.class`, `DslStoreSuppliers`, `BuiltInDslStoreSuppliers`",
         (

@@ -50,7 +50,9 @@ def _store(given: Mapping[str, Any]) -> StoreSpec:
         return versioned if given.get("logging", True) else versioned.with_logging_disabled()
     if "kind" in given:
         return timed_store(given)
-    if not given.get("persistent", True):
+    if "lru" in given:
+        supplier = Stores.lru_map(name, given["lru"])
+    elif not given.get("persistent", True):
         supplier = Stores.in_memory_key_value_store(name)
     elif stamped:
         supplier = Stores.persistent_timestamped_key_value_store(name)
@@ -69,6 +71,11 @@ def _shown(found: VersionedRecord | None) -> str:
     if found is None:
         return "null"
     return f"{found.value}@{found.timestamp}"
+
+
+def _row(key: str, value: Any) -> str:
+    shown = f"{value.value}@{value.timestamp}" if isinstance(value, ValueAndTimestamp) else value
+    return f"{key}{shown} "
 
 
 class Behaviour:
@@ -100,7 +107,7 @@ class Behaviour:
                 send(key, said, timestamp, [*(headers or ()), ("more", b"\x01")])
             case "place":
                 send(key, self._place(), timestamp, headers)
-            case "keep" | "hold" | "versions":
+            case "keep" | "hold" | "versions" | "scan" | "scan_forward":
                 for spec in self._stores:
                     told = self._told(spec, text(key), value, timestamp)
                     send(key, told, timestamp, headers)
@@ -110,6 +117,27 @@ class Behaviour:
             case _:
                 assert self._fn in TICKS
                 send(key, said, timestamp, headers)
+
+    def _scan(self, spec: StoreSpec, key: str, value: str | None, timestamp: int) -> str:
+        """Put or delete a key; return what every scan finds."""
+        store = self._context.get_state_store(spec.name)
+        if spec.kind.timestamped:
+            store.put(key, value, timestamp)
+        else:
+            store.put(key, value)
+        scans = [
+            store.all(),
+            store.range("b", key),
+            store.range(key, None),
+            store.prefix_scan(key[:1], Serdes.string),
+        ]
+        if self._fn == "scan":
+            scans += [
+                store.reverse_all(),
+                store.reverse_range(None, key),
+                store.reverse_range("a", "m"),
+            ]
+        return "".join("".join(_row(*row) for row in scan) + "| " for scan in scans)
 
     def _tick(self, now_ms: int) -> None:
         self._send("tick", f"{now_ms} {self._place()}", now_ms, None)
@@ -123,6 +151,8 @@ class Behaviour:
         """Put into a store; return what there is to tell."""
         if self._fn == "versions":
             return self._version(spec.name, key, value, timestamp)
+        if self._fn.startswith("scan"):
+            return self._scan(spec, key, None if value is None else text(value), timestamp)
         if self._fn == "keep":
             return f"{self._replace(spec, key, text(value), timestamp)}>{text(value)}"
         store = self._context.get_state_store(spec.name)

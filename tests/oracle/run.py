@@ -136,6 +136,17 @@ def _contents(driver: TopologyTestDriver, topology: Topology, name: str) -> list
             ]
             for k, *times, v, timestamp in held.fetch_all(0, LONG_MAX)
         )
+    if spec.entries_max is not None:
+        # Java shows the map alone, without what its record cache still has.
+        codec = held._codec
+        return [
+            [
+                key.hex(),
+                row[codec.row_overhead :].hex(),
+                codec.from_row(row)[1] if spec.kind.timestamped else None,
+            ]
+            for key, row in held._below.backend.range(None, None)
+        ]
     entries = held.range(None, None)
     return _sorted(
         [key(k).hex(), value(v).hex(), timestamp if spec.kind.timestamped else None]

@@ -50,3 +50,97 @@ def test_the_deprecated_setting_says_the_same(oracle: Oracle) -> None:
     request["config"] = {"statestore.cache.max.bytes": "0", "default.dsl.store": "in_memory"}
 
     compare(request, oracle)
+
+
+def _records(random: Random, nulls: float = 0.2) -> list[dict[str, Any]]:
+    """Records of a dozen keys, some beginning alike, some without a value."""
+    keys = ["a", "b", "c", "d", "ab", "abc", "b\x00", "ba", "m", "z", "{", "~"]
+    return [
+        {
+            "topic": "in",
+            "key": random.choice(keys[: random.choice((4, 12))]).encode().hex(),
+            "value": None if random.random() < nulls else random.choice(("78", "79", "7a7a")),
+            "timestamp": max(0, 10 * number + random.randint(-25, 25)),
+        }
+        for number in range(40)
+    ]
+
+
+def _request(random: Random, steps: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    both = {"key": "string", "value": "string"}
+    config = {"statestore.cache.max.bytes": random.choice(("0", "400", "100000"))}
+    request = {"app_id": "app", **both, "config": config, "steps": steps, **more}
+    if random.random() < 0.5:
+        request["commit_every"] = random.choice((3, 7, 40))
+    return {**request, "inputs": _records(random)}
+
+
+STREAM = {"id": "s", "op": "stream", "topics": ["in"]}
+
+
+@pytest.mark.seeded(60)
+@pytest.mark.parametrize("kept", ["disk", "memory", "lru"])
+def test_every_scan_of_a_store_finds_what_it_finds_in_java(
+    kept: str, seed: str, oracle: Oracle
+) -> None:
+    random = Random(f"{seed} {kept} scans")
+    store = {
+        "store": "kept",
+        "timestamped": random.random() < 0.5,
+        "caching": random.random() < 0.5,
+        "logging": random.random() < 0.8,
+        **({"persistent": False} if kept == "memory" else {}),
+        **({"lru": random.choice((0, 1, 3, 5))} if kept == "lru" else {}),
+    }
+    # Over a record cache Java's backward scans tell keys that are deleted there.
+    fn = random.choice(("scan_forward" if store["caching"] else "scan", "keep"))
+    steps = [
+        STREAM,
+        {"id": "p", "op": "process", "on": "s", "fn": fn, "stores": [store]},
+        {"id": "out", "op": "to", "on": "p", "topic": "out"},
+    ]
+
+    request = _request(random, steps)
+    if kept == "lru" and fn == "scan_forward":
+        # A scan uses what it finds in Java's cache; only above such a store one can tell.
+        request["config"] = {"statestore.cache.max.bytes": "100000"}
+
+    compare(request, oracle)
+
+
+@pytest.mark.seeded(60)
+def test_a_table_that_keeps_what_was_used_last(seed: str, oracle: Oracle) -> None:
+    random = Random(f"{seed} tables of few entries")
+    kept = {
+        "store": "kept",
+        "lru": random.choice((1, 2, 4)),
+        "key": "string",
+        **({"caching": False} if random.random() < 0.5 else {}),
+    }
+    steps = random.choice(
+        (
+            [
+                {"id": "t", "op": "table", "topic": "in", "materialized": kept},
+                {"id": "g", "op": "group_by", "on": "t", "fn": "swap"},
+                {"id": "c", "op": "count", "on": "g"},
+                {"id": "o", "op": "to_stream", "on": "c"},
+                {"id": "out", "op": "to", "on": "o", "topic": "out", "produced": {"value": "long"}},
+            ],
+            [
+                STREAM,
+                {"id": "g", "op": "group_by_key", "on": "s"},
+                {
+                    "id": "t",
+                    "op": "aggregate",
+                    "on": "g",
+                    "init": "empty",
+                    "fn": "append",
+                    "materialized": {**kept, "value": "string"},
+                },
+                {"id": "o", "op": "to_stream", "on": "t"},
+                {"id": "out", "op": "to", "on": "o", "topic": "out"},
+            ],
+        )
+    )
+
+    compare(_request(random, steps), oracle)

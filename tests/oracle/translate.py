@@ -21,6 +21,7 @@ from headwater import (
     Serdes,
     SessionWindows,
     SlidingWindows,
+    Stores,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
@@ -314,6 +315,8 @@ def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
             fields[_SERDES[name]] = Serdes.by_name(value)
         elif name == "reset":
             fields["offset_reset"] = OffsetReset(value)
+        elif name == "lru":
+            fields["store_supplier"] = Stores.lru_map(given["store"], value)
         elif name == "grace_ms":
             fields["grace"] = value
         elif name == "history_ms":

@@ -9,12 +9,15 @@ from headwater.ids import TaskId
 from headwater.model.topology import StoreKind, StoreSpec
 from headwater.serde import Serdes
 from headwater.state import CacheBudget, LayeredStore, MemoryBackend, open_store
+from headwater.state.backends.lru import LruBackend
 
 if TYPE_CHECKING:
     from headwater.ports import Backend, Headers
 
 TOPIC = "app-counts-changelog"
 TASK = TaskId(0, 3)
+LRU_ENTRIES = 1_000
+"""Bound of a store over an ``LruBackend`` whose test says nothing of it."""
 
 
 @dataclass(slots=True)
@@ -58,11 +61,15 @@ def build_store(
     value: Any = Serdes.long,
     send_old: bool | None = None,
     name: str = "counts",
+    entries_max: int | None = None,
 ) -> LayeredStore:
     """Build a store; ``send_old`` other than ``None`` connects the recorder's ``forward``."""
     kind = StoreKind.TIMESTAMPED_KEY_VALUE if timestamped else StoreKind.KEY_VALUE
+    bound = entries_max
+    if bound is None and isinstance(backend, LruBackend):
+        bound = LRU_ENTRIES
     store = open_store(
-        StoreSpec(name=name, kind=kind, caching=caching, logging=logging),
+        StoreSpec(name=name, kind=kind, caching=caching, logging=logging, entries_max=bound),
         task=TASK,
         changelog_topic=TOPIC,
         backend=MemoryBackend() if backend is None else backend,

@@ -5,9 +5,11 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Function;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessorContext;
@@ -19,6 +21,7 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
+import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
@@ -107,6 +110,12 @@ final class Behaviour {
                     out.send(key, told, timestamp, headers);
                 }
                 break;
+            case "scan", "scan_forward":
+                for (StoreBuilder<?> store : stores) {
+                    String told = scan(store.name(), Functions.text(key), value, timestamp);
+                    out.send(key, told, timestamp, headers);
+                }
+                break;
             case "find":
                 for (JsonNode name : finds) {
                     String found = find(name.asText(), text);
@@ -179,6 +188,45 @@ final class Behaviour {
         return String.valueOf(old);
     }
 
+    /** Put or delete a key, and tell what every scan finds. */
+    private String scan(String name, String key, Object value, long timestamp) {
+        String text = value == null ? null : Functions.text(value);
+        Object store = context.getStateStore(name);
+        if (store instanceof TimestampedKeyValueStore<?, ?>) {
+            TimestampedKeyValueStore<String, String> stamped = context.getStateStore(name);
+            stamped.put(key, ValueAndTimestamp.make(text, timestamp));
+            return scanned(stamped, key, found -> found.value() + "@" + found.timestamp());
+        }
+        KeyValueStore<String, String> plain = context.getStateStore(name);
+        plain.put(key, text);
+        return scanned(plain, key, found -> found);
+    }
+
+    private <V> String scanned(
+            KeyValueStore<String, V> store, String key, Function<V, String> shown) {
+        String begin = key.substring(0, Math.min(1, key.length()));
+        List<KeyValueIterator<String, V>> scans = new ArrayList<>();
+        scans.add(store.all());
+        scans.add(store.range("b", key));
+        scans.add(store.range(key, null));
+        scans.add(store.prefixScan(begin, new StringSerializer()));
+        // Over a record cache they tell some keys that are deleted there.
+        if (fn.equals("scan")) {
+            scans.add(store.reverseAll());
+            scans.add(store.reverseRange(null, key));
+            scans.add(store.reverseRange("a", "m"));
+        }
+        StringBuilder told = new StringBuilder();
+        for (KeyValueIterator<String, V> scan : scans) {
+            try (scan) {
+                scan.forEachRemaining(
+                        row -> told.append(row.key).append(shown.apply(row.value)).append(" "));
+            }
+            told.append("| ");
+        }
+        return told.toString();
+    }
+
     // -- suppliers ---------------------------------------------------------------------------
 
     static ProcessorSupplier<Object, Object, Object, Object> supplier(
@@ -230,7 +278,9 @@ final class Behaviour {
                 continue;
             }
             KeyValueBytesStoreSupplier supplier =
-                    !persistent
+                    one.has("lru")
+                            ? Stores.lruMap(name, one.get("lru").asInt())
+                            : !persistent
                             ? Stores.inMemoryKeyValueStore(name)
                             : stamped
                                     ? Stores.persistentTimestampedKeyValueStore(name)

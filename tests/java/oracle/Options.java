@@ -122,7 +122,14 @@ final class Options {
         Serde<V> value = cast(serde(options, "value"));
         if (options.has("history_ms")) return versioned(options, key, value);
         Materialized<Object, V, KeyValueStore<Bytes, byte[]>> stored =
-                options.has("store")
+                options.has("lru")
+                        ? Materialized.<Object, V>as(
+                                        Stores.lruMap(
+                                                options.get("store").asText(),
+                                                options.get("lru").asInt()))
+                                .withKeySerde(key)
+                                .withValueSerde(value)
+                        : options.has("store")
                         ? Materialized.<Object, V, KeyValueStore<Bytes, byte[]>>as(
                                         options.get("store").asText())
                                 .withKeySerde(key)

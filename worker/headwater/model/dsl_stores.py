@@ -246,7 +246,7 @@ def supplied(spec: StoreSpec, supplier: StoreSupplier) -> StoreSpec:
     match spec.kind.key_layout, supplier:
         case KeyLayout.PLAIN, KeyValueBytesStoreSupplier():
             check_timestamps(supplier, spec.kind, "key_value_store")
-            return replace(spec, **kept)
+            return replace(spec, entries_max=supplier.entries_max, **kept)
         case KeyLayout.WINDOW, WindowBytesStoreSupplier():
             check_timestamps(supplier, spec.kind, "window_store")
             return replace(

@@ -27,14 +27,21 @@ class KeyValueBytesStoreSupplier:
         name: of the store.
         persistent: in RocksDB, otherwise in memory.
         timestamped: values are kept with timestamps; ``None``: the builder decides.
+        entries_max: in memory, so many entries are kept, those used last; ``None``: all.
     """
 
     name: str
     persistent: bool
     timestamped: bool | None
+    entries_max: int | None = None
 
     def __post_init__(self) -> None:
         check_name("store", self.name)
+        if self.entries_max is not None and (self.entries_max < 0 or self.persistent):
+            raise TopologyError(
+                f"Store {self.name!r}: a bound of {self.entries_max} entries needs a store in "
+                "memory, and 0 or more"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +139,21 @@ class Stores:
     def in_memory_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
         """Return a supplier of a store in memory; its builder says whether it has timestamps."""
         return KeyValueBytesStoreSupplier(name=name, persistent=False, timestamped=None)
+
+    @staticmethod
+    def lru_map(name: str, max_cache_size: int) -> KeyValueBytesStoreSupplier:
+        """Return a supplier of a store in memory that keeps the entries used last.
+
+        A get or a put uses an entry; a put beyond ``max_cache_size`` entries evicts the one used
+        longest ago. In the changelog of a ``KeyValueStore`` an eviction is a tombstone, in that of
+        a ``TimestampedKeyValueStore`` it is not, as in Kafka Streams.
+
+        Raises:
+            TopologyError: the size is negative.
+        """
+        return KeyValueBytesStoreSupplier(
+            name=name, persistent=False, timestamped=None, entries_max=max_cache_size
+        )
 
     @staticmethod
     def key_value_store_builder(
@@ -395,4 +417,5 @@ def _built(
         key_serde=key_serde,
         value_serde=value_serde,
         caching=False,
+        entries_max=supplier.entries_max,
     )

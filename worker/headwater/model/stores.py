@@ -140,6 +140,8 @@ class StoreSpec:
     """Of windows: how long one is."""
     retain_duplicates: bool = False
     """Of windows: several values of a key and start are kept, as joins of streams need."""
+    entries_max: int | None = None
+    """Of keys and values in memory: so many are kept, those used last."""
     source_topic: str | None = None
     """The source topic that is the changelog, too; ``logging`` is off then (KIP-295)."""
     time_ordered: bool = False

@@ -11,6 +11,7 @@ Stores differ by the layout of their keys and by their backend, never by a layer
     layers      ``WriteBack``, ``RecordCache``        what is not committed, what is not forwarded
     store       ``LayeredStore``                      the ``KeyValueStore`` that processors see
     timed       ``TimedStore``                        the store of windows or sessions
+    lru         ``LruStore``                          the store that keeps what was used last
     making      ``open_store``                        from a spec to its store
 
 Entry points::

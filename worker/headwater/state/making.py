@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.state.backends.lru import LruBackend
 from headwater.state.backends.memory import MemoryBackend
 from headwater.state.backends.timed import TimedMemoryBackend
 from headwater.state.buffer import BufferSerde, SuppressionBuffer
@@ -22,6 +23,7 @@ from headwater.state.join_buffer import BufferedKeySerde, BufferedSerde
 from headwater.state.keys import suffix_bytes_of
 from headwater.state.layers.cache import RecordCache
 from headwater.state.layers.writeback import WriteBack
+from headwater.state.lru import LruRecordCache, LruStore, LruWriteBack
 from headwater.state.store import LayeredStore
 from headwater.state.timed import TimedStore
 from headwater.state.versioned import VersionedStore
@@ -71,6 +73,12 @@ def open_store(
     # A limit of 0 takes the caching layer out, with all its effects, as in Kafka Streams.
     # Duplicates are never cached.
     caching = spec.caching and not spec.retain_duplicates and cache is not None and cache.limit > 0
+    if spec.entries_max is not None:
+        sends = changelog_send if spec.logging else None
+        kept: Any = backend
+        through = LruWriteBack(codec, kept, sends, partition=task.partition)
+        above = LruRecordCache(through, cache) if caching and cache is not None else None
+        return LruStore(spec, through, above)
     below = WriteBack(
         codec,
         backend,
@@ -89,6 +97,8 @@ def open_store(
 
 def memory_backend(spec: StoreSpec) -> Backend:
     """Return an empty backend in memory for the store of ``spec``."""
+    if spec.entries_max is not None:
+        return LruBackend(spec.entries_max)
     if not spec.kind.expires:
         return MemoryBackend()
     return TimedMemoryBackend(Expiry.of(spec), suffix_bytes_of(spec))
