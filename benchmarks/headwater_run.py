@@ -20,16 +20,16 @@ import time
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from benchmarks import works
 from benchmarks.headwater_child import Closed, Measured, Wanted
 from headwater.config import StreamsConfig
-from headwater.ids import TaskId
 from headwater.kafka.admin import Admin
 from headwater.kafka.errors import Connection
 from headwater.kafka.settings import admin_settings
 from headwater.model import metrics
-from headwater.model.topics import InternalTopic
+from headwater.model.partitions import external_topics, plan
+from headwater.model.reporting import report
 from headwater.native.application import ApplicationSettings
+from headwater.native.loading import topology_of
 from headwater.native.messages import (
     AddTasks,
     ChildSettings,
@@ -42,18 +42,13 @@ from headwater.native.messages import (
 from headwater.native.process import ChildProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from headwater.ids import TaskId
+    from headwater.model.partitions import PartitionPlan
 
 Driven: TypeAlias = "tuple[list[tuple[Measured, Closed]], list[Mapping[str, float]]]"
 """What each thread measured, and the shares of time that the threads told every second."""
-
-_CHANGELOG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
-_REPARTITION = {
-    "cleanup.policy": "delete",
-    "segment.bytes": "52428800",
-    "retention.ms": "-1",
-    "message.timestamp.type": "CreateTime",
-}
 
 
 def main() -> int:
@@ -66,10 +61,11 @@ def main() -> int:
         **dict(setting.split("=", 1) for setting in options.settings),
     }
     config = StreamsConfig.parse(given)
-    create_internal_topics(config, options.work, options.partitions)
+    planned = planned_for(config, options)
+    create_internal_topics(config, planned)
     state_dir = options.state_dir or tempfile.mkdtemp(prefix="headwater-bench-")
     try:
-        result = run(options, given, config, state_dir)
+        result = run(options, given, config, state_dir, planned.tasks)
     finally:
         if not options.state_dir:
             shutil.rmtree(state_dir, ignore_errors=True)
@@ -80,7 +76,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bootstrap", required=True)
-    parser.add_argument("--work", choices=sorted(works.SUBTOPOLOGIES), required=True)
+    parser.add_argument("--work", required=True)
     parser.add_argument("--input", required=True)
     parser.add_argument("--output", required=True)
     parser.add_argument("--application-id", default=f"bench-{time.time_ns()}")
@@ -92,35 +88,27 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def create_internal_topics(config: StreamsConfig, work: str, partitions: int) -> None:
+def planned_for(config: StreamsConfig, options: argparse.Namespace) -> PartitionPlan:
+    """Return tasks and internal topics of the work over topics of so many partitions."""
+    topology = topology_of(f"benchmarks.works:{options.work}")
+    found = report(topology, config.application_id)
+    return plan(found, dict.fromkeys(external_topics(found), options.partitions))
+
+
+def create_internal_topics(config: StreamsConfig, planned: PartitionPlan) -> None:
     connection = Connection(config.bootstrap_servers)
     admin = Admin(admin_settings(config, connection, client_id="bench"), connection)
-    application_id = config.application_id
-    topics = [
-        InternalTopic(
-            name=f"{application_id}-{store}-changelog", partitions=partitions, configs=_CHANGELOG
-        )
-        for store in works.STORES.get(work, ())
-    ]
-    if work == "words":
-        topics.append(
-            InternalTopic(
-                name=f"{application_id}-counts-repartition",
-                partitions=partitions,
-                configs=_REPARTITION,
-            )
-        )
-    admin.create_topics(topics)
+    admin.create_topics(planned.internal_topics)
 
 
 def run(
-    options: argparse.Namespace, given: dict[str, Any], config: StreamsConfig, state_dir: str
+    options: argparse.Namespace,
+    given: dict[str, Any],
+    config: StreamsConfig,
+    state_dir: str,
+    planned: Sequence[TaskId],
 ) -> dict[str, Any]:
-    tasks = [
-        TaskId(subtopology, partition)
-        for partition in range(options.partitions)
-        for subtopology in range(works.SUBTOPOLOGIES[options.work])
-    ]
+    tasks = sorted(planned, key=lambda task: (task.partition, task.subtopology))
     shares = [tuple(tasks[slot :: options.threads]) for slot in range(options.threads)]
     if options.threads > 1:
         by_partition: dict[int, list[TaskId]] = {slot: [] for slot in range(options.threads)}

@@ -15,12 +15,22 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from benchmarks.works import OTHER
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
+
+    Entry: TypeAlias = "tuple[str, int, str | bytes, str | bytes, int]"
+    """Topic, partition (-1: by the key, as Java does), key, value, timestamp."""
 
 PARTITIONS = 4
 KEYS = 100_000
 TIMED_KEYS = 10_000
+TABLE_ROWS = 100_000
+FOREIGN_ROWS = 10_000
+CHANGES = 4
+"""A versioned table changes once in so many records of the stream."""
 WORDS_PER_LINE = 5
 VOCABULARY = 20_000
 VALUE_BYTES = 40
@@ -39,7 +49,7 @@ class Input:
     processed: int
     """By a system that runs the work: words travel through a second topic."""
     passed: int
-    """Records that the filter of the stateless work lets through."""
+    """Records that the filter of the stateless work lets through, or that a join gives."""
 
 
 def create(servers: str, *topics: str, **config: str) -> None:
@@ -89,6 +99,61 @@ def load_timed(servers: str, topic: str, records: int) -> Input:
     return Input(topic, records, records, 0)
 
 
+def load_streams(servers: str, topic: str, records: int) -> Input:
+    """Load records of 10,000 keys into two topics in turn, a millisecond after each other."""
+    create(servers, topic, topic + OTHER)
+    _send(servers, _two_streams(topic, records))
+    return Input(topic, records, records, 0)
+
+
+def load_table(servers: str, topic: str, records: int) -> Input:
+    """Load a stream, and a second topic with the 100,000 rows of a table that is there before."""
+    create(servers, topic, topic + OTHER)
+    begun_ms = _now_ms()
+    _send(servers, _rows(topic + OTHER, begun_ms - TABLE_ROWS))
+    _send(servers, _looking_up(topic, records, begun_ms))
+    read = TABLE_ROWS + records
+    return Input(topic, read, read, records)
+
+
+def load_versions(servers: str, topic: str, records: int) -> Input:
+    """Load as ``load_table``; a row of the table changes with every fourth record."""
+    create(servers, topic, topic + OTHER)
+    begun_ms = _now_ms()
+    _send(servers, _rows(topic + OTHER, begun_ms - TABLE_ROWS))
+    _send(servers, _looking_up(topic, records, begun_ms))
+    changes = records // CHANGES
+    _send(servers, _looking_up(topic + OTHER, changes, begun_ms, every_ms=CHANGES))
+    read = TABLE_ROWS + records + changes
+    return Input(topic, read, read, records)
+
+
+def load_foreign(servers: str, topic: str, records: int) -> Input:
+    """Load rows that refer to the 10,000 rows of a second topic, which are there before.
+
+    Each row is a subscription and a response, too.
+    """
+    create(servers, topic, topic + OTHER)
+    begun_ms = _now_ms()
+    draw = random.Random(_SEED)
+    keys = [f"key-{number:06d}" for number in range(FOREIGN_ROWS)]
+    _send(
+        servers,
+        (
+            (topic + OTHER, -1, key, _value(n), begun_ms - FOREIGN_ROWS)
+            for n, key in enumerate(keys)
+        ),
+    )
+    _send(
+        servers,
+        (
+            (topic, n % PARTITIONS, f"row-{n:08d}", f"{draw.choice(keys)}-{n:029d}", begun_ms + n)
+            for n in range(records)
+        ),
+    )
+    return Input(topic, FOREIGN_ROWS + records, FOREIGN_ROWS + 3 * records, records)
+
+
 def load_lines(servers: str, topic: str, lines: int) -> Input:
     """Load ``lines`` lines of five words, 20,000 of them distinct."""
     create(servers, topic)
@@ -104,15 +169,48 @@ def key_of(draw: random.Random, partition: int) -> str:
 def _keyed(records: int) -> Iterator[tuple[str, str]]:
     draw = random.Random(_SEED)
     for number in range(records):
-        yield key_of(draw, number % PARTITIONS), f"value-{number:0{VALUE_BYTES - 6}d}"
+        yield key_of(draw, number % PARTITIONS), _value(number)
 
 
 def _timed(records: int) -> Iterator[tuple[str, str]]:
     draw = random.Random(_SEED)
     for number in range(records):
+        yield _timed_key(draw, number % PARTITIONS), _value(number)
+
+
+def _timed_key(draw: random.Random, partition: int) -> str:
+    return f"key-{draw.randrange(TIMED_KEYS // PARTITIONS) * PARTITIONS + partition:06d}"
+
+
+def _value(number: int) -> str:
+    return f"value-{number:0{VALUE_BYTES - 6}d}"
+
+
+def _now_ms() -> int:
+    return int(time.time()) * 1_000
+
+
+def _two_streams(topic: str, records: int) -> Iterator[Entry]:
+    draw, begun_ms = random.Random(_SEED), _now_ms()
+    for number in range(records):
+        partition = number // 2 % PARTITIONS
+        key = _timed_key(draw, partition)
+        name = topic + OTHER if number % 2 else topic
+        yield name, partition, key, _value(number), begun_ms + number
+
+
+def _rows(topic: str, begun_ms: int) -> Iterator[Entry]:
+    for number in range(TABLE_ROWS):
         partition = number % PARTITIONS
-        key = f"key-{draw.randrange(TIMED_KEYS // PARTITIONS) * PARTITIONS + partition:06d}"
-        yield key, f"value-{number:0{VALUE_BYTES - 6}d}"
+        yield topic, partition, f"key-{number:06d}", _value(number), begun_ms + number
+
+
+def _looking_up(topic: str, records: int, begun_ms: int, every_ms: int = 1) -> Iterator[Entry]:
+    draw = random.Random(_SEED + every_ms)
+    for number in range(records):
+        partition = number % PARTITIONS
+        key = key_of(draw, partition)
+        yield topic, partition, key, _value(number), begun_ms + number * every_ms
 
 
 def _lines(lines: int) -> Iterator[tuple[str, str]]:
@@ -144,23 +242,34 @@ def load(
     Raises:
         TimeoutError: not all were delivered.
     """
+    begun_ms = _now_ms()
+    given: Iterable[tuple[str | bytes, str | bytes]] = records
+    _send(
+        servers,
+        (
+            (topic, number % PARTITIONS, key, value, begun_ms + number if timed else 0)
+            for number, (key, value) in enumerate(given)
+        ),
+    )
+
+
+def _send(servers: str, entries: Iterable[Entry]) -> None:
     settings: dict[str, Any] = {
         "bootstrap.servers": servers,
         "enable.idempotence": True,
         "linger.ms": 50,
         "queue.buffering.max.messages": 1_000_000,
         "delivery.report.only.error": True,
+        "partitioner": "murmur2_random",
     }
     producer = Producer(settings)
-    begun_ms = int(time.time()) * 1_000
-    for number, (key, value) in enumerate(records):
+    for topic, partition, key, value, at in entries:
         while True:
             try:
-                at = begun_ms + number if timed else 0
-                producer.produce(topic, value, key, number % PARTITIONS, timestamp=at)
+                producer.produce(topic, value, key, partition, timestamp=at)
                 break
             except BufferError:
                 producer.poll(0.1)
     left = producer.flush(_WAIT_S)
     if left:
-        raise TimeoutError(f"{topic}: {left} records were not delivered in {_WAIT_S} s")
+        raise TimeoutError(f"{left} records were not delivered in {_WAIT_S} s")

@@ -11,8 +11,15 @@
     sliding     the same in sliding windows of 1 s
     session     the same in sessions with a gap of 1 s
     pairs       join with itself within 5 s, .to(output)
+    suppress    count in windows of 10 s, .suppress(until the window closes), .to(output)
+    stream_join     join with the second topic, a stream, within 5 s, .to(output)
+    table_join      join with the second topic, a table of 100,000 rows, .to(output)
+    versioned_join  the same with a versioned table, which changes meanwhile
+    foreign_join    the table of the input joined with that of the second topic by the foreign key
+                    that its values begin with, .to_stream().to(output); the second is not cached
 
-Input and output topics come from the environment, because a topology is named by an import path.
+Input and output topics come from the environment, because a topology is named by an import path;
+the second topic is called after the input.
 """
 
 from __future__ import annotations
@@ -20,28 +27,40 @@ from __future__ import annotations
 import os
 import time
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater import (
+    BufferConfig,
     JoinWindows,
     Serdes,
     SessionWindows,
     SlidingWindows,
     StreamsBuilder,
+    Suppressed,
     TimeWindows,
 )
 
+if TYPE_CHECKING:
+    from headwater import KStream, KTable
+
 INPUT = os.environ.get("HEADWATER_BENCH_INPUT", "bench-input")
 OUTPUT = os.environ.get("HEADWATER_BENCH_OUTPUT", "bench-output")
+OTHER = "-other"
+"""What the name of the second topic ends in."""
 BUSY_S = 50e-6
+FOREIGN_KEY_CHARACTERS = 10
 
-SUBTOPOLOGIES = {"count": 1, "state": 1, "stateless": 1, "words": 2, "busy": 1}
-WINDOWS_OF = {"tumbling": 1, "hopping": 5}
+WINDOWS_OF = {"tumbling": 1, "hopping": 5, "suppress": 1}
 """In how many windows each record is counted."""
-TIMED = ("tumbling", "hopping", "sliding", "session", "pairs")
-STORES = dict.fromkeys(("count", "state", "words", *TIMED), ("counts",))
-STORES["pairs"] = ("pairs-this-join-store", "pairs-other-join-store")
-SUBTOPOLOGIES |= dict.fromkeys(TIMED, 1)
+WINDOWED = (*WINDOWS_OF, "sliding", "session")
+"""Those with a store of counts."""
+JOINS = ("pairs", "stream_join", "table_join", "versioned_join", "foreign_join")
+_NEAR = JoinWindows.of_time_difference_with_no_grace(timedelta(seconds=5))
+_SERDES: Any = {
+    "key_serde": Serdes.string,
+    "value_serde": Serdes.string,
+    "other_value_serde": Serdes.string,
+}
 
 
 def count(builder: StreamsBuilder) -> None:
@@ -123,13 +142,58 @@ def session(builder: StreamsBuilder) -> None:
 
 
 def pairs(builder: StreamsBuilder) -> None:
-    stream = builder.stream(INPUT, key_serde=Serdes.string, value_serde=Serdes.string)
-    stream.join(
-        stream,
-        lambda one, other: one + other,
-        JoinWindows.of_time_difference_with_no_grace(timedelta(seconds=5)),
-        store="pairs",
-        key_serde=Serdes.string,
-        value_serde=Serdes.string,
-        other_value_serde=Serdes.string,
-    ).to(OUTPUT, key_serde=Serdes.string, value_serde=Serdes.string)
+    stream = _lines(builder, INPUT)
+    _written(stream.join(stream, _joined, _NEAR, store="pairs", **_SERDES))
+
+
+def suppress(builder: StreamsBuilder) -> None:
+    (
+        _lines(builder, INPUT)
+        .group_by_key()
+        .windowed_by(TimeWindows.of_size_with_no_grace(timedelta(seconds=10)))
+        .count(store="counts")
+        .suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
+        .to_stream(lambda windowed, _count: windowed.key)
+        .to(OUTPUT, key_serde=Serdes.string, value_serde=Serdes.long)
+    )
+
+
+def stream_join(builder: StreamsBuilder) -> None:
+    _written(
+        _lines(builder, INPUT).join(
+            _lines(builder, INPUT + OTHER), _joined, _NEAR, store="joined", **_SERDES
+        )
+    )
+
+
+def table_join(builder: StreamsBuilder) -> None:
+    stream = _lines(builder, INPUT)
+    _written(stream.join(_table(builder, INPUT + OTHER, store="table"), _joined))
+
+
+def versioned_join(builder: StreamsBuilder) -> None:
+    stream = _lines(builder, INPUT)
+    table = _table(builder, INPUT + OTHER, store="table", history_retention=timedelta(hours=1))
+    _written(stream.join(table, _joined))
+
+
+def foreign_join(builder: StreamsBuilder) -> None:
+    left = _table(builder, INPUT, store="left")
+    right = _table(builder, INPUT + OTHER, store="right", caching=False)
+    _written(left.join(right, lambda row: row[:FOREIGN_KEY_CHARACTERS], _joined).to_stream())
+
+
+def _joined(one: str, other: str) -> str:
+    return one + other
+
+
+def _lines(builder: StreamsBuilder, topic: str) -> KStream[str, str]:
+    return builder.stream(topic, key_serde=Serdes.string, value_serde=Serdes.string)
+
+
+def _table(builder: StreamsBuilder, topic: str, **options: Any) -> KTable[str, str]:
+    return builder.table(topic, key_serde=Serdes.string, value_serde=Serdes.string, **options)
+
+
+def _written(stream: KStream[str, str]) -> None:
+    stream.to(OUTPUT, key_serde=Serdes.string, value_serde=Serdes.string)

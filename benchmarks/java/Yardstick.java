@@ -17,6 +17,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
@@ -31,9 +32,12 @@ import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.StateRestoreListener;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
 
 /**
  * One benchmark of Java Kafka Streams. Ends when {@code records} records were processed (for the
@@ -49,6 +53,13 @@ import org.apache.kafka.streams.processor.StateRestoreListener;
  *             tumbling, hopping, sliding, session
  *                        count in windows: 10 s; 5 s that advance by 1 s; of 1 s; with a gap of 1 s
  *             pairs      join with itself within 5 s
+ *             suppress   count in windows of 10 s, suppressed until they close
+ *             stream_join, table_join, versioned_join
+ *                        join with the topic input + "-other": a stream, within 5 s; a table; a
+ *                        versioned table
+ *             foreign_join
+ *                        join of the two topics' tables by the foreign key that values begin with;
+ *                        records processed are rows, subscriptions and responses
  *   input, output        topics, of strings; counts are longs
  *   records              how many to process; without it only standard input ends the run
  *   anything else        a setting of Kafka Streams
@@ -61,6 +72,7 @@ import org.apache.kafka.streams.processor.StateRestoreListener;
  * store's restoration to the end of the last one's.
  */
 public final class Yardstick implements StateRestoreListener {
+    private static final int FOREIGN_KEY_CHARACTERS = 10;
     private static final OperatingSystemMXBean SYSTEM =
             (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
 
@@ -101,7 +113,8 @@ public final class Yardstick implements StateRestoreListener {
 
     private void run(Properties config) throws Exception {
         StreamsBuilder builder = new StreamsBuilder();
-        draw(builder.stream(input, Consumed.with(Serdes.String(), counted())));
+        if (work.equals("foreign_join")) joinTables(builder);
+        else draw(builder, builder.stream(input, consumed()));
         KafkaStreams streams = new KafkaStreams(builder.build(config), config);
         streams.setGlobalStateRestoreListener(this);
         streams.setUncaughtExceptionHandler(
@@ -124,7 +137,7 @@ public final class Yardstick implements StateRestoreListener {
         else report();
     }
 
-    private void draw(KStream<String, String> lines) {
+    private void draw(StreamsBuilder builder, KStream<String, String> lines) {
         switch (work) {
             case "count", "restore" ->
                     lines.groupByKey(Grouped.with(Serdes.String(), Serdes.String()))
@@ -156,19 +169,73 @@ public final class Yardstick implements StateRestoreListener {
                                     .windowedBy(
                                             SessionWindows.ofInactivityGapWithNoGrace(seconds(1)))
                                     .count(Materialized.as("counts")));
-            case "pairs" ->
-                    lines.join(
-                                    lines,
-                                    (one, other) -> one + other,
-                                    JoinWindows.ofTimeDifferenceWithNoGrace(seconds(5)),
-                                    StreamJoined.with(
-                                                    Serdes.String(),
-                                                    Serdes.String(),
-                                                    Serdes.String())
-                                            .withStoreName("pairs"))
-                            .to(output, Produced.with(Serdes.String(), Serdes.String()));
+            case "suppress" ->
+                    told(
+                            grouped(lines)
+                                    .windowedBy(TimeWindows.ofSizeWithNoGrace(seconds(10)))
+                                    .count(Materialized.as("counts"))
+                                    .suppress(
+                                            Suppressed.untilWindowCloses(
+                                                    Suppressed.BufferConfig.unbounded())));
+            case "pairs" -> joinStreams(lines, lines, "pairs");
+            case "stream_join" ->
+                    joinStreams(lines, builder.stream(input + "-other", consumed()), "joined");
+            case "table_join" ->
+                    lookUp(lines, builder.table(input + "-other", consumed(), named("table")));
+            case "versioned_join" ->
+                    lookUp(
+                            lines,
+                            builder.table(
+                                    input + "-other",
+                                    consumed(),
+                                    Materialized.as(
+                                            Stores.persistentVersionedKeyValueStore(
+                                                    "table", Duration.ofHours(1)))));
             default -> throw new IllegalArgumentException("no work named " + work);
         }
+    }
+
+    private void joinStreams(
+            KStream<String, String> one, KStream<String, String> other, String store) {
+        written(
+                one.join(
+                        other,
+                        (mine, its) -> mine + its,
+                        JoinWindows.ofTimeDifferenceWithNoGrace(seconds(5)),
+                        StreamJoined.with(Serdes.String(), Serdes.String(), Serdes.String())
+                                .withStoreName(store)));
+    }
+
+    private void lookUp(KStream<String, String> lines, KTable<String, String> table) {
+        written(lines.join(table, (mine, its) -> mine + its));
+    }
+
+    /** Each result counts for a subscription and a response, which make it. */
+    private void joinTables(StreamsBuilder builder) {
+        KTable<String, String> left = builder.table(input, consumed(), named("left"));
+        KTable<String, String> right =
+                builder.table(input + "-other", consumed(), named("right").withCachingDisabled());
+        written(
+                left.join(
+                                right,
+                                row -> row.substring(0, FOREIGN_KEY_CHARACTERS),
+                                (mine, its) -> {
+                                    process(2);
+                                    return mine + its;
+                                })
+                        .toStream());
+    }
+
+    private static Materialized<String, String, KeyValueStore<Bytes, byte[]>> named(String store) {
+        return Materialized.as(store);
+    }
+
+    private void written(KStream<String, String> results) {
+        results.to(output, Produced.with(Serdes.String(), Serdes.String()));
+    }
+
+    private Consumed<String, String> consumed() {
+        return Consumed.with(Serdes.String(), counted());
     }
 
     private void windowed(KStream<String, String> lines, TimeWindows windows) {
@@ -188,22 +255,29 @@ public final class Yardstick implements StateRestoreListener {
         return Duration.ofSeconds(seconds);
     }
 
-    /** Strings, whose decoding counts as the processing of a record: it happens just before. */
+    /**
+     * Strings, whose decoding counts as the processing of a record: it happens just before. A
+     * table's store decodes by the same, under the name of its changelog.
+     */
     private Serde<String> counted() {
         Deserializer<String> strings = Serdes.String().deserializer();
         return Serdes.serdeFrom(
                 Serdes.String().serializer(),
                 (topic, bytes) -> {
-                    long number = processed.incrementAndGet();
-                    if (number == 1) {
-                        firstNanos = System.nanoTime();
-                        firstCpuNanos = SYSTEM.getProcessCpuTime();
-                    } else if (number == wanted) {
-                        lastNanos = System.nanoTime();
-                        done.countDown();
-                    }
+                    if (topic.startsWith(input) || topic.endsWith("-repartition")) process(1);
                     return strings.deserialize(topic, bytes);
                 });
+    }
+
+    private void process(int more) {
+        long number = processed.addAndGet(more);
+        if (number == more) {
+            firstNanos = System.nanoTime();
+            firstCpuNanos = SYSTEM.getProcessCpuTime();
+        } else if (number >= wanted && number - more < wanted) {
+            lastNanos = System.nanoTime();
+            done.countDown();
+        }
     }
 
     private void awaitInput() {

@@ -1,0 +1,58 @@
+"""The table of speed: its rows have groups that run, and a run of some leaves the others alone."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from benchmarks import report, run, works
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A page of its own, without runs."""
+    monkeypatch.setattr(report, "RAW", tmp_path / "results.json")
+    monkeypatch.setattr(report, "TABLE", tmp_path / "RESULTS.md")
+    return tmp_path / "RESULTS.md"
+
+
+def _run(system: str, rate: float) -> dict[str, Any]:
+    return {"system": system, "rate": rate, "cpu_us": 1e6 / rate, "records": 1_000, "load": 0.1}
+
+
+def test_every_row_has_a_group_that_runs() -> None:
+    assert {row.group for row in report.ROWS} <= set(run.GROUPS)
+
+
+@pytest.mark.parametrize("work", [*works.WINDOWED, *works.JOINS])
+def test_every_window_and_join_has_a_row(work: str) -> None:
+    assert callable(getattr(works, work))
+    assert [row for row in report.ROWS if row.group == work]
+
+
+def test_a_run_of_some_groups_keeps_the_rows_of_the_others(table: Path) -> None:
+    report.keep("count", [_run("headwater", 200_000.0), _run("java", 100_000.0)])
+    report.keep("table_join", [_run("headwater", 90_000.0), _run("java", 60_000.0)])
+    report.keep("table_join", [_run("headwater", 60_000.0), _run("java", 60_000.0)])
+
+    text = report.write()
+
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "java: " in line]
+    assert text == table.read_text()
+    assert ["**2.00x**" in row for row in rows] == [True, False]
+    assert "a stream joined with a table of 100,000 rows, 10 MB cache" in rows[1]
+    assert "**1.00x**" in rows[1]
+    assert "floor met" in rows[1]
+
+
+def test_the_known_runs_are_kept_as_they_were(table: Path) -> None:
+    report.keep("count", [_run("headwater", 1.0)])
+    before = json.loads(report.RAW.read_text())["count"]
+
+    report.keep("session-0", [_run("headwater", 2.0)])
+
+    assert json.loads(report.RAW.read_text())["count"] == before
