@@ -146,8 +146,11 @@ class TimedKeys(PlainKeys):
         Raises:
             SerializationError: the key is null or its serde does not take it.
         """
+        part = key[0]
+        if self.plain and part.__class__ is str and part.isascii():
+            return key  # nothing can fail
         try:
-            data = self.encode_key(key[0])
+            data = self.encode_key(part)
         except Exception as error:
             raise self.error(key, error) from error
         return key if self.plain else (data, *key[1:])
@@ -162,6 +165,8 @@ class TimedKeys(PlainKeys):
         Raises:
             SerializationError: the key is null or its serde does not take it.
         """
+        if self.plain and key.__class__ is str and key.isascii():
+            return key
         return self.identity((key,))[0]
 
     def part_bytes(self, part: Any) -> bytes:

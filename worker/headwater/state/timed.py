@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headwater.ports import Headers
     from headwater.state.backends.timed import TimedBackend
     from headwater.state.layers.cache import RecordCache
-    from headwater.state.layers.writeback import WriteBack
+    from headwater.state.layers.writeback import Entry, WriteBack
 
 _NUMBER_MASK: Final = 0x7FFFFFFF
 
@@ -136,18 +136,47 @@ class TimedStore(LayeredStore):
             SerializationError: the key is null or its serde does not take it.
         """
         part = self._timed_keys.part(key)
-        oldest = max(first, self._expiry.oldest_read(self._time_below), 0)
-        written = self._written_times().between(part, max(first, 0), last)
+        first = max(first, 0)
+        oldest = max(first, self._expiry.oldest_read(self._time_below))
+        written = self._written_times().between(part, first, last)
         if first < oldest:
             written = [e for e in written if e.flags & DIRTY or e.identity[1] >= oldest]
+        rows: list[tuple[bytes, bytes]] = []
+        if oldest <= last and oldest <= self._backend.stream_time:
+            rows = self._backend.fetch(self._timed_keys.part_bytes(part), oldest, last)
+        found = self._found(rows, written) if rows else self._of_entries(written)
+        if reverse:
+            found.reverse()
+        return found
+
+    def _of_entries(self, written: list[Entry]) -> list[tuple[int, int, Any, int]]:
+        """Return what entries of one key hold, in their order."""
+        codec = self._codec
+        if codec.immutable and codec.timestamped:
+            return [
+                (e.identity[1], e.identity[2], e.stored, e.timestamp)
+                for e in written
+                if e.stored is not None
+            ]
+        to_value, timestamped = codec.to_value, codec.timestamped
+        return [
+            (
+                e.identity[1],
+                e.identity[2],
+                to_value(e.stored),
+                e.timestamp if timestamped else -1,
+            )
+            for e in written
+            if e.stored is not None
+        ]
+
+    def _found(
+        self, rows: list[tuple[bytes, bytes]], written: list[Entry]
+    ) -> list[tuple[int, int, Any, int]]:
+        """Return what committed rows and entries of one key hold, by time."""
         codec = self._codec
         to_value, from_row, timestamped = codec.to_value, codec.from_row, codec.timestamped
         unpack, suffix = self._timed_keys.suffix.unpack_from, self._suffix_bytes
-        rows = (
-            self._backend.fetch(self._timed_keys.part_bytes(part), oldest, last)
-            if oldest <= last
-            else []
-        )
         found: dict[tuple[int, ...], tuple[Any, int]] = {
             unpack(row_key, len(row_key) - suffix): from_row(row) for row_key, row in rows
         }
@@ -156,7 +185,7 @@ class TimedStore(LayeredStore):
                 entry.stored,
                 entry.timestamp if timestamped else -1,
             )
-        order = sorted(found, reverse=reverse) if (rows and written) or reverse else found
+        order = sorted(found) if written else found
         return [
             (at[0], at[1], to_value(found[at][0]), found[at][1])
             for at in order

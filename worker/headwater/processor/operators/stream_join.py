@@ -127,14 +127,14 @@ def _self_joining(operator: StreamSelfJoin, site: Site, times: JoinTimes) -> Cal
     retention_ms = windows.size_ms + windows.grace_ms
 
     def pairs(key: Any, value: Any, timestamp: int) -> list[tuple[Any, int]]:
-        found = [
-            (result(key, value, other), at)
-            for at, _, other, _ in fetch(key, timestamp - before_ms, max(0, timestamp + after_ms))
-        ]
+        near = fetch(key, timestamp - before_ms, max(0, timestamp + after_ms))
+        found = [(result(key, value, other), at) for at, _, other, _ in near]
         itself = [(result(key, value, value), timestamp)]
         if timestamp <= times.stream_time - retention_ms + 1:
             itself = []
-        for at, _, other, _ in fetch(key, timestamp - after_ms, max(0, timestamp + before_ms)):
+        if before_ms != after_ms:
+            near = fetch(key, timestamp - after_ms, max(0, timestamp + before_ms))
+        for at, _, other, _ in near:
             if timestamp < at:
                 found += itself
                 itself = []

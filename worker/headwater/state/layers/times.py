@@ -33,9 +33,10 @@ class WrittenTimes:
     def add(self, entry: Entry) -> None:
         """Add an entry; one of the same key and time is replaced."""
         part, time, other = entry.identity
-        self.newest = max(self.newest, time)
-        if entry.flags & UNCOMMITTED:
-            self.newest_below = max(self.newest_below, time)
+        if time > self.newest:
+            self.newest = time
+        if time > self.newest_below and entry.flags & UNCOMMITTED:
+            self.newest_below = time
         held = self._of_part.get(part)
         at = (time, other)
         if held is None:
@@ -59,8 +60,9 @@ class WrittenTimes:
         if held is None:
             return []
         times, entries = held
-        low = (first, _LOWEST)
-        start = 0 if times[0] >= low else bisect_left(times, low)
+        if times[-1][0] < first:
+            return []
+        start = 0 if times[0][0] >= first else bisect_left(times, (first, _LOWEST))
         end = len(times) if times[-1][0] <= last else bisect_left(times, (last + 1, _LOWEST))
         return entries[start:end]
 

@@ -147,12 +147,20 @@ class WriteBack:
             SerializationError: the key of ``identity`` is null or its serde does not take it.
         """
         codec = self.codec
+        if codec.expires and self._is_later(identity):
+            return None
         try:
             key = codec.keys.bytes_of(identity)
         except Exception as error:
             raise codec.keys.error(identity, error) from error
         row = self.backend.get(key)
         return None if row is None else Entry(identity, *codec.from_row(row))
+
+    def _is_later(self, identity: Any) -> bool:
+        """Whether a key with a time, which its serde takes, lies after all that is committed."""
+        part, time, _ = identity
+        is_legal = part.__class__ is bytes or (part.__class__ is str and part.isascii())
+        return is_legal and time > self.backend.stream_time  # type: ignore[attr-defined]
 
     def load(self, identity: Any) -> Entry:
         """Return the entry of a key, a new one if it is not indexed; it is not kept.
