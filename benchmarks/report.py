@@ -127,26 +127,26 @@ ROWS = (
 )  # fmt: skip
 
 
-def keep(group: str, runs: Sequence[Mapping[str, Any]]) -> None:
+def keep(group: str, runs: Sequence[Mapping[str, Any]], raw: Path = RAW) -> None:
     """Put the runs of a group in place of those known before."""
-    found = _known()
+    found = _known(raw)
     found[group] = {_ENDED: time.strftime("%Y-%m-%d %H:%M"), "runs": list(runs)}
-    RAW.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    raw.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 
-def _known() -> dict[str, Any]:
-    return dict(json.loads(RAW.read_text())) if RAW.exists() else {}
+def _known(raw: Path) -> dict[str, Any]:
+    return dict(json.loads(raw.read_text())) if raw.exists() else {}
 
 
-def write() -> str:
+def write(raw: Path = RAW, table: Path = TABLE) -> str:
     """Write ``RESULTS.md`` from all runs that are known and return its text."""
-    found = _known()
+    found = _known(raw)
     sections = [_HEAD.format(machine=machine()), _comparison(found), _detail(found)]
     notes = HERE / "NOTES.md"
     if notes.exists():
         sections.append(notes.read_text().rstrip() + "\n")
-    TABLE.write_text("\n".join(sections))
-    return TABLE.read_text()
+    table.write_text("\n".join(sections))
+    return table.read_text()
 
 
 _HEAD = """# Speed and memory, side by side

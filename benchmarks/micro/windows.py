@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import works
+
 from headwater import Serdes, StreamsBuilder
 from headwater.config import StreamsConfig
 from headwater.ids import TaskId, TopicPartition
@@ -35,7 +36,7 @@ from headwater.state import BlockCache, CacheBudget, StateDirectory, open_backen
 from headwater.testing import ManualClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from headwater.ports import Headers, OnRefused, RawRecord, Send
 
@@ -44,7 +45,6 @@ FLUSH_EVERY: Final = 20_000
 COMMIT_EVERY: Final = 100_000
 START_MS: Final = 1_700_000_000_000
 CACHE: Final = 10 << 20
-Feed = "list[tuple[str, list[RawRecord]]]"
 
 
 class Collector:
@@ -188,7 +188,7 @@ def alternating(*feeds: Any) -> Any:
     return [one for together in zip(*feeds, strict=True) for one in together]
 
 
-def table(records: int, keys: int) -> Any:
+def table(keys: int) -> Any:
     rows = ((n, START_MS - keys + n, b"key-%06d" % n, b"row-%036d" % n, None) for n in range(keys))
     return batches(works.INPUT + works.OTHER, rows)
 
@@ -219,17 +219,17 @@ def cases(records: int) -> dict[str, tuple[str, int, Any, Any]]:
                 lambda: one(drawn(records, 2_500, step=4)),
             )
         found[f"table_join, {label}"] = (
-            "table_join", cache, lambda: table(records, 100_000),
+            "table_join", cache, lambda: table(100_000),
             lambda: one(drawn(records, 100_000)),
         )  # fmt: skip
         found[f"foreign_join, {label}"] = (
-            "foreign_join", cache, lambda: table(records, 2_500),
+            "foreign_join", cache, lambda: table(2_500),
             lambda: one(foreign(records, 2_500)),
         )  # fmt: skip
     found["pairs"] = "pairs", 0, list, lambda: one(drawn(records, 2_500, step=4))
     found["stream_join"] = "stream_join", 0, list, lambda: both(records // 2, 2_500)
     found["versioned_join"] = (
-        "versioned_join", 0, lambda: table(records, 100_000),
+        "versioned_join", 0, lambda: table(100_000),
         lambda: both(records // 2, 100_000),
     )  # fmt: skip
     return found

@@ -12,14 +12,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A page of its own, without runs."""
-    monkeypatch.setattr(report, "RAW", tmp_path / "results.json")
-    monkeypatch.setattr(report, "TABLE", tmp_path / "RESULTS.md")
-    return tmp_path / "RESULTS.md"
-
-
 def _run(system: str, rate: float) -> dict[str, Any]:
     return {"system": system, "rate": rate, "cpu_us": 1e6 / rate, "records": 1_000, "load": 0.1}
 
@@ -34,12 +26,13 @@ def test_every_window_and_join_has_a_row(work: str) -> None:
     assert [row for row in report.ROWS if row.group == work]
 
 
-def test_a_run_of_some_groups_keeps_the_rows_of_the_others(table: Path) -> None:
-    report.keep("count", [_run("headwater", 200_000.0), _run("java", 100_000.0)])
-    report.keep("table_join", [_run("headwater", 90_000.0), _run("java", 60_000.0)])
-    report.keep("table_join", [_run("headwater", 60_000.0), _run("java", 60_000.0)])
+def test_a_run_of_some_groups_keeps_the_rows_of_the_others(tmp_path: Path) -> None:
+    raw, table = tmp_path / "results.json", tmp_path / "RESULTS.md"
+    report.keep("count", [_run("headwater", 200_000.0), _run("java", 100_000.0)], raw)
+    report.keep("table_join", [_run("headwater", 90_000.0), _run("java", 60_000.0)], raw)
+    report.keep("table_join", [_run("headwater", 60_000.0), _run("java", 60_000.0)], raw)
 
-    text = report.write()
+    text = report.write(raw, table)
 
     rows = [line for line in text.splitlines() if line.startswith("| ") and "java: " in line]
     assert text == table.read_text()
@@ -49,10 +42,11 @@ def test_a_run_of_some_groups_keeps_the_rows_of_the_others(table: Path) -> None:
     assert "floor met" in rows[1]
 
 
-def test_the_known_runs_are_kept_as_they_were(table: Path) -> None:
-    report.keep("count", [_run("headwater", 1.0)])
-    before = json.loads(report.RAW.read_text())["count"]
+def test_the_known_runs_are_kept_as_they_were(tmp_path: Path) -> None:
+    raw = tmp_path / "results.json"
+    report.keep("count", [_run("headwater", 1.0)], raw)
+    before = json.loads(raw.read_text())["count"]
 
-    report.keep("session-0", [_run("headwater", 2.0)])
+    report.keep("session-0", [_run("headwater", 2.0)], raw)
 
-    assert json.loads(report.RAW.read_text())["count"] == before
+    assert json.loads(raw.read_text())["count"] == before

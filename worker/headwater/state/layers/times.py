@@ -33,8 +33,7 @@ class WrittenTimes:
     def add(self, entry: Entry) -> None:
         """Add an entry; one of the same key and time is replaced."""
         part, time, other = entry.identity
-        if time > self.newest:
-            self.newest = time
+        self.newest = max(self.newest, time)
         if time > self.newest_below and entry.flags & UNCOMMITTED:
             self.newest_below = time
         held = self._of_part.get(part)
