@@ -28,6 +28,7 @@ def spec_of(
     caching: bool = True,
     retention_ms: int = RETENTION_MS,
     retain_duplicates: bool = False,
+    time_ordered: bool = False,
 ) -> StoreSpec:
     """Return what a store of windows of ten seconds, or of sessions, is."""
     return StoreSpec(
@@ -38,6 +39,7 @@ def spec_of(
         retention_ms=retention_ms,
         window_size_ms=10_000,
         retain_duplicates=retain_duplicates,
+        time_ordered=time_ordered,
     )
 
 
@@ -45,7 +47,9 @@ def backend_of(spec: StoreSpec, path: Path) -> Backend:
     """Open the backend of a store."""
     if not spec.persistent:
         return memory_backend(spec)
-    return SegmentedRocksBackend(path, Expiry.of(spec), suffix_bytes_of(spec))
+    return SegmentedRocksBackend(
+        path, Expiry.of(spec), suffix_bytes_of(spec), by_time=spec.time_ordered
+    )
 
 
 def build_timed_store(

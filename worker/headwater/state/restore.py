@@ -121,7 +121,10 @@ def open_backend(
             )
         made = (
             partial(
-                SegmentedRocksBackend, expiry=Expiry.of(spec), suffix_bytes=suffix_bytes_of(spec)
+                SegmentedRocksBackend,
+                expiry=Expiry.of(spec),
+                suffix_bytes=suffix_bytes_of(spec),
+                by_time=spec.time_ordered,
             )
             if spec.kind.expires
             else RocksBackend

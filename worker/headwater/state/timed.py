@@ -225,10 +225,32 @@ class TimedStore(LayeredStore):
         if self._expiry.persistent and isinstance(self._timed_keys, SessionKeys):
             # Of sessions Kafka Streams finds all that are there.
             oldest = self._expiry.oldest_kept(self._time_below)
-        found = list(self._all(first, last, oldest, None, None, reverse=False))
+        codec, keys, suffix = self._codec, self._timed_keys, self._suffix_bytes
+        rows = self._written_rows(max(first, 0), last, oldest)
+        oldest = max(first, oldest, 0)
+        if oldest <= last:
+            for key, row in self._backend.fetch_by_time(oldest, last):
+                if key not in rows:
+                    rows[key] = codec.from_row(row)
+        in_order = sorted(rows, key=lambda key: self._expiry.order(key, suffix))
+        found = [
+            (*keys.decode(key), codec.to_value(stored), timestamp if codec.timestamped else -1)
+            for key in in_order
+            for stored, timestamp in [rows[key]]
+            if stored is not None
+        ]
         # Rows of equal time are ordered by key as they come.
         found.sort(key=itemgetter(1, 2))
         return found
+
+    def _written_rows(self, first: int, last: int, oldest: int) -> dict[bytes, tuple[Any, int]]:
+        """Return what is not committed and either waits in the record cache or is not too old."""
+        pack = self._timed_keys.bytes_of
+        return {
+            pack(entry.identity): (entry.stored, entry.timestamp)
+            for entry in self._written_times().all_between(first, last)
+            if entry.flags & DIRTY or entry.identity[1] >= oldest
+        }
 
     def _all(
         self, first: int, last: int, oldest: int, low: Any, high: Any, *, reverse: bool
@@ -239,12 +261,7 @@ class TimedStore(LayeredStore):
         high_key = None if high is None else keys.part_bytes(keys.part(high))
         first, last = max(first, 0), min(last, LONG_MAX)
         oldest = max(first, oldest)
-        pack = keys.bytes_of
-        written = {
-            pack(entry.identity): (entry.stored, entry.timestamp)
-            for entry in self._written_times().all_between(first, last)
-            if entry.flags & DIRTY or entry.identity[1] >= oldest
-        }
+        written = self._written_rows(first, last, oldest)
         bound = None if high_key is None else upper_bound(high_key, last, suffix)
         committed: Iterator[tuple[bytes, bytes]] = iter(())
         if oldest <= last:

@@ -1,4 +1,4 @@
-"""Windows and sessions in memory: for each key its times in order, and for each segment its rows.
+"""Windows and sessions in memory: for each key its times in order, and for each time its rows.
 
 Rows that are older than the retention are forgotten with the write that makes them so.
 """
@@ -63,6 +63,15 @@ class TimedBackend(Protocol):
         """
         ...
 
+    def fetch_by_time(self, first: int, last: int) -> list[tuple[bytes, bytes]]:
+        """Return the rows from time ``first`` to ``last``, both inclusive, in no order.
+
+        Args:
+            first: at least 0.
+            last: at least ``first``.
+        """
+        ...
+
     def write(
         self, entries: Iterable[tuple[bytes, bytes | None]], position: Position | None
     ) -> None:
@@ -105,7 +114,8 @@ class TimedMemoryBackend:
         self._suffix_bytes = suffix_bytes
         self._rows: dict[bytes, bytes] = {}
         self._of_key: dict[bytes, list[bytes]] = {}
-        self._segments: dict[int, set[bytes]] = {}
+        self._at: dict[int, set[bytes]] = {}
+        self._times: list[int] = []
         self._position: Position | None = None
         self.get = self._rows.get
 
@@ -137,19 +147,20 @@ class TimedMemoryBackend:
         self, first: int, last: int, low: bytes | None, high: bytes | None, *, reverse: bool
     ) -> Iterator[tuple[bytes, bytes]]:
         """Iterate the rows from time ``first`` to ``last``, both inclusive, as of this call."""
-        interval, suffix = self._expiry.segment_ms, self._suffix_bytes
-        rows = self._rows
+        suffix = self._suffix_bytes
         found = [
-            (key, rows[key])
-            for segment, keys in self._segments.items()
-            if first // interval <= segment <= last // interval
-            for key in keys
-            if first <= time_at(key, suffix) <= last
-            and (low is None or key >= low)
-            and (high is None or key <= high)
+            row
+            for row in self.fetch_by_time(first, last)
+            if (low is None or row[0] >= low) and (high is None or row[0] <= high)
         ]
         found.sort(key=lambda row: self._expiry.order(row[0], suffix), reverse=reverse)
         return iter(found)
+
+    def fetch_by_time(self, first: int, last: int) -> list[tuple[bytes, bytes]]:
+        """Return the rows from time ``first`` to ``last``, both inclusive, in no order."""
+        rows, times = self._rows, self._times
+        near = times[bisect_left(times, first) : bisect_right(times, last)]
+        return [(key, rows[key]) for time in near for key in self._at[time]]
 
     def write(
         self, entries: Iterable[tuple[bytes, bytes | None]], position: Position | None
@@ -177,7 +188,10 @@ class TimedMemoryBackend:
                 insort(held, key)
             else:
                 held.append(key)
-            self._segments.setdefault(time // self._expiry.segment_ms, set()).add(key)
+            if time not in self._at:
+                self._at[time] = set()
+                insort(self._times, time)
+            self._at[time].add(key)
         self._rows[key] = row
 
     def _delete(self, key: bytes, time: int) -> None:
@@ -188,19 +202,16 @@ class TimedMemoryBackend:
         del held[bisect_left(held, key)]
         if not held:
             del self._of_key[part]
-        segment = time // self._expiry.segment_ms
-        self._segments[segment].discard(key)
+        self._at[time].discard(key)
+        if not self._at[time]:
+            del self._at[time]
+            del self._times[bisect_left(self._times, time)]
 
     def _forget(self, oldest: int) -> None:
-        interval, suffix = self._expiry.segment_ms, self._suffix_bytes
-        for segment in sorted(self._segments):
-            if segment * interval >= oldest:
-                return
-            old = [key for key in self._segments[segment] if time_at(key, suffix) < oldest]
-            for key in old:
-                self._delete(key, segment * interval)
-            if not self._segments[segment]:
-                del self._segments[segment]
+        times = self._times
+        for time in times[: bisect_left(times, oldest)]:
+            for key in list(self._at[time]):
+                self._delete(key, time)
 
     def position(self) -> Position | None:
         """Return the position of the last write that carried one."""
@@ -217,5 +228,6 @@ class TimedMemoryBackend:
         """Forget everything."""
         self._rows.clear()
         self._of_key.clear()
-        self._segments.clear()
+        self._at.clear()
+        self._times.clear()
         self._position = None

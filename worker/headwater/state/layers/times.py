@@ -1,11 +1,12 @@
 """Which uncommitted entries of a store with times belong to a key, in the order of their times.
 
-Reading the windows of one key costs as much as it has, however many entries of other keys wait.
+Reading the windows of one key costs as much as it has, however many entries of other keys wait. So
+does reading those of some time, once that was asked for.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right, insort
 from typing import TYPE_CHECKING, Any
 
 from headwater.state.layers.writeback import UNCOMMITTED
@@ -24,9 +25,11 @@ class WrittenTimes:
         newest_below: the same of those that were written below the record cache.
     """
 
-    __slots__ = ("_of_part", "newest", "newest_below")
+    __slots__ = ("_at", "_of_part", "_times", "newest", "newest_below")
 
     def __init__(self) -> None:
+        self._at: dict[int, dict[Any, Entry]] | None = None
+        self._times: list[int] = []
         self._of_part: dict[Any, tuple[list[tuple[int, int]], list[Entry]]] = {}
         self.newest = self.newest_below = -1
 
@@ -36,6 +39,8 @@ class WrittenTimes:
         self.newest = max(self.newest, time)
         if time > self.newest_below and entry.flags & UNCOMMITTED:
             self.newest_below = time
+        if self._at is not None:
+            self._add_at(self._at, time, entry)
         held = self._of_part.get(part)
         at = (time, other)
         if held is None:
@@ -67,12 +72,28 @@ class WrittenTimes:
 
     def all_between(self, first: int, last: int) -> Iterator[Entry]:
         """Iterate the entries of all keys from time ``first`` to ``last``, both inclusive."""
-        for part in self._of_part:
-            yield from self.between(part, first, last)
+        if self._at is None:
+            self._at = {}
+            for _, entries in self._of_part.values():
+                for entry in entries:
+                    self._add_at(self._at, entry.identity[1], entry)
+        times = self._times
+        for time in times[bisect_left(times, first) : bisect_right(times, last)]:
+            yield from self._at[time].values()
+
+    def _add_at(self, found: dict[int, dict[Any, Entry]], time: int, entry: Entry) -> None:
+        of_time = found.get(time)
+        if of_time is None:
+            of_time = found[time] = {}
+            insort(self._times, time)
+        of_time[entry.identity] = entry
 
     def replace(self, entries: Iterable[Entry]) -> None:
         """Forget all entries but these."""
         self._of_part.clear()
+        self._times.clear()
+        if self._at is not None:
+            self._at.clear()
         for entry in entries:
             self.add(entry)
 
