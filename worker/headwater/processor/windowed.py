@@ -45,7 +45,7 @@ def forward_windows(forward: Forward, size: int) -> Forward:
         nonlocal last
         start = key[1]
         if last[0] != start:
-            last = Window(start, min(start + size, LONG_MAX))
+            last = new(Window, (start, min(start + size, LONG_MAX)))
         forward(new(Windowed, (key[0], last)), change, timestamp, headers)
 
     return forward_window

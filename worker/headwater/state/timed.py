@@ -68,7 +68,7 @@ class TimedStore(LayeredStore):
     def _written_times(self) -> WrittenTimes:
         times = self._below.index
         if times is None:
-            times = self._below.index = WrittenTimes()
+            times = self._below.index = WrittenTimes(self._backend)
             times.replace(self._uncommitted())
         assert isinstance(times, WrittenTimes), f"{self.name} is scanned by key"
         return times
@@ -102,7 +102,10 @@ class TimedStore(LayeredStore):
         time = key[1]
         if time > self._newest:
             self._newest = time
-        elif time < self._expiry.oldest_kept(self.stream_time):
+            return
+        newest = max(self._newest, self._written_times().newest, self._backend.stream_time)
+        # Nothing within the retention has expired: the rest is only asked for of what lies before.
+        if time <= newest - self._expiry.retention_ms and time < self._expiry.oldest_kept(newest):
             self.on_expired()
 
     def append(

@@ -149,17 +149,28 @@ class RecordCache:
     def replace(self, entry: Entry, stored: Any, timestamp: int, headers: Headers) -> None:
         """Give an entry, of this cache or new to it, its next value."""
         identity, old = entry.identity, entry.stored
+        under_way = self.under_way
+        is_turned = (old is None) != (stored is None)
+        is_as_long = (
+            entry.counted
+            and not is_turned
+            and self.codec.fixed_bytes is not None
+            and headers is entry.headers
+            and under_way.source is entry.source
+        )
         self.entries.pop(identity, None)
         entry.stored = stored
         entry.timestamp = timestamp
         entry.headers = headers
-        under_way = self.under_way
         entry.offset = under_way.record[0]
         entry.source = under_way.source
         if not entry.flags & DIRTY:
             self.dirtied(entry, old)
+        elif is_turned and self.codec.expires and self.below.index is not None:
+            self.below.index.add(entry)
         self.entries[identity] = entry
-        self._count(entry)
+        if not is_as_long:
+            self._count(entry)
 
     def moved(self, entry: Entry, headers: Headers) -> None:
         """Give an entry that was changed in place the headers and source of the record under way.

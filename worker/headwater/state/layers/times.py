@@ -14,20 +14,27 @@ from headwater.state.layers.writeback import UNCOMMITTED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from headwater.state.backends.timed import TimedBackend
     from headwater.state.layers.writeback import Entry
 
 
 class WrittenTimes:
     """Uncommitted entries by key, each key's by time.
 
+    A deletion is left out where nothing that is committed is so late: there it hides nothing.
+
+    Args:
+        backend: what is committed.
+
     Attributes:
         newest: the largest time among those that were ever added; -1 before the first.
         newest_below: the same of those that were written below the record cache.
     """
 
-    __slots__ = ("_at", "_of_part", "_times", "newest", "newest_below")
+    __slots__ = ("_at", "_backend", "_of_part", "_times", "newest", "newest_below")
 
-    def __init__(self) -> None:
+    def __init__(self, backend: TimedBackend) -> None:
+        self._backend = backend
         self._at: dict[int, dict[Any, Entry]] | None = None
         self._times: list[int] = []
         self._of_part: dict[Any, tuple[list[tuple[int, int]], list[Entry]]] = {}
@@ -39,6 +46,9 @@ class WrittenTimes:
         self.newest = max(self.newest, time)
         if time > self.newest_below and entry.flags & UNCOMMITTED:
             self.newest_below = time
+        if entry.stored is None and time > self._backend.stream_time:
+            self._remove(entry)
+            return
         if self._at is not None:
             self._add_at(self._at, time, entry)
         held = self._of_part.get(part)
@@ -57,6 +67,21 @@ class WrittenTimes:
         else:
             times.insert(place, at)
             entries.insert(place, entry)
+
+    def _remove(self, entry: Entry) -> None:
+        part, time, other = entry.identity
+        held = self._of_part.get(part)
+        if held is None:
+            return
+        times, entries = held
+        place = bisect_left(times, (time, other))
+        if place == len(times) or times[place] != (time, other):
+            return
+        del times[place], entries[place]
+        if not times:
+            del self._of_part[part]
+        if self._at is not None:
+            self._at[time].pop(entry.identity, None)
 
     def between(self, part: Any, first: int, last: int) -> list[Entry]:
         """Return the entries of a key from time ``first`` to ``last``, both inclusive, in order."""

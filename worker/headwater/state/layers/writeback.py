@@ -201,10 +201,13 @@ class WriteBack:
             self._uncommitted_bytes += grown
         elif not entry.flags:
             self.entries[entry.identity] = entry
+        is_turned = (entry.stored is None) != (stored is None)
         entry.stored = stored
         entry.timestamp = timestamp
         if not entry.flags & UNSENT:
             self.mark(entry)
+        elif is_turned and codec.expires and self.index is not None:
+            self.index.add(entry)
 
     def mark(self, entry: Entry) -> None:
         """Note that an entry not marked yet has a value which the changelog lacks."""
