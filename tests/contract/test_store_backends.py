@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from headwater import ConfigError, RocksDBConfigSetter, StoreSpec
+from headwater.config import StreamsConfig
+from headwater.ids import TaskId
+from headwater.native.blocks import shared_blocks
 from headwater.ports import Position
-from headwater.state import MemoryBackend, RocksBackend
+from headwater.state import BlockCache, MemoryBackend, RocksBackend, StateDirectory, open_backend
 from headwater.state.backends.lru import LruBackend
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from headwater.ports import Backend
@@ -146,3 +150,40 @@ def test_rocks_keeps_data_and_position_across_a_close(tmp_path: Path) -> None:
     assert list(second.range(None, None)) == ROWS
     assert second.position() == HERE
     second.close()
+
+
+class Noting(RocksDBConfigSetter):
+    """Notes what it is asked for, and sets what the files show."""
+
+    noted: ClassVar[list[str]] = []
+
+    def set_config(self, store_name: str, options: Any, configs: Mapping[str, object]) -> None:
+        self.noted.append(f"{store_name} {configs['mine']}")
+        options.set_num_levels(3)
+
+    def close(self, store_name: str, options: Any) -> None:
+        self.noted.append(f"{store_name} closed")
+
+
+def test_rocks_takes_the_options_of_the_application(tmp_path: Path) -> None:
+    Noting.noted.clear()
+    blocks = BlockCache(config_setter=Noting, configs={"mine": 7})
+    spec = StoreSpec(name="counts")
+    for _ in range(2):
+        directory = StateDirectory(tmp_path, "app").store(TaskId(0, 0), "counts")
+        backend = open_backend(spec, directory, holder="test", block_cache=blocks)
+        backend.write([(b"k", b"v")], HERE)
+        backend.close()
+
+    assert Noting.noted == ["counts 7", "counts closed"] * 2
+    newest = max(tmp_path.glob("**/OPTIONS-*"))
+    assert "num_levels=3" in newest.read_text()
+
+
+def test_a_setter_that_is_none_is_refused() -> None:
+    config = StreamsConfig.parse(
+        {"application.id": "app", "rocksdb.config.setter": "headwater:Stores"}
+    )
+
+    with pytest.raises(ConfigError, match="is no RocksDBConfigSetter"):
+        shared_blocks(config)

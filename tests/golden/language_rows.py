@@ -164,7 +164,7 @@ PROCESSOR_API: Final = (
         "Topology.add_global_store StreamsBuilder.add_global_store",
         "",
     ),
-    ("`addReadOnlyStateStore`", "", "not built yet"),
+    ("`Topology.addReadOnlyStateStore`", "Topology.add_read_only_state_store", ""),
     ("`StreamsBuilder.addStateStore`", "StreamsBuilder.add_state_store", ""),
     ("`Topology.describe`", "Topology.describe", "also `headwater describe`"),
     (
@@ -202,7 +202,7 @@ PROCESSOR_API: Final = (
         "",
     ),
     ("`keySerde`, `valueSerde`", "ProcessorContext.key_serde ProcessorContext.value_serde", ""),
-    ("`ProcessorContext.metrics`", "", "user metrics are not built yet"),
+    ("`ProcessorContext.metrics`", "", "sensors of a processor's own come with the metrics"),
     ("`ConnectedStoreProvider.stores`", "ConnectedStoreProvider", ""),
     (
         "`StoreBuilder`",
@@ -321,7 +321,11 @@ STORES: Final = (
         ),
         "or `store_supplier=`, `store_type=`, `persistent=`",
     ),
-    ("`rocksdb.config.setter`", "", "not built yet"),
+    (
+        "`rocksdb.config.setter`, `RocksDBConfigSetter`",
+        "RocksDBConfigSetter RocksDBConfigSetter.set_config RocksDBConfigSetter.close",
+        "options are those of `rocksdict`",
+    ),
     ("read-only views for queries from outside", "", "interactive queries are not built yet"),
     ("KIP-892, transactional state stores", "", "of Kafka Streams 4.4; every store here is"),
 )

@@ -10,14 +10,14 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.waiting import wait_for
 
-from headwater import KafkaStreams, Serdes
+from headwater import KafkaStreams, Serdes, Stores, StreamsBuilder
 from headwater.model.lifecycle import ClientState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from headwater import StreamsBuilder
+    from headwater import ProcessorContext, Record, Topology
 
 pytestmark = pytest.mark.kafka
 
@@ -120,3 +120,85 @@ def test_a_store_is_restored_from_its_source_topic_up_to_what_was_committed(
 
     topics = broker.admin.list_topics(timeout=60).topics
     assert not [topic for topic in topics if topic.startswith(f"{unique_name}-users-")]
+
+
+SETTER = '''
+import os
+from pathlib import Path
+
+from headwater import RocksDBConfigSetter
+
+
+class Noting(RocksDBConfigSetter):
+    """Sets an option, and notes what it was asked for."""
+
+    def set_config(self, store_name, options, configs):
+        options.set_max_open_files(50)
+        with Path(os.environ["NOTES"]).open("a") as notes:
+            notes.write(f"opened {store_name}\\n")
+
+    def close(self, store_name, options):
+        pass
+'''
+
+
+def _looked_up(users: str, clicks: str, out: str) -> Callable[[], Topology]:
+    def build() -> Topology:
+        def keep(record: Record[str, str], context: ProcessorContext[Any, Any]) -> None:
+            context.get_state_store("users").put(record.key, record.value)
+
+        def find(record: Record[str, str], context: ProcessorContext[Any, Any]) -> Any:
+            user = context.get_state_store("users").get(record.key)
+            return record.with_value(f"{record.value} by {user}")
+
+        builder = StreamsBuilder()
+        builder.stream(clicks).process(find, name="find").to(out)
+        topology = builder.build()
+        store = Stores.key_value_store_builder(
+            Stores.persistent_key_value_store("users"), Serdes.string, Serdes.string
+        )
+        topology.add_read_only_state_store(store, "from", users, "keep", keep)
+        return topology.connect_processor_and_state_stores("find", "users")
+
+    return build
+
+
+def test_a_read_only_store_is_filled_from_its_topic_with_the_options_of_the_application(
+    broker: Broker,
+    bootstrap_servers: str,
+    unique_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / f"setter_{unique_name.replace('-', '_')}.py").write_text(SETTER)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("NOTES", str(tmp_path / "notes"))
+    config: dict[str, Any] = {
+        "application.id": unique_name,
+        "bootstrap.servers": bootstrap_servers,
+        "commit.interval.ms": 100,
+        "state.dir": str(tmp_path / "state"),
+        "rocksdb.config.setter": f"setter_{unique_name.replace('-', '_')}:Noting",
+        "default.key.serde": "string",
+        "default.value.serde": "string",
+    }
+    build = _looked_up(broker.users, broker.clicks, broker.out)
+
+    def run(sent: dict[str, dict[str, str]], expected: dict[str, list[str]]) -> None:
+        with KafkaStreams(build, config) as streams:
+            wait_for(lambda: streams.state is ClientState.RUNNING, what="RUNNING", timeout_s=60)
+            for topic, values in sent.items():
+                broker.send(topic, **values)
+            wait_for(lambda: broker.has_seen(**expected), what=f"{expected}")
+
+    broker.send(broker.users, a="Ann", b="Bob")
+    run({broker.clicks: {"c": "first"}}, {"c": ["first by None"]})
+    shutil.rmtree(tmp_path / "state")
+    run(
+        {broker.clicks: {"a": "click", "b": "click"}},
+        {"a": ["click by Ann"], "b": ["click by Bob"], "c": ["first by None"]},
+    )
+
+    assert "opened users" in (tmp_path / "notes").read_text()
+    topics = broker.admin.list_topics(timeout=60).topics
+    assert not [topic for topic in topics if topic.endswith("-changelog")]

@@ -144,3 +144,43 @@ def test_a_table_that_keeps_what_was_used_last(seed: str, oracle: Oracle) -> Non
     )
 
     compare(_request(random, steps), oracle)
+
+
+@pytest.mark.seeded(30)
+@pytest.mark.parametrize("optimized", [False, True])
+def test_a_read_only_store_is_what_it_is_in_java(
+    seed: str, oracle: Oracle, *, optimized: bool
+) -> None:
+    random = Random(f"{seed} read only")
+    store = {
+        "store": "kept",
+        "timestamped": random.random() < 0.5,
+        "caching": random.random() < 0.5,
+        "persistent": random.random() < 0.5,
+    }
+    steps = [
+        STREAM,
+        {"id": "p", "op": "process", "on": "s", "fn": "find", "finds": ["kept"], "name": "reader"},
+        {"id": "out", "op": "to", "on": "p", "topic": "out"},
+        {
+            "id": "r",
+            "op": "read_only_store",
+            "topic": "kept-topic",
+            "source": "from",
+            "name": "keeper",
+            "fn": "scan_forward" if store["timestamped"] else "keep",
+            "stores": [store],
+            "readers": ["reader"],
+        },
+    ]
+    request = _request(random, steps)
+    if optimized:
+        request["config"]["topology.optimization"] = "all"
+    for record in request["inputs"]:
+        if random.random() < 0.4:
+            # Values of the stream are the keys of the store.
+            record["topic"], record["value"] = "in", random.choice(("61", "6162", "6d"))
+        else:
+            record["topic"] = "kept-topic"
+
+    compare(request, oracle)

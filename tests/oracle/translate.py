@@ -66,7 +66,11 @@ class Drawing:
     def topology(self) -> Topology:
         """Draw all steps and build."""
         self.draw()
-        return self.builder.build(self.request.get("config", {}))
+        topology = self.builder.build(self.request.get("config", {}))
+        for step in self.request["steps"]:
+            if step["op"] == "read_only_store":
+                _add_read_only(topology, step)
+        return topology
 
     def draw(self) -> None:
         """Draw all steps."""
@@ -109,6 +113,9 @@ class Drawing:
 
     def _global_table(self, step: Mapping[str, Any]) -> Any:
         return self._read_table(self.builder.global_table, step)
+
+    def _read_only_store(self, step: Mapping[str, Any]) -> None:
+        """Nothing yet: it is added to the topology once that is built."""
 
     def _global_store(self, step: Mapping[str, Any]) -> None:
         consumed = Consumed(**_fields(step["consumed"])) if "consumed" in step else None
@@ -283,6 +290,21 @@ class Drawing:
         if self.keywords and fields:
             return [], fields
         return [cls(**fields)], {}
+
+
+def _add_read_only(topology: Topology, step: Mapping[str, Any]) -> None:
+    stores = processors.stores_of(step)
+    topology.add_read_only_state_store(
+        stores[0],
+        step["source"],
+        step["topic"],
+        step["name"],
+        processors.Supplier(processors.Free, step, stores, brings=False),
+        key_serde=Serdes.string,
+        value_serde=Serdes.string,
+    )
+    for reader in step.get("readers", ()):
+        topology.connect_processor_and_state_stores(reader, stores[0].name)
 
 
 def _windows(given: Mapping[str, Any]) -> Any:

@@ -26,7 +26,10 @@ from headwater import (
     TimeWindows,
     TopologyError,
 )
+from headwater.config import StreamsConfig
 from headwater.dsl.loading import build_topology
+from headwater.model.partitions import plan
+from headwater.model.reporting import configured
 from headwater.testing import TopologyTestDriver
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
 MEMORY = BuiltInDslStoreSuppliers.IN_MEMORY
 DISK = BuiltInDslStoreSuppliers.ROCKS_DB
+SETTING_SLACK = "windowstore.changelog.additional.retention.ms"
 SETTING = "dsl.store.suppliers.class"
 JAVA = "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers"
 JOIN = JoinWindows.of(before=5, after=5, grace=0)
@@ -267,3 +271,27 @@ def test_what_does_not_fit_is_refused(draw: Callable[[StreamsBuilder], Any], mes
 def test_a_setting_that_means_nothing_is_refused(config: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         drawn(config)
+
+
+@pytest.mark.parametrize(
+    ("more", "kept_ms"),
+    [({}, "86400010"), ({SETTING_SLACK: 500}, "510"), ({SETTING_SLACK: "0"}, "10")],
+)
+def test_changelogs_of_windows_are_kept_longer_than_their_stores(
+    more: dict[str, object], kept_ms: str
+) -> None:
+    builder = StreamsBuilder()
+    group = builder.stream("in").group_by_key()
+    group.windowed_by(TimeWindows.of(size=10, grace=0)).count(store="windows")
+    group.windowed_by(TimeWindows.of(size=10, grace=0)).count(
+        store="own", topic_config={"retention.ms": "77"}
+    )
+    group.count(store="counts")
+    config = StreamsConfig.parse({"application.id": "app", **more})
+
+    planned = plan(configured(builder.build().report("app"), config), {"in": 1})
+
+    topics = {topic.name: topic.configs for topic in planned.internal_topics}
+    assert topics["app-windows-changelog"]["retention.ms"] == kept_ms
+    assert topics["app-own-changelog"]["retention.ms"] == "77"
+    assert "retention.ms" not in topics["app-counts-changelog"]

@@ -101,6 +101,7 @@ from headwater.model.processors import (
     ProcessorSupplier,
     ValueTransformerWithKey,
 )
+from headwater.model.rocksdb import RocksDBConfigSetter
 from headwater.model.store_suppliers import (
     KeyValueBytesStoreSupplier,
     SessionBytesStoreSupplier,
@@ -234,6 +235,7 @@ __all__ = [
     "Repartitioned",
     "Response",
     "Result",
+    "RocksDBConfigSetter",
     "SchemaNotFoundError",
     "SchemaRegistryError",
     "SchemaRegistryUnavailableError",

@@ -25,6 +25,7 @@ from headwater.client_settings import (
 from headwater.errors import ConfigError
 from headwater.logsettings import parse_format, parse_levels
 from headwater.topology_settings import (
+    WINDOW_CHANGELOG_SLACK_MS,
     Optimization,
     parse_default_dsl_store,
     parse_dsl_stores,
@@ -250,6 +251,10 @@ class StreamsConfig:
     ``rocksdb`` or ``in-memory``; ``None`` leaves it to ``default_dsl_store``."""
     default_dsl_store: str = "rocksdb"
     """Likewise, deprecated: ``rocksDB`` or ``in_memory``."""
+    rocksdb_config_setter: Reference = None
+    """A ``RocksDBConfigSetter``: the class, or ``"module:Class"``; used where stores are opened."""
+    windowstore_changelog_additional_retention_ms: int = WINDOW_CHANGELOG_SLACK_MS
+    """So much longer than their stores do changelogs of windows and sessions keep entries."""
     ensure_explicit_internal_resource_naming: bool = False
     """Generated names of topics and stores are refused (KIP-1111); used where it is built."""
     overrides: Mapping[str, object] = field(default_factory=dict)
@@ -383,6 +388,8 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "replication_factor": _whole(-1, 2**15 - 1),
     "request_timeout_ms": _whole(0),
     "topology_optimization": parse_optimizations,
+    "rocksdb_config_setter": _import_path,
+    "windowstore_changelog_additional_retention_ms": _whole(0),
     "dsl_store_suppliers_class": parse_dsl_stores,
     "default_dsl_store": parse_default_dsl_store,
     "ensure_explicit_internal_resource_naming": parse_flag,
@@ -406,7 +413,6 @@ _NOT_HERE: Final = {
     "metrics_recording_level": "there is one level of metrics",
     "num_standby_replicas": "copies of tasks are a StreamApp's: spec.assignment",
     "probing_rebalance_interval_ms": "tasks move when the control loop says so",
-    "rocksdb_config_setter": "it names a Java class",
     "task_assignor_class": "the control loop assigns tasks",
     "upgrade_from": "there is no older version to upgrade from",
 }

@@ -31,6 +31,8 @@ OPTIMIZATION: Final = "topology.optimization"
 EXPLICIT_NAMING: Final = "ensure.explicit.internal.resource.naming"
 DSL_STORES: Final = "dsl.store.suppliers.class"
 DEFAULT_DSL_STORE: Final = "default.dsl.store"
+WINDOW_CHANGELOG_SLACK_MS: Final = 86_400_000
+"""Default of ``windowstore.changelog.additional.retention.ms``."""
 ROCKS_DB: Final = "rocksdb"
 IN_MEMORY: Final = "in-memory"
 _DSL_STORES: Final = {

@@ -1,8 +1,10 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.List;
 import java.util.function.BiFunction;
+import org.apache.kafka.common.serialization.Deserializer;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.KStream;
@@ -40,6 +42,22 @@ final class Globals {
                 consumed == null ? Consumed.with(null, null) : consumed,
                 () -> new Keeper(step, stores));
         return null;
+    }
+
+    static void readOnly(Topology topology, JsonNode step) {
+        List<StoreBuilder<?>> stores = Behaviour.stores(step);
+        Deserializer<Object> string = Options.serde("string").deserializer();
+        topology.addReadOnlyStateStore(
+                stores.get(0),
+                step.required("source").asText(),
+                string,
+                string,
+                step.required("topic").asText(),
+                step.required("name").asText(),
+                () -> new Keeper(step, stores));
+        for (JsonNode reader : step.path("readers")) {
+            topology.connectProcessorAndStateStores(reader.asText(), stores.get(0).name());
+        }
     }
 
     static KStream<Object, Object> join(

@@ -116,6 +116,9 @@ public final class Oracle {
                     new StreamsBuilder(new TopologyConfig(new StreamsConfig(config)));
             Steps steps = new Steps(builder, line -> seen.add(JSON.valueToTree(line)));
             Topology topology = steps.build(request.required("steps")).build(config);
+            for (JsonNode step : request.required("steps")) {
+                if (step.get("op").asText().equals("read_only_store")) Globals.readOnly(topology, step);
+            }
             answer.set("wrapped", JSON.valueToTree(Wrapper.WRAPPED));
             answer.put("describe", topology.describe().toString());
             InternalTopologyBuilder internals = field(topology, Topology.class, "internalTopologyBuilder");

@@ -61,6 +61,7 @@ final class Steps {
         if (op.equals("table")) return table(step);
         if (op.equals("global_table")) return Globals.table(builder, step);
         if (op.equals("global_store")) return Globals.store(builder, step);
+        if (op.equals("read_only_store")) return null; // Added to the topology once it is built.
         Object on = result(step.required("on").asText());
         if (on instanceof KTable<?, ?> table) return onTable(op, cast(table), step);
         if (on instanceof KGroupedTable<?, ?> grouped) return onGroupedTable(op, cast(grouped), step);

@@ -7,12 +7,15 @@ import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from headwater.model.durations import LONG_MAX
 from headwater.model.topics import (
+    ChangelogKind,
     ChangelogTopic,
     RepartitionTopic,
     SubtopologyReport,
     TopologyReport,
 )
+from headwater.topology_settings import WINDOW_CHANGELOG_SLACK_MS
 
 if TYPE_CHECKING:
     from headwater.config import StreamsConfig
@@ -58,11 +61,27 @@ def report(topology: Topology, application_id: str) -> TopologyReport:
 
 def configured(found: TopologyReport, config: StreamsConfig) -> TopologyReport:
     """Return the report with what the configuration says about internal topics."""
+    slack_ms = config.windowstore_changelog_additional_retention_ms
+    subtopologies = found.subtopologies
+    if slack_ms != WINDOW_CHANGELOG_SLACK_MS:
+        subtopologies = tuple(
+            replace(each, changelogs=tuple(_kept(log, slack_ms) for log in each.changelogs))
+            for each in subtopologies
+        )
     return replace(
         found,
+        subtopologies=subtopologies,
         topic_configs={name: str(value) for name, value in config.topic_overrides().items()},
         replication_factor=config.replication_factor,
     )
+
+
+def _kept(changelog: ChangelogTopic, slack_ms: int) -> ChangelogTopic:
+    """Return a changelog that keeps windows so much longer than its store, unless it says more."""
+    if changelog.kind is not ChangelogKind.WINDOWED or "retention.ms" in changelog.configs:
+        return changelog
+    retention = min(changelog.retention_ms + slack_ms, LONG_MAX)
+    return replace(changelog, configs={**changelog.configs, "retention.ms": str(retention)})
 
 
 def _report_subtopology(

@@ -19,6 +19,7 @@ from headwater.model.callables import (
     check_function,
     check_functions,
 )
+from headwater.model.checking import check_keeper, check_new, check_parents
 from headwater.model.description import describe
 from headwater.model.dsl_stores import all_decided, dsl_stores_of
 from headwater.model.grouping import check_enforced, grouped, merged
@@ -245,14 +246,8 @@ class Topology:
             raise TopologyError(
                 f"A store is already called {store.name!r}: rename it, or the global one"
             )
-        self._check_new(processor)
-        if source.name == processor:
-            raise TopologyError(f"Source and processor {processor!r} need different names")
-        if isinstance(operator, UserProcessor) and stores_of(processor, operator.supplier):
-            raise TopologyError(
-                f"{processor!r} keeps a global store, so it has no other stores: "
-                "let its supplier bring none"
-            )
+        check_new(processor, self._nodes)
+        check_keeper(source.name, processor, operator)
         self.add_source_node(source)
         # As in Kafka Streams a processor of a global store is not wrapped.
         self._add(
@@ -269,6 +264,46 @@ class Topology:
                 f"{store!r} is the name of a global store: every processor can use that one "
                 "without being connected; another store needs another name"
             )
+
+    def add_read_only_state_store(
+        self,
+        store: StoreSpec,
+        source: str,
+        topic: str,
+        processor: str,
+        supplier: ProcessorSupplier[Any, Any, Any, Any] | ProcessorFunction[Any, Any, Any, Any],
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        timestamp_extractor: TimestampExtractorLike | None = None,
+    ) -> Topology:
+        """Add a store that a processor of ``supplier`` keeps from ``topic`` (KIP-813).
+
+        The topic is its changelog: after a loss the store is filled with the records of its task's
+        partition as they are, without the processor. Other processors read it once they are
+        connected to it; that one alone is to write.
+
+        Raises:
+            TopologyError: a name is taken, the topic has a source already, or the supplier makes
+                no processor, or brings stores.
+        """
+        made = UserProcessor(supplier=supplier_of(processor, supplier))
+        check_new(processor, self._nodes)
+        check_keeper(source, processor, made)
+        self.add_source_node(
+            SourceNode(
+                name=source,
+                topics=(topic,),
+                key_serde=key_serde,
+                value_serde=value_serde,
+                timestamp_extractor=timestamp_extractor,
+                offset_reset=OffsetReset.EARLIEST,
+            )
+        )
+        # As in Kafka Streams the processor is not wrapped.
+        self._add(ProcessorNode(name=processor, parents=(source,), operator=made))
+        kept = replace(store.with_logging_disabled(), source_topic=topic)
+        return self.add_state_store(kept, processor)
 
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> Topology:
         """Let ``processor`` use ``stores``; processors that share a store share a sub-topology.
@@ -304,7 +339,7 @@ class Topology:
 
     def add_source_node(self, node: SourceNode) -> Topology:
         """Add a source as a value; see :meth:`add_source`."""
-        self._check_new(node.name)
+        check_new(node.name, self._nodes)
         check_extractor(f"Source {node.name!r}", node.timestamp_extractor)
         if node.offset_reset is not None:
             node = replace(node, offset_reset=OffsetReset(node.offset_reset))
@@ -323,9 +358,9 @@ class Topology:
 
     def add_operator(self, name: str, operator: Operator, parents: Iterable[str]) -> Topology:
         """Add a processor node that does what ``operator`` says; see :meth:`add_processor`."""
-        self._check_new(name)
+        check_new(name, self._nodes)
         node = ProcessorNode(name=name, parents=tuple(dict.fromkeys(parents)), operator=operator)
-        self._check_parents(node)
+        check_parents(node, self._nodes)
         if not isinstance(operator, UserProcessor | UserFixedKeyProcessor):
             wrapper = self._wrapper
             wrapped = None if wrapper is None else wrapped_operator(wrapper, name, operator)
@@ -343,21 +378,18 @@ class Topology:
 
     def add_sink_node(self, node: SinkNode) -> Topology:
         """Add a sink as a value; see :meth:`add_sink`."""
-        self._check_new(node.name)
+        check_new(node.name, self._nodes)
         if isinstance(node.topic, str):
             check_name("topic", node.topic)
         else:
             check_function(f"Sink {node.name!r}, topic", node.topic)
         check_functions(f"Sink {node.name!r}", optional=True, partitioner=node.partitioner)
         node = replace(node, parents=tuple(dict.fromkeys(node.parents)))
-        self._check_parents(node)
+        check_parents(node, self._nodes)
         return self._add(node)
 
     def add_repartition_topic(self, name: str, partitions: int | None = None) -> Topology:
-        """Declare ``name`` (ending in ``-repartition``) an internal topic.
-
-        ``partitions`` enforces its count.
-        """
+        """Declare ``name`` (``*-repartition``) an internal topic; ``partitions`` are enforced."""
         if partitions is not None and partitions < 1:
             raise TopologyError(
                 f"Repartition topic {name!r} needs at least one partition, not {partitions}"
@@ -374,28 +406,6 @@ class Topology:
         self._nodes[node.name] = node
         self._subtopologies = None
         return self
-
-    def _check_new(self, name: str) -> None:
-        check_name("node", name)
-        if name in self._nodes:
-            raise TopologyError(f"Node {name!r} is already added: give one of them another name")
-
-    def _check_parents(self, node: ProcessorNode | SinkNode) -> None:
-        if not node.parents:
-            raise TopologyError(
-                f"Node {node.name!r} has no parent: name at least one source or processor"
-            )
-        for parent in node.parents:
-            if parent == node.name:
-                raise TopologyError(f"Node {node.name!r} cannot be its own parent")
-            if parent not in self._nodes:
-                raise TopologyError(
-                    f"Parent {parent!r} of {node.name!r} is not added yet: add it first"
-                )
-            if isinstance(self._nodes[parent], SinkNode):
-                raise TopologyError(
-                    f"Sink {parent!r} cannot be the parent of {node.name!r}: read its topic instead"
-                )
 
     def configured(self, config: Mapping[str, object]) -> Topology:
         """Return the topology with what a configuration says of where its stores are kept.

@@ -18,6 +18,7 @@ from headwater.errors import (
 )
 from headwater.model import losses
 from headwater.model.reporting import changelog_of
+from headwater.native.blocks import shared_blocks
 from headwater.native.changelogs import Changelogs
 from headwater.native.restoration import ChangelogOpener, restore_now
 from headwater.processor.resolving import store_serdes
@@ -80,7 +81,7 @@ class StoreOpener:
         self._collector = collector
         self._restore_consumer = clients.restore_consumer
         self._clock = clock
-        self._blocks = blocks or BlockCache()
+        self._blocks = blocks or shared_blocks(self._config)
         self._heartbeat = heartbeat
         self._guard = guard
         self._opener = ChangelogOpener(holder, self._blocks, guard)

@@ -31,6 +31,7 @@ from headwater.kafka.access import Access
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.settings import consumer_settings
 from headwater.model.reporting import changelog_topic
+from headwater.native.blocks import shared_blocks
 from headwater.native.changelogs import Changelogs, now_ms
 from headwater.native.courtesy import CourteousThread
 from headwater.native.cutoff import CutOffWatch
@@ -51,7 +52,6 @@ from headwater.native.messages import (
 from headwater.native.process import failed
 from headwater.native.restoration import ChangelogOpener, Restoration
 from headwater.native.taskstores import TaskStores, TaskStoresOpener
-from headwater.state.backends.rocks import BlockCache
 from headwater.state.directory import StateDirectory
 from headwater.state.position import Rebuild
 
@@ -119,7 +119,7 @@ class StateUpdater:
             StateDirectory(Path(settings.state_dir), settings.application_id),
             ChangelogOpener(
                 f"StateUpdater {settings.slot} of {settings.worker}",
-                BlockCache(write_buffer_bytes=_WRITE_BUFFER_BYTES),
+                shared_blocks(self._config, write_buffer_bytes=_WRITE_BUFFER_BYTES),
                 guard,
             ),
             guard,

@@ -134,6 +134,7 @@ def open_backend(
             options=options,
             block_cache=block_cache,
             name=directory.name,
+            store_name=spec.name,
             on_close=directory.release,
             on_damage=directory.mark_damaged,
         )

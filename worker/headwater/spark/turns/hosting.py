@@ -35,12 +35,12 @@ from headwater.errors import (
 )
 from headwater.logsettings import DEFAULT_FORMAT, LogSettings
 from headwater.native import logs
+from headwater.native.blocks import shared_blocks
 from headwater.privatefiles import keep_private
 from headwater.service.owner import Address
 from headwater.spark.causes import cause_of
 from headwater.spark.turns.live_task import LiveTask
 from headwater.spark.turns.messages import Again, LateTurnError, TakenOverError
-from headwater.state import BlockCache
 
 if TYPE_CHECKING:
     from headwater.ids import TaskId
@@ -85,7 +85,9 @@ class Host:
         self._done: dict[TaskId, TurnDone] = {}
         """The last turn that each task has done here."""
         self._recent: list[TurnNumber] = []
-        self._blocks = BlockCache(write_buffer_bytes=_WRITE_BUFFER_BYTES)
+        self._blocks = shared_blocks(
+            told.application.parsed(), write_buffer_bytes=_WRITE_BUFFER_BYTES
+        )
 
     def take(self, turn: Turn) -> TurnDone:
         """Do one turn of one task, which is opened for it if need be.

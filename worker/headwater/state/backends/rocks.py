@@ -40,9 +40,10 @@ from headwater.state.diskfull import is_disk_full
 from headwater.state.position import decode_position, encode_position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from headwater.model.rocksdb import RocksDBConfigSetter
     from headwater.ports import Position
 
 _CEILING: Final = b"\xff" * 8
@@ -77,13 +78,22 @@ class BlockCache:
         capacity_bytes: for blocks.
         write_buffer_bytes: for the write buffers of all stores; from about there on a write begins
             to flush. By default each store has its own bound only.
+        config_setter: makes what changes the options of each store (``rocksdb.config.setter``).
+        configs: what it is told, the application's configuration.
     """
 
-    __slots__ = ("handle", "write_buffers")
+    __slots__ = ("config_setter", "configs", "handle", "write_buffers")
 
     def __init__(
-        self, capacity_bytes: int = 32 * 1024 * 1024, *, write_buffer_bytes: int | None = None
+        self,
+        capacity_bytes: int = 32 * 1024 * 1024,
+        *,
+        write_buffer_bytes: int | None = None,
+        config_setter: Callable[[], RocksDBConfigSetter] | None = None,
+        configs: Mapping[str, object] | None = None,
     ) -> None:
+        self.config_setter = config_setter
+        self.configs = configs or {}
         self.handle: Any = Cache(capacity_bytes)
         self.write_buffers: Any = None
         if write_buffer_bytes is not None:
@@ -98,6 +108,7 @@ class RocksBackend:
         options: sizes.
         block_cache: shared by all stores of the process.
         name: what messages call the store; the directory's name if not given.
+        store_name: what it is called in the topology, for who sets its options.
         on_close: called once the files are released.
         on_damage: called when the database turns out to be damaged.
 
@@ -116,14 +127,21 @@ class RocksBackend:
         options: RocksOptions | None = None,
         block_cache: BlockCache | None = None,
         name: str = "",
+        store_name: str = "",
         on_close: Callable[[], None] | None = None,
         on_damage: Callable[[], None] | None = None,
     ) -> None:
         self._on_damage = on_damage
         self.path = path
         self.name = name or path.name
-        built = build_options(options or RocksOptions(), block_cache or BlockCache(8 * 1024 * 1024))
-        self._built = built
+        blocks = block_cache or BlockCache(8 * 1024 * 1024)
+        self._built = built = build_options(options or RocksOptions(), blocks)
+        self._on_close = on_close
+        self._closed = False
+        self._store_name = store_name or self.name
+        self._setter = None if blocks.config_setter is None else blocks.config_setter()
+        if self._setter is not None:
+            self._setter.set_config(self._store_name, built, blocks.configs)
         try:
             path.mkdir(parents=True, exist_ok=True)
             # On re-open a column family that is not named here silently gets default options.
@@ -135,8 +153,6 @@ class RocksBackend:
             raise self._explain(error, "opened") from error
         self._position = None if data is None else decode_position(data)
         self._iterators: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
-        self._on_close = on_close
-        self._closed = False
 
     def _families(self) -> list[str]:
         """Return the column families that the database has, or is to have."""
@@ -265,6 +281,8 @@ class RocksBackend:
         # Whatever the last flush says, the data is in the write-ahead log.
         with suppress(Exception):
             self._db.close()
+        if self._setter is not None:
+            self._setter.close(self._store_name, self._built)
         if self._on_close is not None:
             self._on_close()
 
