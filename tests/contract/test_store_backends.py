@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from tests.support.stores import DictStore
 
 from headwater import ConfigError, RocksDBConfigSetter, StoreSpec
 from headwater.config import StreamsConfig
@@ -12,6 +13,7 @@ from headwater.ids import TaskId
 from headwater.native.blocks import shared_blocks
 from headwater.ports import Position
 from headwater.state import BlockCache, MemoryBackend, RocksBackend, StateDirectory, open_backend
+from headwater.state.backends.custom import CustomBackend
 from headwater.state.backends.lru import LruBackend
 
 if TYPE_CHECKING:
@@ -31,10 +33,14 @@ ROWS = [
 HERE = Position("topic-id", 17, 1_700_000_000_000)
 
 
-@pytest.fixture(params=["memory", "lru", "rocks"])
+@pytest.fixture(params=["memory", "lru", "custom", "rocks"])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    in_memory = {"memory": MemoryBackend(), "lru": LruBackend(1_000)}
-    opened: Backend = in_memory.get(request.param) or RocksBackend(tmp_path / "db")
+    in_memory: dict[str, Backend] = {
+        "memory": MemoryBackend(),
+        "lru": LruBackend(1_000),
+        "custom": CustomBackend("counts", DictStore()),
+    }
+    opened = in_memory.get(request.param) or RocksBackend(tmp_path / "db")
     yield opened
     opened.close()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.stores import LRU_ENTRIES, Recorder, add, build_store, gather
+from tests.support.stores import LRU_ENTRIES, DictStore, Recorder, add, build_store, gather
 
 from headwater.errors import DeserializationError, SerializationError
 from headwater.ports import Position, Timestamps
 from headwater.serde import Serdes
 from headwater.state import MemoryBackend, RocksBackend
+from headwater.state.backends.custom import CustomBackend
 from headwater.state.backends.lru import LruBackend
 
 if TYPE_CHECKING:
@@ -29,10 +30,14 @@ MODES = {
 DELAYED = "cache"
 
 
-@pytest.fixture(params=["memory", "lru", "rocks"])
+@pytest.fixture(params=["memory", "lru", "custom", "rocks"])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Backend]]:
     """Open the backend anew; memory, whose life ends with its process, is the same again."""
-    memory: Backend = LruBackend(LRU_ENTRIES) if request.param == "lru" else MemoryBackend()
+    made: dict[str, Backend] = {
+        "lru": LruBackend(LRU_ENTRIES),
+        "custom": CustomBackend("counts", DictStore()),
+    }
+    memory = made.get(request.param) or MemoryBackend()
     opened: list[Backend] = [memory]
 
     def again() -> Backend:

@@ -216,7 +216,7 @@ PROCESSOR_API: Final = (
     (
         "`StateStore.init`, `register`, `StateRestoreCallback`",
         "",
-        "stores are the engine's: a store of the user's own is not read back from a changelog",
+        "the engine fills a store of the user's own from its changelog, by its `put`",
     ),
 )
 
@@ -320,6 +320,11 @@ STORES: Final = (
             "StreamJoined.with_this_store_supplier StreamJoined.with_other_store_supplier"
         ),
         "or `store_supplier=`, `store_type=`, `persistent=`",
+    ),
+    (
+        "custom stores: `KeyValueBytesStoreSupplier.get`",
+        "KeyValueBytesStoreSupplier.get KeyValueBytesStore",
+        "of keys and values; those of windows, sessions and versions are the engine's",
     ),
     (
         "`rocksdb.config.setter`, `RocksDBConfigSetter`",

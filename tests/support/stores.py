@@ -12,6 +12,8 @@ from headwater.state import CacheBudget, LayeredStore, MemoryBackend, open_store
 from headwater.state.backends.lru import LruBackend
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from headwater.ports import Backend, Headers
 
 TOPIC = "app-counts-changelog"
@@ -81,6 +83,49 @@ def build_store(
     if send_old is not None:
         store.on_change(recorder.forward, send_old=send_old)
     return store
+
+
+class DictStore:
+    """A store of a user's own."""
+
+    def __init__(self) -> None:
+        self._held: dict[bytes, bytes] = {}
+        self.flushes = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key."""
+        return self._held.get(key)
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        """Set or delete a key."""
+        if value is None:
+            self._held.pop(key, None)
+        else:
+            self._held[key] = value
+
+    def range(self, start: bytes | None, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate in the order of bytes."""
+        for key in sorted(self._held):
+            if (start is None or key >= start) and (end is None or key <= end):
+                yield key, self._held[key]
+
+    def reverse_range(
+        self, start: bytes | None, end: bytes | None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate the other way round."""
+        return reversed(list(self.range(start, end)))
+
+    def approximate_num_entries(self) -> int:
+        """How many keys there are."""
+        return len(self._held)
+
+    def flush(self) -> None:
+        """Count."""
+        self.flushes += 1
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._held.clear()
 
 
 def add(_key: Any, value: Any, total: Any) -> Any:

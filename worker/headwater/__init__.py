@@ -71,6 +71,7 @@ from headwater.errors import (
     TopologyError,
     UserError,
 )
+from headwater.model.custom_stores import KeyValueBytesStore
 from headwater.model.dsl_stores import (
     BuiltInDslStoreSuppliers,
     DslKeyValueParams,
@@ -206,6 +207,7 @@ __all__ = [
     "KafkaAuthError",
     "KafkaStreams",
     "KafkaUnavailableError",
+    "KeyValueBytesStore",
     "KeyValueBytesStoreSupplier",
     "KeyValueStore",
     "LocalKafkaError",

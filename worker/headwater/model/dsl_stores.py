@@ -246,7 +246,8 @@ def supplied(spec: StoreSpec, supplier: StoreSupplier) -> StoreSpec:
     match spec.kind.key_layout, supplier:
         case KeyLayout.PLAIN, KeyValueBytesStoreSupplier():
             check_timestamps(supplier, spec.kind, "key_value_store")
-            return replace(spec, entries_max=supplier.entries_max, **kept)
+            make = supplier.get if supplier.makes_stores else None
+            return replace(spec, entries_max=supplier.entries_max, make_store=make, **kept)
         case KeyLayout.WINDOW, WindowBytesStoreSupplier():
             check_timestamps(supplier, spec.kind, "window_store")
             return replace(

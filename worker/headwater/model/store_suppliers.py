@@ -15,6 +15,7 @@ from headwater.model.naming import check_name
 from headwater.model.stores import StoreKind, StoreSpec
 
 if TYPE_CHECKING:
+    from headwater.model.custom_stores import KeyValueBytesStore
     from headwater.model.durations import Duration
     from headwater.model.stores import SerdeLike
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyValueBytesStoreSupplier:
     """How a key-value store keeps its bytes (Kafka's interface of this name).
+
+    A subclass whose ``get`` makes stores supplies stores of the user's own.
 
     Attributes:
         name: of the store.
@@ -31,8 +34,8 @@ class KeyValueBytesStoreSupplier:
     """
 
     name: str
-    persistent: bool
-    timestamped: bool | None
+    persistent: bool = False
+    timestamped: bool | None = None
     entries_max: int | None = None
 
     def __post_init__(self) -> None:
@@ -42,6 +45,24 @@ class KeyValueBytesStoreSupplier:
                 f"Store {self.name!r}: a bound of {self.entries_max} entries needs a store in "
                 "memory, and 0 or more"
             )
+        if self.persistent and self.makes_stores:
+            raise TopologyError(
+                f"Store {self.name!r}: a store that get() makes is filled from its changelog at "
+                "every start: leave out persistent"
+            )
+
+    @property
+    def makes_stores(self) -> bool:
+        """Whether the stores are the user's own."""
+        return type(self).get is not KeyValueBytesStoreSupplier.get
+
+    def get(self) -> KeyValueBytesStore:
+        """Make the store of a task; as it is, the engine does that.
+
+        Raises:
+            TopologyError: it is not overridden.
+        """
+        raise TopologyError(f"Store {self.name!r} is made by the engine")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,4 +439,5 @@ def _built(
         value_serde=value_serde,
         caching=False,
         entries_max=supplier.entries_max,
+        make_store=supplier.get if supplier.makes_stores else None,
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.state.backends.custom import CustomBackend
 from headwater.state.backends.lru import LruBackend
 from headwater.state.backends.memory import MemoryBackend
 from headwater.state.backends.timed import TimedMemoryBackend
@@ -96,9 +97,15 @@ def open_store(
 
 
 def memory_backend(spec: StoreSpec) -> Backend:
-    """Return an empty backend in memory for the store of ``spec``."""
+    """Return an empty backend in memory, or of the user's own, for the store of ``spec``.
+
+    Raises:
+        StateError: what the user's supplier makes is no store.
+    """
     if spec.entries_max is not None:
         return LruBackend(spec.entries_max)
+    if spec.make_store is not None:
+        return CustomBackend(spec.name, spec.make_store())
     if not spec.kind.expires:
         return MemoryBackend()
     return TimedMemoryBackend(Expiry.of(spec), suffix_bytes_of(spec))

@@ -1,0 +1,90 @@
+"""The backend of a store of the user's own (``KeyValueBytesStoreSupplier.get``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from headwater.errors import StateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from headwater.model.custom_stores import KeyValueBytesStore
+    from headwater.ports import Position
+
+_METHODS: Final = (
+    "get",
+    "put",
+    "range",
+    "reverse_range",
+    "approximate_num_entries",
+    "flush",
+    "close",
+)
+
+
+class CustomBackend:
+    """Hands committed entries to a store of the user's own.
+
+    Its position lives as long as the object: after a restart the store is built anew from its
+    changelog.
+
+    Args:
+        name: of the store.
+        store: what the supplier made.
+
+    Raises:
+        StateError: it lacks a method.
+    """
+
+    persistent = False
+
+    def __init__(self, name: str, store: KeyValueBytesStore) -> None:
+        lacking = [method for method in _METHODS if not callable(getattr(store, method, None))]
+        if lacking:
+            raise StateError(
+                f"store {name}: its supplier made {store!r:.100}, which has no "
+                f"{', '.join(lacking)}: a KeyValueBytesStore has all of its methods"
+            )
+        self._store = store
+        self._position: Position | None = None
+        self._closed = False
+        self.get = store.get
+
+    def range(
+        self, start: bytes | None, end: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Iterate from ``start`` to ``end``, both inclusive, in byte order, as of this call."""
+        if start is not None and end is not None and start > end:
+            return iter(())
+        found = self._store.reverse_range if reverse else self._store.range
+        return iter(list(found(start, end)))
+
+    def write(
+        self, entries: Iterable[tuple[bytes, bytes | None]], position: Position | None
+    ) -> None:
+        """Apply puts and deletes (``None``) and the position."""
+        put = self._store.put
+        for key, value in list(entries):
+            put(key, value)
+        self._store.flush()
+        if position is not None:
+            self._position = position
+
+    def position(self) -> Position | None:
+        """Return the position of the last write that carried one."""
+        return self._position
+
+    def flush_later(self) -> None:
+        """Nothing is buffered."""
+
+    def approximate_num_entries(self) -> int:
+        """About how many keys there are."""
+        return self._store.approximate_num_entries()
+
+    def close(self) -> None:
+        """Close the store."""
+        self._position = None
+        if not self._closed:
+            self._closed = True
+            self._store.close()
