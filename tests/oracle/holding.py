@@ -17,10 +17,23 @@ if TYPE_CHECKING:
 
 def timed_store(given: Mapping[str, Any]) -> StoreSpec:
     """Return a store of ``windows`` or ``sessions``, as a step of a processor describes it."""
+    store = _plain_store(given)
+    if given.get("caching"):
+        store = store.with_caching_enabled()
+    return store if given.get("logging", True) else store.with_logging_disabled()
+
+
+def _plain_store(given: Mapping[str, Any]) -> StoreSpec:
     name, kept = given["store"], given["retention_ms"]
+    in_memory = not given.get("persistent", True)
     if given["kind"] == "sessions":
-        sessions = Stores.persistent_session_store(name, kept)
-        return Stores.session_store_builder(sessions, Serdes.string, Serdes.string)
+        make = Stores.in_memory_session_store if in_memory else Stores.persistent_session_store
+        return Stores.session_store_builder(make(name, kept), Serdes.string, Serdes.string)
+    if in_memory:
+        memory = Stores.in_memory_window_store(name, kept, given["size"])
+        if given.get("timestamped", True):
+            return Stores.timestamped_window_store_builder(memory, Serdes.string, Serdes.string)
+        return Stores.window_store_builder(memory, Serdes.string, Serdes.string)
     if given.get("timestamped", True):
         stamped = Stores.persistent_timestamped_window_store(name, kept, given["size"])
         return Stores.timestamped_window_store_builder(stamped, Serdes.string, Serdes.string)

@@ -20,6 +20,7 @@ from headwater import (
     ValueAndTimestamp,
     VersionedRecord,
 )
+from tests.oracle import timed_scans
 from tests.oracle.functions import text
 from tests.oracle.holding import hold, timed_store
 
@@ -107,7 +108,7 @@ class Behaviour:
                 send(key, said, timestamp, [*(headers or ()), ("more", b"\x01")])
             case "place":
                 send(key, self._place(), timestamp, headers)
-            case "keep" | "hold" | "versions" | "scan" | "scan_forward":
+            case "keep" | "hold" | "versions" | "scan" | "scan_forward" | "windows" | "sessions":
                 for spec in self._stores:
                     told = self._told(spec, text(key), value, timestamp)
                     send(key, told, timestamp, headers)
@@ -151,6 +152,14 @@ class Behaviour:
         """Put into a store; return what there is to tell."""
         if self._fn == "versions":
             return self._version(spec.name, key, value, timestamp)
+        if self._fn in {"windows", "sessions"}:
+            store, told = (
+                self._context.get_state_store(spec.name),
+                None if value is None else text(value),
+            )
+            if self._fn == "windows":
+                return timed_scans.windows(spec, store, key, told, timestamp)
+            return timed_scans.sessions(store, key, told, timestamp)
         if self._fn.startswith("scan"):
             return self._scan(spec, key, None if value is None else text(value), timestamp)
         if self._fn == "keep":

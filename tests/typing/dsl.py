@@ -5,6 +5,7 @@ from typing import Any, TypeAlias, assert_type
 
 from headwater import (
     BufferConfig,
+    BuiltInDslStoreSuppliers,
     CogroupedKStream,
     Consumed,
     EmitStrategy,
@@ -21,6 +22,7 @@ from headwater import (
     SessionWindows,
     SlidingWindowedKStream,
     SlidingWindows,
+    Stores,
     StreamJoined,
     StreamsBuilder,
     Suppressed,
@@ -62,6 +64,16 @@ assert_type(stream.group_by_key(), KGroupedStream[str, int])
 assert_type(stream.group_by(lambda _key, value: value).count(store="counts"), KTable[int, int])
 assert_type(stream.group_by_key().reduce(max), KTable[str, int])
 assert_type(stream.to_table(Materialized(store="kept")).to_stream(), KStream[str, int])
+assert_type(stream.group_by_key().count(Materialized.as_("named")), KTable[str, int])
+assert_type(
+    stream.to_table(Materialized.as_("m").with_store_type(BuiltInDslStoreSuppliers.IN_MEMORY)),
+    KTable[str, int],
+)
+assert_type(
+    stream.to_table(Materialized.as_(Stores.lru_map("few", 9)).with_caching_disabled()),
+    KTable[str, int],
+)
+assert_type(stream.to_table(store_type=BuiltInDslStoreSuppliers.IN_MEMORY), KTable[str, int])
 assert_type(table.group_by(lambda key, value: (value, key)), KGroupedTable[float, str])
 assert_type(table.to_stream(lambda _key, value: int(value)), KStream[int, float])
 joined: Joined[str, int, float] = Joined(name="meet", other_value_serde=Serdes.double)

@@ -110,6 +110,17 @@ final class Behaviour {
                     out.send(key, told, timestamp, headers);
                 }
                 break;
+            case "windows", "sessions":
+                for (StoreBuilder<?> store : stores) {
+                    String k = Functions.text(key);
+                    String v = value == null ? null : Functions.text(value);
+                    String told =
+                            fn.equals("windows")
+                                    ? TimedScans.windows(context, store.name(), k, v, timestamp)
+                                    : TimedScans.sessions(context, store.name(), k, v, timestamp);
+                    out.send(key, told, timestamp, headers);
+                }
+                break;
             case "scan", "scan_forward":
                 for (StoreBuilder<?> store : stores) {
                     String told = scan(store.name(), Functions.text(key), value, timestamp);

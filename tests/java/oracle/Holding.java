@@ -20,12 +20,31 @@ final class Holding {
         String name = one.get("store").asText();
         Duration kept = Duration.ofMillis(one.get("retention_ms").asLong());
         Serde<Object> string = Options.serde("string");
+        StoreBuilder<?> builder = plainStore(one, name, kept, string);
+        if (one.path("caching").asBoolean(false)) builder.withCachingEnabled();
+        return one.path("logging").asBoolean(true) ? builder : builder.withLoggingDisabled();
+    }
+
+    private static StoreBuilder<?> plainStore(
+            JsonNode one, String name, Duration kept, Serde<Object> string) {
+        boolean persistent = one.path("persistent").asBoolean(true);
         if (one.get("kind").asText().equals("sessions")) {
             return Stores.sessionStoreBuilder(
-                    Stores.persistentSessionStore(name, kept), string, string);
+                    persistent
+                            ? Stores.persistentSessionStore(name, kept)
+                            : Stores.inMemorySessionStore(name, kept),
+                    string,
+                    string);
         }
         Duration size = Duration.ofMillis(one.get("size").asLong());
-        if (one.path("timestamped").asBoolean(true)) {
+        boolean stamped = one.path("timestamped").asBoolean(true);
+        if (!persistent) {
+            var memory = Stores.inMemoryWindowStore(name, kept, size, false);
+            return stamped
+                    ? Stores.timestampedWindowStoreBuilder(memory, string, string)
+                    : Stores.windowStoreBuilder(memory, string, string);
+        }
+        if (stamped) {
             return Stores.timestampedWindowStoreBuilder(
                     Stores.persistentTimestampedWindowStore(name, kept, size, false), string, string);
         }
