@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.wire.offset_metadata import OffsetMetadata, decode, encode
+from headwater.wire.offset_metadata import OffsetMetadata, decode, encode, without_remains
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 
@@ -50,3 +50,23 @@ def test_everything_written_is_read_back(time: int, processor: dict[str, int]) -
     metadata = OffsetMetadata(partition_time=time, processor=processor)
 
     assert decode(encode(metadata)) == metadata
+
+
+@given(
+    LONGS,
+    st.dictionaries(st.text(), LONGS, max_size=4),
+    st.text(st.characters(max_codepoint=255)),
+)
+def test_what_a_client_gives_behind_the_end_is_left_out(
+    time: int, processor: dict[str, int], remains: str
+) -> None:
+    text = encode(OffsetMetadata(partition_time=time, processor=processor))
+    if not processor:
+        remains = "\xc8" + remains  # the head alone may go on, so it ends where base64 does
+
+    assert without_remains(text + remains) == text
+
+
+@pytest.mark.parametrize("text", ["", "not base64!", "AA==", "someone else's"])
+def test_what_others_commit_is_left_as_it_is(text: str) -> None:
+    assert without_remains(text) == text

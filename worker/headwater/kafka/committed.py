@@ -14,6 +14,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from headwater.ids import TopicPartition
 from headwater.kafka.errors import MISSING, NOT_ALLOWED, Refusals, error_of
+from headwater.wire.offset_metadata import without_remains
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -79,7 +80,7 @@ class CommittedReader:
             if answer.offset >= 0:
                 partition = TopicPartition(answer.topic, answer.partition)
                 found[partition] = CommittedOffset(
-                    offset=answer.offset, metadata=answer.metadata or ""
+                    offset=answer.offset, metadata=_metadata_of(answer)
                 )
         return found
 
@@ -94,3 +95,12 @@ class CommittedReader:
     def close(self) -> None:
         """Release the connections."""
         self._consumer.close()
+
+
+def _metadata_of(answer: ClientPartition) -> str:
+    """The text beside an offset, without the bytes that the client may give behind it."""
+    try:
+        text = answer.metadata or ""
+    except UnicodeDecodeError as error:
+        text = error.object.decode("latin-1")
+    return without_remains(text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -24,6 +25,7 @@ _MAGIC: Final = 2
 _HEAD = struct.Struct(">bq")
 _COUNT = struct.Struct(">i")
 _VALUE = struct.Struct(">q")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,36 @@ def decode(text: str | None) -> OffsetMetadata:
         return OffsetMetadata(partition_time=partition_time, processor=_decode_processor(rest))
     except (binascii.Error, struct.error, ValueError):
         return OffsetMetadata()
+
+
+def without_remains(text: str) -> str:
+    """Return committed text without what lies behind its end.
+
+    librdkafka copies it without a terminating zero, so what a client reads may go on with any
+    bytes that were in memory. What is no metadata of Kafka Streams is left as it is.
+    """
+    data = base64.b64decode(_BASE64.match(text)[0])  # type: ignore[index]  # it always matches
+    if len(data) < _HEAD.size or data[0] not in {1, _MAGIC}:
+        return text
+    return base64.b64encode(data[: _end(data)]).decode()
+
+
+def _end(data: bytes) -> int:
+    """Where the processor metadata ends; if there is none, the head."""
+    if data[0] != _MAGIC:
+        return _HEAD.size
+    try:
+        (count,) = _COUNT.unpack_from(data, _HEAD.size)
+        at = _HEAD.size + _COUNT.size
+        for _ in range(count):
+            (length,) = _COUNT.unpack_from(data, at)
+            at += _COUNT.size
+            data[at : at + length].decode()
+            _VALUE.unpack_from(data, at + length)
+            at += length + _VALUE.size
+    except (struct.error, UnicodeDecodeError):
+        return _HEAD.size
+    return at if count > 0 else _HEAD.size
 
 
 def _decode_processor(data: bytes) -> dict[str, int]:
