@@ -184,24 +184,24 @@ class Story:
                 timeout_s=SLOW_S,
             )
 
-    def go_on(self, engine: str, seconds: float) -> list[Output]:
-        """Run with the others; return what has come out, at the latest after so long."""
+    def go_on(self, engine: str, nudges: int) -> list[Output]:
+        """Run with the others; return what has come out, at the latest after so many nudges."""
         twins = self.twins
         twins.send(self.inputs(THEN))
-        expected = self.expected()
+        count = len(self.expected())
+
+        def is_over() -> bool:
+            if len(twins.outputs()) >= count or self._nudges == nudges:
+                return True
+            self._nudges += 1
+            nudge = self.inputs(NUDGES)
+            twins.send([{**it, "timestamp": it["timestamp"] + self._nudges} for it in nudge])
+            return False
+
         with twins.runs(engine):
             wait_for(twins.has_read_all, what="the other records", timeout_s=SLOW_S)
-            until = time.monotonic() + seconds
-            while len(found := twins.outputs()) < len(expected) and time.monotonic() < until:
-                self._nudges += 1
-                twins.send(
-                    [
-                        {**one, "timestamp": one["timestamp"] + self._nudges}
-                        for one in self.inputs(NUDGES)
-                    ]
-                )
-                time.sleep(1.1)
-        return found
+            wait_for(is_over, what="all results", timeout_s=SLOW_S, every_s=1.1)
+        return twins.outputs()
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ def test_every_kind_of_store_goes_on_in_the_other_engine(
 ) -> None:
     story.begin(first)
 
-    found, expected = story.go_on(second, seconds=60), story.expected()
+    found, expected = story.go_on(second, nudges=60), story.expected()
 
     for topic in sorted(story.twins.out):
         results = [_of(outputs, topic) for outputs in (found, expected)]
@@ -240,7 +240,7 @@ def test_without_changelogs_no_result_is_right(story: Story, first: str, second:
     story.begin(first)
     _wipe(story.twins)
 
-    found = story.go_on(second, seconds=6)
+    found = story.go_on(second, nudges=5)
 
     expected = story.expected()
     right = {it for it in story.twins.out if _of(found, it) == _of(expected, it)}

@@ -11,6 +11,7 @@ import cloudpickle
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from headwater.kafka.committed import metadata_of
 from headwater.model.metrics import THREAD_PROCESS
 from headwater.native.application import ApplicationSettings
 from headwater.native.messages import (
@@ -151,8 +152,7 @@ class Topics:
         consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": group})
         wanted = [TopicPartition(topic, number) for number in range(partitions)]
         found = {
-            one.partition: (one.offset, one.metadata or "")
-            for one in consumer.committed(wanted, 60)
+            one.partition: (one.offset, metadata_of(one)) for one in consumer.committed(wanted, 60)
         }
         consumer.close()
         return found

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +16,6 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from headwater import KafkaStreams
-from headwater.model.lifecycle import ClientState
 from tests.java.tool import JavaTool
 from tests.oracle.translate import Drawing
 from tests.support.creating import create_known
@@ -20,7 +24,6 @@ from tests.support.thread_rig import Topics
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from headwater import StreamsBuilder
@@ -28,7 +31,8 @@ if TYPE_CHECKING:
 SLOW_S = 240
 SESSION_MS = 6_000
 """After so long a Java application that has ended is a member of its group no more."""
-ORACLE = Path(__file__).parents[1] / "java" / "oracle"
+ROOT = Path(__file__).parents[2]
+ORACLE = ROOT / "tests" / "java" / "oracle"
 
 
 class Output(NamedTuple):
@@ -40,7 +44,8 @@ class Output(NamedTuple):
     timestamp: int
 
 
-def _sorted(outputs: Iterable[Output]) -> list[Output]:
+def in_sequence(outputs: Iterable[Output]) -> list[Output]:
+    """Outputs in an order that depends on them alone."""
     return sorted(outputs, key=lambda output: [str(part) for part in output])
 
 
@@ -59,7 +64,7 @@ def in_order(inputs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def outputs_of(answer: Mapping[str, Any]) -> list[Output]:
     """What the oracle says comes out, sorted."""
     assert "error" not in answer, answer["error"]
-    return _sorted(
+    return in_sequence(
         Output(one["topic"], one["key"], one["value"], one["timestamp"])
         for one in answer["outputs"]
     )
@@ -127,7 +132,7 @@ class Twins:
 
     def outputs(self, *, isolation: str = "read_committed") -> list[Output]:
         """All that has come out, sorted."""
-        return _sorted(
+        return in_sequence(
             Output(topic, _hex(message.key()), _hex(message.value()), message.timestamp()[1])
             for topic in self.out
             for message in by_partition(self.servers, topic, isolation=isolation)
@@ -158,41 +163,50 @@ class Twins:
         return sorted(it for it in names if it.startswith(self.app) and it.endswith("-changelog"))
 
     @contextlib.contextmanager
-    def runs(self, engine: str, **config: Any) -> Iterator[None]:
-        """Run the application on an empty disk; afterwards nobody is in its group."""
-        with getattr(self, engine)(**config):
+    def runs(self, engine: str, *, killed: bool = False, **config: Any) -> Iterator[None]:
+        """Run the application on an empty disk; afterwards nobody is in its group.
+
+        Args:
+            engine: ``ours`` or ``java``.
+            killed: end it with SIGKILL instead of in order, if the block ends well.
+            config: settings in snake case.
+        """
+        start = {"ours": self._ours, "java": self._java}[engine]
+        application = start(self._settings(config))
+        try:
             yield
+            assert application.poll() is None, "the application has ended"
+            if not killed:
+                said, _ = application.communicate("stop\n", timeout=SLOW_S)
+                assert "ERROR" not in said, said
+                assert application.returncode == 0, said
+        finally:
+            if application.poll() is None:
+                os.killpg(application.pid, signal.SIGKILL)
+                print(application.communicate()[0])
         self.wait_alone()
 
-    @contextlib.contextmanager
-    def ours(self, **config: Any) -> Iterator[KafkaStreams]:
-        """Run it here."""
-        settings = {
+    def _ours(self, settings: Mapping[str, Any]) -> subprocess.Popen[str]:
+        own = {
             "default.key.serde": self.request["key"],
             "default.value.serde": self.request["value"],
             "auto.offset.reset": "earliest",
-            **self._settings(config),
+            **settings,
         }
-        with KafkaStreams(building(self.request), settings) as streams:
-            wait_for(lambda: streams.state is ClientState.RUNNING, what="RUNNING", timeout_s=SLOW_S)
-            yield streams
-
-    @contextlib.contextmanager
-    def java(self, **config: Any) -> Iterator[subprocess.Popen[str]]:
-        """Run it in Java; stop it in order if the block ends so."""
-        settings = {**self._settings(config), "session.timeout.ms": SESSION_MS}
-        application = JavaTool(ORACLE).start(
-            "Application", str(self._file), *(f"{name}={it}" for name, it in settings.items())
+        return subprocess.Popen(
+            [sys.executable, "-m", __name__, str(self._file), json.dumps(own)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
-        try:
-            yield application
-            assert application.poll() is None, "the application has ended"
-            said, _ = application.communicate("stop\n", timeout=SLOW_S)
-            assert "ERROR" not in said, said
-        finally:
-            if application.poll() is None:
-                application.kill()
-                print(application.communicate()[0])
+
+    def _java(self, settings: Mapping[str, Any]) -> subprocess.Popen[str]:
+        given = {**settings, "session.timeout.ms": SESSION_MS}
+        arguments = [f"{name}={it}" for name, it in given.items()]
+        file = str(self._file)
+        return JavaTool(ORACLE).start("Application", file, *arguments, start_new_session=True)
 
     def wait_alone(self) -> None:
         """Wait until the group has no members."""
@@ -216,5 +230,18 @@ class Twins:
         }
 
 
+def main(file: str, config: str) -> None:
+    """Run the application here until there is a line, or the end, of standard input."""
+    with KafkaStreams(building(json.loads(Path(file).read_text())), json.loads(config)) as streams:
+        ended = threading.Thread(target=sys.stdin.readline, daemon=True)
+        ended.start()
+        while ended.is_alive() and not streams.wait(0.1):
+            pass
+
+
 def _hex(data: bytes | str | None) -> str | None:
     return data.hex() if isinstance(data, bytes) else None
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

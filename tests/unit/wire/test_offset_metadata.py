@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.kafka.committed import metadata_of
 from headwater.wire.offset_metadata import OffsetMetadata, decode, encode, without_remains
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -65,6 +67,24 @@ def test_what_a_client_gives_behind_the_end_is_left_out(
         remains = "\xc8" + remains  # the head alone may go on, so it ends where base64 does
 
     assert without_remains(text + remains) == text
+
+
+class Overread:
+    """What the client's answer does if the bytes behind the end are no text."""
+
+    def __init__(self, text: str) -> None:
+        self._bytes = text.encode() + b"\xc8\x7f\x01"
+
+    @property
+    def metadata(self) -> str:
+        return self._bytes.decode()
+
+
+def test_bytes_behind_the_end_that_are_no_text_are_left_out() -> None:
+    text = encode(OffsetMetadata(partition_time=5, processor={"closing": 7}))
+    answer: Any = Overread(text)
+
+    assert metadata_of(answer) == text
 
 
 @pytest.mark.parametrize("text", ["", "not base64!", "AA==", "someone else's"])

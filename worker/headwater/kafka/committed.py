@@ -80,7 +80,7 @@ class CommittedReader:
             if answer.offset >= 0:
                 partition = TopicPartition(answer.topic, answer.partition)
                 found[partition] = CommittedOffset(
-                    offset=answer.offset, metadata=_metadata_of(answer)
+                    offset=answer.offset, metadata=metadata_of(answer)
                 )
         return found
 
@@ -97,8 +97,8 @@ class CommittedReader:
         self._consumer.close()
 
 
-def _metadata_of(answer: ClientPartition) -> str:
-    """The text beside an offset, without the bytes that the client may give behind it."""
+def metadata_of(answer: ClientPartition) -> str:
+    """Return the text beside an offset, without the bytes that the client may give behind it."""
     try:
         text = answer.metadata or ""
     except UnicodeDecodeError as error:
