@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from headwater import Serdes, StreamsBuilder
 from headwater.config import StreamsConfig
 from headwater.ids import TaskId, TopicPartition
+from headwater.native.calls import ThreadCallers
 from headwater.processor.task import StreamTask
 from headwater.state import CacheBudget, LayeredStore, MemoryBackend, open_store
 from headwater.testing import ManualClock, MemoryCollector
@@ -67,6 +68,7 @@ class TaskRig:
             clock=self.clock,
             topic_name=str,
             warn=self.warnings.append,
+            callers=ThreadCallers(),
         )
         self.task.update_lags(dict.fromkeys(self.task.partitions, 0))
         if initialize:
@@ -86,8 +88,11 @@ class TaskRig:
 
     def commit(self) -> dict[TopicPartition, int]:
         """Commit as an engine would; return the offsets."""
+        while not self.task.settle():
+            self.task.wait_for_call(0.01)
         offsets = {wanted.partition: wanted.offset for wanted in self.task.prepare_commit()}
         self.task.post_commit({})
+        self.task.resume()
         return offsets
 
 

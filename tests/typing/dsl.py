@@ -9,6 +9,7 @@ from headwater import (
     CogroupedKStream,
     Consumed,
     EmitStrategy,
+    FixedKeyRecord,
     GlobalKTable,
     Joined,
     JoinWindows,
@@ -159,6 +160,23 @@ assert_type(together.aggregate(lambda: ""), KTable[str, str])
 assert_type(together.windowed_by(windows).aggregate(lambda: ""), KTable[Windowed[str], str])
 gap = SessionWindows.of_inactivity_gap_with_no_grace(9)
 assert_type(together.windowed_by(gap).aggregate(lambda: "", both), KTable[Windowed[str], str])
+
+
+async def ask(number: int) -> str:
+    return str(number)
+
+
+async def ask_of_record(record: FixedKeyRecord[str, int]) -> FixedKeyRecord[str, bytes]:
+    return record.with_value(b"")
+
+
+assert_type(stream.map_values_async(ask, order="partition"), KStream[str, str])
+assert_type(stream.map_values_async(str, timeout=timedelta(seconds=1)), KStream[str, str])
+assert_type(stream.process_values_async(ask_of_record), KStream[str, bytes])
+assert_type(stream.map_batch(lambda numbers: [n / 2 for n in numbers]), KStream[str, float])
+stream.for_each_async(lambda key, number: ask(number + len(key)))
+stream.map_values_async(ask, order="topic")  # type: ignore[call-overload]
+stream.map_values_async(ask, in_flight=3)  # type: ignore[call-overload]
 
 stream.to("out", value_serde=Serdes.string)  # type: ignore[arg-type]
 stream.filter(lambda _key, value: value.upper())  # type: ignore[attr-defined]

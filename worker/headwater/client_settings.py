@@ -87,6 +87,9 @@ PRODUCER: Final = frozenset(
 )
 
 
+TRANSACTION_TIMEOUT_MS: Final = 10_000
+"""``transaction.timeout.ms`` of producers that are not told otherwise."""
+
 REGISTRY_PREFIX: Final = "schema.registry."
 REGISTRY: Final = frozenset(
     {

@@ -19,6 +19,7 @@ from headwater.client_settings import (
     PREFIXES,
     PRODUCER,
     REGISTRY,
+    TRANSACTION_TIMEOUT_MS,
     is_client_setting,
     is_registry_setting,
 )
@@ -331,6 +332,12 @@ class StreamsConfig:
     def producer_overrides(self) -> dict[str, object]:
         """Return the producer settings."""
         return self._client(PRODUCER | COMMON, "producer.")
+
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """How long a broker lets a transaction stay open (``transaction.timeout.ms``)."""
+        given = self.producer_overrides().get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS)
+        return int(str(given))
 
     def admin_overrides(self) -> dict[str, object]:
         """Return the admin client's settings."""

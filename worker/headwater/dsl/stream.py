@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from headwater.dsl.aggregate import AggregateOfStream
+from headwater.dsl.asynchronous import AsynchronousOfStream
 from headwater.dsl.calls import Repartition, Sink
 from headwater.dsl.joining import JoinOfStream
 from headwater.dsl.options import (
@@ -41,6 +42,7 @@ class KStream(
     AggregateOfStream[K, V],
     JoinOfStream[K, V],
     UserOfStream[K, V],
+    AsynchronousOfStream[K, V],
 ):
     """A stream of records with keys of type ``K`` and values of type ``V``; either may be ``None``.
 

@@ -11,7 +11,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.client_settings import COMMON, CONSUMER, PRODUCER
+from headwater.client_settings import COMMON, CONSUMER, PRODUCER, TRANSACTION_TIMEOUT_MS
 from headwater.errors import ConfigError, TopologyError
 from headwater.model.offset_reset import OffsetReset
 
@@ -152,7 +152,7 @@ def producer_settings(
     else:
         ours |= {
             "transactional.id": transactional_id,
-            "transaction.timeout.ms": 10_000,
+            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
             # With the default, the client forgets its brokers when all are away, and with them who
             # its coordinator is: a transaction then waited for more than a minute.
             "metadata.recovery.strategy": "none",

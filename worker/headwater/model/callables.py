@@ -32,7 +32,8 @@ def objection(function: Any, *, several: bool = False) -> str | None:
     if any(inspect.iscoroutinefunction(run) or inspect.isasyncgenfunction(run) for run in runs):
         return (
             f"{_called(inner)} is an async function, and a topology calls functions without "
-            "await: write it with def"
+            "await: write it with def, or use map_values_async(), process_values_async() or "
+            "for_each_async()"
         )
     if not several and any(map(inspect.isgeneratorfunction, runs)):
         return (
@@ -40,6 +41,29 @@ def objection(function: Any, *, several: bool = False) -> str | None:
             "return it in place of yield"
         )
     return None
+
+
+def is_async(function: Any) -> bool:
+    """Whether a call of ``function`` gives a coroutine, whose result is there once it is awaited.
+
+    Of a ``functools.partial`` the inner function counts, of an object its ``__call__``.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        type(function).__call__
+    )
+
+
+def check_call(place: str, function: object) -> None:
+    """Refuse what cannot be called beside other calls: neither a function nor an async function.
+
+    Raises:
+        TopologyError: it is no function, or a generator function.
+    """
+    if is_async(function):
+        return
+    check_function(place, function)
 
 
 def check_function(place: str, function: object, *, several: bool = False) -> None:

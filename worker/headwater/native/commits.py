@@ -17,7 +17,7 @@ from headwater.native.purging import Purging
 from headwater.native.repeating import Repeating
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from concurrent.futures import Future
 
     from headwater.config import StreamsConfig
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 FLUSH_INTERVAL_S: Final = 1.0
 """How often changed entries go to the changelog under at-least-once: a crash repeats little."""
+CALL_WAIT_S: Final = 0.005
+"""So long a loop waits for calls at a time; records may come meanwhile."""
 STALLED_S: Final = 15.0
 """After so long without any answer a commit never gets one; a transaction has timed out by then."""
 
@@ -90,6 +92,7 @@ class Commits:
         self._flush_due = now + FLUSH_INTERVAL_S
         self._full_interval_s = full_commit_interval_s
         self._full_due = now + full_commit_interval_s
+        self._is_wanted = False
         self._is_full = False
         self._purging = Purging(
             clients.admin, offsets, interval_s=config.repartition_purge_interval_ms / 1000, now=now
@@ -127,6 +130,7 @@ class Commits:
     def start_if_due(self, now: float) -> bool:
         """Start a commit, if it is time; return whether one was started."""
         if self._is_each_round:
+            self.settle_now()
             self.start(every_offset=True)
             return True
         is_due = now >= self._due
@@ -135,14 +139,49 @@ class Commits:
             self._due = now + self._interval_s
             self.purge_if_due(now)
         requested = any(running.task.commit_requested for running in self._tasks.values())
-        if (is_due or requested or self.holds_too_much()) and self.is_needed():
-            self.start()
-            return True
+        if is_due or requested or self.holds_too_much():
+            self._is_wanted = True
+        if self._is_wanted:
+            self._is_wanted = self.is_needed()
+            if self._is_wanted and self.settle():
+                self.start()
+                return True
         if now >= self._flush_due:
             self._flush_due = now + FLUSH_INTERVAL_S
             if not self._config.exactly_once:
                 self._flush_changelogs()
         return False
+
+    def settle(self) -> bool:
+        """Let calls in flight end; return whether nothing waits inside any task.
+
+        Raises:
+            HeadwaterError: a record could not be handled.
+        """
+        settled = [
+            running.task.settle() for running in self._tasks.values()
+        ]  # each, not the first few
+        return all(settled)
+
+    def settle_now(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Wait until nothing waits inside any task; every call has a time-out.
+
+        Args:
+            meanwhile: called while waiting.
+
+        Raises:
+            HeadwaterError: as ``settle``.
+        """
+        while not self.settle():
+            meanwhile()
+            self.wait_for_call()
+
+    def wait_for_call(self) -> None:
+        """Wait for a moment if a task waits for a call: until one is over."""
+        for running in self._tasks.values():
+            if running.task.has_stages and running.task.pending:
+                running.task.wait_for_call(CALL_WAIT_S)
+                return
 
     def is_needed(self) -> bool:
         """Whether there is anything to commit."""
@@ -175,6 +214,7 @@ class Commits:
             every_offset: commit all tasks, and offsets that have not changed, too.
         """
         started = time.perf_counter()
+        self._is_wanted = False
         self._producer.begin()
         tasks = self._tasks.values()
         chosen = [running for running in tasks if every_offset or running.task.commit_needed]
@@ -185,6 +225,8 @@ class Commits:
         )
         is_done = not self._go_on()
         self._answered_at = time.monotonic()
+        for running in tasks:
+            running.task.resume()
         # What the record caches have let go is in this commit; what is processed from now on, not.
         self._listener.sealed(tasks)
         if is_done:

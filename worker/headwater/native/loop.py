@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from headwater.native.policy import CommitListener, LoopPolicy
     from headwater.native.ports import Commit, LoopClients, Offsets
     from headwater.ports import Clock
+    from headwater.processor.task import StreamTask
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +100,7 @@ class ProcessingLoop:
         self._check_lease = check_lease
         self._pace = Pace()
         self._hungry = True
+        self._with_stages: list[StreamTask] = []
         self._intake = Intake(
             consumer=clients.consumer,
             records_max=config.buffered_records_per_partition,
@@ -134,6 +136,7 @@ class ProcessingLoop:
             found.task.initialize()
         self.failing = None
         self.tasks.update((found.task_id, found) for found in added)
+        self._find_stages()
         self._intake.add(added)
         self._commits.want_full()
 
@@ -141,8 +144,13 @@ class ProcessingLoop:
         """Stop reading and processing these tasks, which stay open; commit them before."""
         assert not self.is_committing, "tasks change only between commits"
         removed = [self.tasks.pop(task_id) for task_id in task_ids if task_id in self.tasks]
+        self._find_stages()
         self._intake.remove(removed)
         return removed
+
+    def _find_stages(self) -> None:
+        tasks = (running.task for running in self.tasks.values())
+        self._with_stages = [task for task in tasks if task.has_stages]
 
     @property
     def is_committing(self) -> bool:
@@ -236,7 +244,8 @@ class ProcessingLoop:
         if self._commits.is_full_due(time.monotonic()):
             # For a new task this comes before its first record: a changelog that holds data must
             # never stand beside a group that has no offset.
-            self._commits.start(every_offset=True)
+            if self._commits.settle():
+                self._commits.start(every_offset=True)
             return
         self._update_lags()
         polled_at = time.monotonic()
@@ -253,10 +262,16 @@ class ProcessingLoop:
         """How long to wait for records: not at all while some can be processed."""
         if not self._hungry:
             return 0.0
+        if self._waits_for_calls():
+            self._commits.wait_for_call()
+            return 0.0
         wait_s = self._config.poll_ms / 1000
         if any(running.task.commit_needed for running in self.tasks.values()):
             wait_s = min(wait_s, max(0.0, self._commits.next_due - time.monotonic()))
         return wait_s
+
+    def _waits_for_calls(self) -> bool:
+        return any(task.pending for task in self._with_stages)
 
     def _poll(self, timeout_s: float) -> None:
         started = time.perf_counter()
@@ -327,12 +342,23 @@ class ProcessingLoop:
             is_due = self._commits.is_full_due(time.monotonic())
             every_offset = every_offset or (is_due and bool(self.tasks))
             if every_offset or self._commits.is_needed():
+                self._settle()
                 self._commits.start(every_offset=every_offset)
                 self._wait_for_broker()
         except TransactionAbortedError as error:
             self._abort(error)
             return False
         return True
+
+    def _settle(self) -> None:
+        """Wait for the calls in flight, and for those that record caches give rise to."""
+        if self._with_stages:
+            self._producer.begin()
+            self._commits.settle_now(self._pulse)
+
+    def _pulse(self) -> None:
+        self._check_lease()
+        self._heartbeat()
 
     def _wait_for_broker(self) -> None:
         while (waiting := self._commits.waiting) is not None:

@@ -27,6 +27,7 @@ from headwater.model.offset_reset import OffsetReset
 from headwater.model.partitions import topics_to_describe
 from headwater.model.patterns import is_pattern, matching, of_topics
 from headwater.model.reporting import changelog_of, decorate
+from headwater.native.calls import ThreadCallers
 from headwater.processor.task import StreamTask
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class TaskOpener:
     ) -> None:
         self._global_stores = global_stores
         self._matched_with = topics
+        self._callers = ThreadCallers()
         self._topology = topology
         self._subtopologies = {found.id: found for found in topology.subtopologies}
         self._default_reset = default_reset
@@ -273,6 +275,7 @@ class TaskOpener:
                 topic_name=self.topic_name,
                 warn=log.warning,
                 global_stores=self._global_stores,
+                callers=self._callers,
             )
             task.restore_metadata(
                 {p: (start[p], committed[p].metadata if p in committed else None) for p in inputs}

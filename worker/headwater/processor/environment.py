@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 from headwater.errors import TopologyError
 from headwater.ports import NO_RECORD, NOWHERE, UnderWay
 from headwater.processor.resolving import serde_of
+from headwater.processor.stages import Stages
 
 if TYPE_CHECKING:
     from headwater.config import StreamsConfig
@@ -107,6 +108,8 @@ class Environment:
     processor_metadata: MutableMapping[str, int] = field(default_factory=dict)
     """What nodes commit with the offsets, by the names of their stores."""
     global_stores: Mapping[str, GlobalStore] = field(default_factory=dict)
+    stages: Stages = field(default_factory=Stages)
+    """The nodes where records wait."""
     shared: dict[str, Any] = field(default_factory=dict)
     """What several nodes of the task have in common, by a name that only they know."""
 

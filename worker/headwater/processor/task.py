@@ -23,6 +23,7 @@ from headwater.processor.handlers import Handlers
 from headwater.processor.lane import UNKNOWN_TIME
 from headwater.processor.pipeline import Pipeline
 from headwater.processor.punctuation import Punctuations
+from headwater.processor.stages import Stages
 from headwater.wire.offset_metadata import OffsetMetadata, decode, encode
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from headwater.ids import TaskId, TopicPartition
     from headwater.model.topology import Subtopology
     from headwater.ports import Clock, Position, RecordCollector, Records, StoreMap
+    from headwater.processor.callers import Callers
     from headwater.processor.environment import GlobalStore
 
 
@@ -49,6 +51,7 @@ class StreamTask:
         topic_name: from a topic of the topology to the broker's name.
         warn: told one sentence per dropped record that a handler or extractor let go.
         global_stores: those of the process, by name; the task only reads them.
+        callers: where functions that wait are run; shared by the tasks of a StreamThread.
 
     Raises:
         ConfigError: a serde, handler or extractor cannot be found.
@@ -68,6 +71,7 @@ class StreamTask:
         topic_name: Callable[[str], str],
         warn: Warn,
         global_stores: Mapping[str, GlobalStore] = MappingProxyType({}),
+        callers: Callers | None = None,
     ) -> None:
         self.task_id = task_id
         self.commit_requested = False
@@ -108,15 +112,17 @@ class StreamTask:
             warn=warn,
             global_stores=global_stores,
             processor_metadata=self._processor_metadata,
+            stages=Stages(callers),
         )
         environment.count_expired(subtopology.stores)
         self._pipeline = Pipeline(subtopology, environment)
+        self._stages = environment.stages
         inputs = self._pipeline.inputs
         for partition in partitions:
             if partition.topic not in inputs:
                 raise TopologyError(f"task {task_id}: no source reads {partition}")
         self._buffer = RecordBuffer({tp: inputs[tp.topic] for tp in partitions}, environment)
-        self._worked = False
+        self._worked = self._is_settling = False
         self._committed: dict[TopicPartition, PartitionOffsets] = {}
         self._prepared: tuple[PartitionOffsets, ...] = ()
         self._running = False
@@ -162,7 +168,7 @@ class StreamTask:
         self.restore_metadata(
             {tp: (done.offset, done.metadata) for tp, done in self._committed.items()}
         )
-        self._worked = False
+        self._worked = self._is_settling = False
         self.commit_requested = False
         self._pipeline.renew()
         self.initialize()
@@ -224,7 +230,10 @@ class StreamTask:
         if now_ms is None:
             now_ms = self._clock.now_ms()
         try:
-            taken = self._buffer.process(records_max, now_ms)
+            if self._stages:
+                taken = self._process_in_stages(records_max, now_ms)
+            else:
+                taken = self._buffer.process(records_max, now_ms)
         except HeadwaterError:
             raise
         except Exception as error:
@@ -235,6 +244,63 @@ class StreamTask:
             if self._stores and self.uncommitted_bytes() > self._config.max_uncommitted_bytes:
                 self.commit_requested = True
         return taken
+
+    def _process_in_stages(self, records_max: int, now_ms: int) -> int:
+        """Process as many records as the stages have room for; forward what is over."""
+        taken = 0
+        while True:
+            self._stages.advance()
+            room = min(self._stages.room, records_max - taken)
+            if self._is_settling or room <= 0:
+                return taken
+            found = self._buffer.process(room, now_ms)
+            if not found:
+                return taken
+            taken += found
+
+    # ---- functions that wait -------------------------------------------------------------------
+
+    @property
+    def has_stages(self) -> bool:
+        """Whether records may wait inside the task, for calls or for their batch."""
+        return bool(self._stages)
+
+    @property
+    def pending(self) -> int:
+        """How many records wait inside the task; their offsets must not be committed."""
+        return self._stages.pending
+
+    def wait_for_call(self, timeout_s: float) -> None:
+        """Wait until some call is over, of this task or another of the process."""
+        self._stages.wait(timeout_s)
+
+    def settle(self) -> bool:
+        """Take no more records until ``resume``; return whether a commit may begin.
+
+        It may once nothing waits inside the task: then its offsets, stores and outputs are those of
+        the same records. What the record caches hold is let go here, for it may have to wait, too.
+
+        Raises:
+            RecordError: a record could not be handled.
+        """
+        if not self._stages:
+            return True
+        self._is_settling = True
+        self._guarded(self._settle)
+        return not self.pending
+
+    def resume(self) -> None:
+        """Take records again: the commit for which the task has settled has begun."""
+        self._is_settling = False
+
+    def _settle(self) -> None:
+        while True:
+            self._stages.flush()
+            if self.pending:
+                return
+            self.current.leave()
+            if not sum(store.flush_cache() for store in self._stores):
+                return
 
     def punctuate(self, now_ms: int) -> int:
         """Call the punctuators that are due, stream time first; return how many were."""
@@ -301,6 +367,7 @@ class StreamTask:
         """
         self.current.leave()
         self._guarded(self._flush)
+        assert not self.pending, "records wait inside the task: settle it first"
         self._prepared = self.offsets()
         self._worked = False
         self.commit_requested = False

@@ -26,6 +26,7 @@ from headwater.model.durations import millis
 from headwater.model.partitions import external_topics, plan
 from headwater.model.patterns import is_pattern, matching, of_topics
 from headwater.model.reporting import changelog_of, decorate
+from headwater.native.calls import ThreadCallers
 from headwater.native.global_stores import GlobalStores, global_topics
 from headwater.native.loop import ProcessingLoop
 from headwater.native.opening import RunningTask
@@ -130,6 +131,7 @@ class TopologyTestDriver:
         self._read_topics = dict.fromkeys(p.topic for found in self._inputs.values() for p in found)
         self._clients = MemoryClients(counts)
         self._committer = MemoryCommitter()
+        self._callers = ThreadCallers()
         self._captured = 0
         self._outputs: defaultdict[str, deque[ProducedRecord]] = defaultdict(deque)
         self._loop = ProcessingLoop(
@@ -329,6 +331,7 @@ class TopologyTestDriver:
         for running in self._tasks:
             running.task.close()
         self._globals.close()
+        self._callers.close()
 
     # ---- inside --------------------------------------------------------------------------------
 
@@ -423,6 +426,7 @@ class TopologyTestDriver:
             topic_name=self.topic_name,
             warn=self.warnings.append,
             global_stores=self._globals.stores,
+            callers=self._callers,
         )
         read = {found.partition: (found.offset, found.metadata) for found in committed}
         task.restore_metadata(read)

@@ -26,6 +26,7 @@ FAMILIES: Final = (
     "global_table",
     "stream_join",
     "user",
+    "asynchronous",
 )
 """The families of operators: the modules of this package."""
 
