@@ -114,6 +114,18 @@ def test_a_window_is_read_before_and_after_each_step(build: Callable[..., TimedS
     assert store.fetch("a", 0, 9_000) == [(5_000, 0, 1, 10)]
 
 
+def test_windows_are_counted_after_a_look_at_one(build: Callable[..., TimedStore]) -> None:
+    store = build()
+    for start in (0, 5_000):
+        store.append("a", start, 1, 10)
+    store.append("ab", 0, 1, 10)
+    store.append("a", 5_000, None, 11)
+    assert store.fetch("a", 0, 0) == [(0, 0, 1, 10)]
+    commit(store)
+
+    assert store.num_keys() == 2
+
+
 def test_the_windows_of_a_key_come_by_start_from_all_layers(
     build: Callable[..., TimedStore],
 ) -> None:

@@ -97,6 +97,15 @@ def test_a_version_is_valid_up_to_the_next_one(store: VersionedStore) -> None:
     assert store.get_as_of("b", 20) is None
 
 
+def test_keys_are_counted_by_their_newest_versions(store: VersionedStore) -> None:
+    for key, value, time in (("a", "x", 10), ("a", "y", 20), ("b", "x", 10), ("b", None, 20)):
+        store.put_version(key, value, time)
+    store.put_version("ab", "x", 5)
+    commit(store)
+
+    assert store.num_keys() == 2
+
+
 def test_keys_that_begin_alike_are_kept_apart(store: VersionedStore) -> None:
     for key in ("", "a", "ab", "a\x00", "b"):
         store.put_version(key, f"value of {key}", 10)

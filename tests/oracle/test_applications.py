@@ -14,11 +14,12 @@ from tests.support.agreement import (
     Expected,
     Left,
     check_changelogs,
+    check_listed,
     check_outputs,
     expected,
     left_by_java,
 )
-from tests.support.applications import Order, Spread, draw
+from tests.support.applications import Order, Spread, draw, readers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,13 +64,14 @@ def left(java: Expected) -> Left:
 def test_an_application_of_many_topologies_does_here_what_it_does_in_java(
     oracle: Oracle, application: Application
 ) -> None:
-    java, _ = left_by_java(oracle.ask(application.request))
+    java, _ = left_by_java(oracle.ask(application.request), application.stores)
 
-    ours, stores = left_by_java(run(application.request))
+    ours, listed = left_by_java(run(application.request), application.stores)
 
     ours.places = dict.fromkeys(ours.changelogs, 0)
-    _compare(ours, Expected((java,)))
-    assert java.stores == ours.stores == stores
+    orders, eventual = application.orders(), application.eventual
+    _compare(ours, Expected((java,), orders=orders, eventual=eventual))
+    check_listed(ours, listed, application.stores)
 
 
 def test_java_is_asked_for_every_record_and_what_it_leaves_is_taken_as_it_is(
@@ -115,6 +117,28 @@ def test_of_what_is_drawn_some_can_be_dataframes_and_some_cannot(number: int) ->
     chosen = application.for_dataframes()
 
     assert 0 < len(chosen) < len(build_topology(application.build()).subtopologies)
+
+
+def test_windows_joins_suppressions_versions_and_global_tables_are_drawn() -> None:
+    drawn = [draw(f"{SEED} {number}", topologies=TOPOLOGIES, records=1) for number in range(12)]
+
+    steps = [step for one in drawn for step in one.request["steps"]]
+    kinds = {step["windows"]["kind"] for step in steps if step["op"] == "windowed_by"}
+    joined = {step["op"] for step in steps if step["op"].endswith("join") and "windows" in step}
+    limits = {"limit_ms" in step for step in steps if step["op"] == "suppress"}
+    between = {len(topics) > 1 for one in drawn for topics in readers(one)}
+
+    assert kinds == {"time", "unlimited", "sliding", "session"}
+    assert joined == {"join", "left_join", "outer_join"}
+    assert limits == {True, False}
+    assert between == {True, False}
+    assert {"cogroup", "global_table"} <= {step["op"] for step in steps}
+    assert {"close"} <= {step.get("emit") for step in steps}
+    assert any("foreign_key" in step for step in steps)
+    assert any("history_ms" in step.get("materialized", {}) for step in steps)
+    assert all(
+        one.eventual for one in drawn if any("foreign_key" in s for s in one.request["steps"])
+    )
 
 
 # -- planted differences ---------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Tasks on Spark have them once as a backfill and once continuously.
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ from confluent_kafka.admin import NewTopic
 
 from headwater import KafkaStreams
 from headwater.dsl.loading import build_topology
-from headwater.ids import TopicPartition
 from headwater.model.lifecycle import ClientState
 from headwater.native.application import ApplicationSettings
 from headwater.spark.application import BackfillSettings
@@ -26,6 +26,7 @@ from tests.support.agreement import (
     check_changelogs,
     check_outputs,
     expected,
+    is_all_read,
     left_on_kafka,
 )
 from tests.support.applications import Application, draw
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
 
-TOPOLOGIES = 10
+TOPOLOGIES = 8
 RECORDS = 15
 """Of each input."""
 LIMIT = 30
@@ -60,7 +61,7 @@ class Case:
         self._topics = topics
         self._name = name
         self._inputs = f"{name}-"
-        self._made = self._made_inputs()
+        self._made = [self._inputs + topic for topic in application.spread]
         spread = application.spread
         for count in {one.partitions for one in spread.values()}:
             self._create(
@@ -159,23 +160,7 @@ class Case:
     def _reader(self, app: str) -> Callable[[], bool]:
         """Whether all is read: whatever is committed has sent what it sends before."""
         internal = [f"{app}-{topic}" for topic in self._topology.repartition_topics]
-        topics = [*self._made_inputs(), *internal]
-
-        def is_read() -> bool:
-            there = self._topics.admin.list_topics(timeout=30).topics
-            if not there.keys() >= set(topics):
-                return False
-            counts = {topic: len(there[topic].partitions) for topic in topics}
-            read = [TopicPartition(topic, n) for topic in topics for n in range(counts[topic])]
-            ends = self._topics.ends(read, isolation="read_uncommitted")
-            committed = {
-                topic: self._topics.committed(app, topic, counts[topic]) for topic in topics
-            }
-            return ends == self._topics.ends(read, isolation="read_uncommitted") and all(
-                not end or committed[p.topic][p.partition] == end for p, end in ends.items()
-            )
-
-        return is_read
+        return partial(is_all_read, self._topics, app, [*self._made_inputs(), *internal])
 
     def _made_inputs(self) -> list[str]:
         return [self._inputs + topic for topic in self._application.inputs]
@@ -197,7 +182,12 @@ class Case:
 
     def _left(self, app: str, prefix: str) -> Left:
         outputs = self._application.outputs
-        stores = {name: name.removeprefix(self._inputs) for name in self._topology.stores}
+        in_java = self._application.stores
+        stores = {
+            name: in_java[name.removeprefix(self._inputs)]
+            for name, spec in self._topology.stores.items()
+            if spec.logging
+        }
         # What a transaction has written is seen a moment after it is committed.
         self._topics.wait_settled(app)
         self._topics.wait_settled(prefix)

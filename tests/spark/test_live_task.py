@@ -66,6 +66,20 @@ def copied(app: str) -> Callable[[StreamsBuilder], None]:
     return build
 
 
+def told_by_name(app: str) -> Callable[[StreamsBuilder], None]:
+    """What comes from one topic, joined with a global table."""
+
+    def build(builder: StreamsBuilder) -> None:
+        texts: Any = {"key_serde": Serdes.string, "value_serde": Serdes.string}
+        stream: Any = builder.stream(f"{app}-a", **texts)
+        names = builder.global_table(f"{app}-names", store="names", **texts)
+        stream.join(names, lambda _key, value: value, lambda _value, name: name).to(
+            f"{app}-out", **texts
+        )
+
+    return build
+
+
 class Rig:
     """One application whose turns are planned here."""
 
@@ -193,6 +207,31 @@ def test_a_turn_that_ends_where_no_record_is_ends_there(
     behind = copy.take(4, a=52)
     assert (behind.processed, copy.committed("a")) == (1, 52)
     assert copy.out()[-1] == "after"
+
+
+def test_a_global_table_is_full_before_the_first_turn_and_followed_in_each(
+    topics: Topics, unique_name: str, tmp_path: Path
+) -> None:
+    topics.create(f"{unique_name}-names", 2)
+    for name in ("a", "out"):
+        topics.create(f"{unique_name}-{name}")
+    topics.send(f"{unique_name}-names", [("1", "one"), ("2", "two")])
+    topics.send(f"{unique_name}-a", [("k", "1"), ("k", "2"), ("k", "3")], 0)
+    rig = Rig(topics, unique_name, tmp_path, told_by_name(unique_name))
+    rig.take(1)
+
+    rig.take(2, a=3)
+    assert rig.out() == ["one", "two"]
+    topics.send(f"{unique_name}-names", [("3", "three")])
+    turns = count(3)
+
+    def is_followed() -> bool:
+        number = next(turns)
+        topics.send(f"{unique_name}-a", [("k", "3")], 0)
+        rig.take(number, a=number + 1)
+        return rig.out()[2:] == ["three"]
+
+    wait_for(is_followed, what="the table to be followed", timeout_s=60)
 
 
 @pytest.mark.parametrize("idle_ms", [0, 50])

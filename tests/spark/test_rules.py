@@ -46,10 +46,10 @@ def expected(name: str) -> tuple[State, dict[tuple[str, int], int]]:
 
 
 def by_java(
-    oracle: Oracle, case: RuleCase, _topology: Topology, log: Log
+    oracle: Oracle, case: RuleCase, topology: Topology, log: Log
 ) -> Iterable[tuple[str, bytes, tuple[bytes | None, int]]]:
     """The newest changelog record of each key; Java has one partition."""
-    java, _ = left_by_java(oracle.ask(case.request(log)))
+    java, _ = left_by_java(oracle.ask(case.request(log)), topology.stores)
     for (store, key), (value, at) in java.changelogs.items():
         found = None if value is None else bytes.fromhex(value)
         yield store, bytes.fromhex(key), (found, at)

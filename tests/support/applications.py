@@ -1,7 +1,10 @@
-"""Random applications for all engines: each of several topologies, each sub-topology on one topic.
+"""Random applications for all engines: each of several topologies, whose results are determined.
 
-What comes out of such a sub-topology is the same however fast its task runs beside others, so that
-engines can be compared record for record. Some topics have two partitions, whose records are in no
+A sub-topology reads one topic, or several that are there before it begins: the lowest timestamp is
+next, and no two topics have the same. What comes out of it is the same however fast its task runs
+beside others, so that engines can be compared record for record. Of a join by foreign key, whose
+sub-topologies feed each other, only what is left at the end is determined. Times are of today: a
+broker deletes what windows have outlived. Some topics have two partitions, whose records are in no
 order among each other. Java's driver has one; so it is asked for each partition alone:
 
     one partition           all records                                         Java's first run
@@ -15,6 +18,8 @@ order among each other. Java's driver has one; so it is asked for each partition
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict, deque
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import partial
@@ -30,15 +35,18 @@ from headwater.wire.partitioner import partition_for_key
 from tests.oracle.expressions import Types, known_names, result_type
 from tests.oracle.generate import Generator
 from tests.oracle.translate import Drawing
+from tests.support.contents import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater import StreamsBuilder, Topology
     from headwater.model.nodes import Subtopology
+    from headwater.model.stores import StoreSpec
     from tests.oracle.generate import Handle
 
 STEPS_MAX = 9
+_HOUR_MS = 3_600_000
 
 
 class Spread(Enum):
@@ -66,6 +74,8 @@ class Order(Enum):
     """The order of those of each partition that is read."""
     NONE = auto()
     """Which they are."""
+    LAST = auto()
+    """Which is the last of each key."""
     UNKNOWN = auto()
     """Nothing."""
 
@@ -78,17 +88,24 @@ class Application:
         request: for the Java oracle (``tests/oracle/FORMAT.md``); topics have no prefix.
         types: by step, of what comes out of it.
         spread: by topic that is read.
+        eventual: topics that are written and stores of which only the last values are known.
     """
 
     request: dict[str, Any]
     types: dict[str, Types]
     spread: dict[str, Spread] = field(default_factory=dict)
+    eventual: frozenset[str] = frozenset()
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The topics that are read."""
         named = (s.get("topics") or [s["topic"]] for s in self._steps("stream", "table"))
         return tuple(sorted({topic for topics in named for topic in topics}))
+
+    @property
+    def globals(self) -> tuple[str, ...]:
+        """The topics of global tables, which are full before anything else is read."""
+        return tuple(sorted({step["topic"] for step in self._steps("global_table")}))
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -98,31 +115,30 @@ class Application:
     @property
     def records(self) -> list[tuple[int, dict[str, Any]]]:
         """The records that are sent, each with its partition."""
-        return [
-            (self._partition(number, record), record)
-            for number, record in enumerate(self.request["inputs"])
-        ]
+        return [(self._partition(record), record) for record in self.request["inputs"]]
 
-    def _partition(self, number: int, record: dict[str, Any]) -> int:
+    def _partition(self, record: dict[str, Any]) -> int:
         match self.spread[record["topic"]]:
             case Spread.ALONE:
                 return 0
             case Spread.SECOND:
                 return 1
             case spread if record["key"] is None:
-                return number % spread.partitions
+                return int(record["timestamp"]) % spread.partitions
             case spread:
                 return partition_for_key(bytes.fromhex(record["key"]), spread.partitions)
 
     def requests(self) -> list[dict[str, Any]]:
         """Return what Java is asked, for what is read of first and second partitions."""
+        everywhere = self.globals
         return [
             {
                 **self.request,
                 "inputs": [
                     record
                     for partition, record in self.records
-                    if number == (0 if self.spread[record["topic"]] is Spread.MIXED else partition)
+                    if record["topic"] in everywhere
+                    or number == (0 if self.spread[record["topic"]] is Spread.MIXED else partition)
                 ],
             }
             for number in range(2)
@@ -131,32 +147,40 @@ class Application:
     def place(self) -> Callable[[str, str], int]:
         """Return what says to which partition of a store's changelog a key belongs."""
         homes = {
-            store.name: (self.spread[topic], topic in group.source_topics)
-            for topic, groups in _joined(build_topology(self.build())).items()
+            store.name: (self.spread[topics[0]], not {*topics}.isdisjoint(group.source_topics))
+            for topics, groups in _joined(build_topology(self.build())).items()
             for group in groups
             for store in group.stores
         }
+        stores = self.stores
 
         def place(store: str, key: str) -> int:
             spread, is_of_source = homes[store]
             if spread is Spread.SECOND and is_of_source:
                 return 1
-            return partition_for_key(bytes.fromhex(key), spread.partitions)
+            data = bytes.fromhex(key.partition("@")[0])
+            return partition_for_key(key_of(stores[store], data), spread.partitions)
 
         return place
 
     def orders(self) -> dict[str, Order]:
         """Return what is known of each topic that is written."""
         found = {}
-        for topic, groups in _joined(build_topology(self.build())).items():
-            spread = self.spread[topic]
+        for topics, groups in _joined(build_topology(self.build())).items():
+            spread = self.spread[topics[0]]
             for group in groups:
-                is_behind = topic not in group.source_topics and spread.partitions > 1
+                is_behind = {*topics}.isdisjoint(group.source_topics) and spread.partitions > 1
                 order = Order.NONE if is_behind else Order.BY_TASK
                 if spread is Spread.MIXED:
                     order = Order.UNKNOWN
                 found.update({str(sink.topic): order for sink in group.sinks})
+        found |= dict.fromkeys(self.eventual, Order.LAST)
         return {topic: found[topic] for topic in self.outputs}
+
+    @property
+    def stores(self) -> dict[str, StoreSpec]:
+        """The stores, by name."""
+        return dict(build_topology(self.build()).stores)
 
     def _steps(self, *operations: str) -> list[dict[str, Any]]:
         return [step for step in self.request["steps"] if step["op"] in operations]
@@ -166,6 +190,9 @@ class Application:
         """What it is configured with wherever it runs."""
         return {
             "statestore.cache.max.bytes": 0,
+            # As in Java's driver: what has closed comes out at once, whatever the clock says.
+            "__emit.interval.ms.kstreams.windowed.aggregation__": 0,
+            "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": 0,
             "default.key.serde": self.request["key"],
             "default.value.serde": self.request["value"],
         }
@@ -216,25 +243,76 @@ def draw(seed: str, *, topologies: int, records: int) -> Application:
         "steps": drawer.steps,
         "inputs": drawer._inputs(records * len(drawer.topics)),
     }
-    drawn = Application(request=request, types=drawer.types)
-    return replace(drawn, spread=_spread(Random(f"{seed} spread"), drawn))
+    eventual = frozenset(drawer.eventual)
+    drawn = Application(request=request, types=drawer.types, eventual=eventual)
+    spread = _spread(Random(f"{seed} spread"), drawn) | dict.fromkeys(drawn.globals, Spread.ALONE)
+    drawn = replace(drawn, spread=spread)
+    _put_in_order(drawn, today_ms())
+    return drawn
+
+
+def readers(drawn: Application) -> tuple[tuple[str, ...], ...]:
+    """Return the topics of others, those together that meet in a task."""
+    return tuple(_joined(build_topology(drawn.build())))
+
+
+def today_ms() -> int:
+    """Return a time of today, a full hour: from there on records are sent."""
+    return (time.time_ns() // 1_000_000 // _HOUR_MS - 1) * _HOUR_MS
+
+
+def _put_in_order(drawn: Application, since_ms: int) -> None:
+    """Bring records into the order in which tasks take them, and their times to today.
+
+    Where a task reads several topics, the lowest timestamp among the next records of each is next.
+    """
+    inputs = drawn.request["inputs"]
+    together = {topic: topics for topics in readers(drawn) for topic in topics}
+    together |= {topic: (topic,) for topic in drawn.globals}
+    used: defaultdict[tuple[str, ...], dict[int, str]] = defaultdict(dict)
+    for record in inputs:
+        taken, topic = used[together[record["topic"]]], record["topic"]
+        while taken.setdefault(record["timestamp"] + since_ms, topic) != topic:
+            record["timestamp"] += 1
+        record["timestamp"] += since_ms
+    places: defaultdict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
+    for number, (partition, record) in enumerate(drawn.records):
+        places[together[record["topic"]], partition].append(number)
+    for numbers in places.values():
+        queues: dict[str, deque[dict[str, Any]]] = {}
+        for number in numbers:
+            queues.setdefault(inputs[number]["topic"], deque()).append(inputs[number])
+        for number in numbers:
+            queue = min(filter(None, queues.values()), key=lambda it: int(it[0]["timestamp"]))
+            inputs[number] = queue.popleft()
+    inputs.sort(key=lambda record: record["topic"] not in drawn.globals)
 
 
 def _spread(random: Random, drawn: Application) -> dict[str, Spread]:
-    chosen, found = drawn.for_dataframes(), {}
+    chosen = drawn.for_dataframes()
+    found: dict[str, Spread] = {}
     topology = build_topology(drawn.build())
     choices: tuple[Spread, ...]
-    for topic, groups in _joined(topology).items():
-        if len(groups) == 1:
+    for topics, groups in _joined(topology).items():
+        if any(_is_of_join(topic) for group in groups for topic in group.source_topics):
+            choices = (Spread.ALONE,)
+        elif len(groups) == 1:
             choices = (Spread.ALONE, Spread.BY_KEY)
         elif chosen.issuperset(group.id for group in groups):
             choices = (Spread.MIXED,)  # seldom enough
-        elif any(_sends_on(topology, group) for group in groups[1:]):
-            choices = (Spread.ALONE,)  # two tasks would send on what two tasks send
+        elif any(_sends_on(topology, group) or _goes_by_time(group) for group in groups[1:]):
+            # Two tasks would send on what two tasks send, or each would have a time of its own.
+            choices = (Spread.ALONE,)
         else:
             choices = (Spread.ALONE, Spread.SECOND)
-        found[topic] = random.choice(choices)
+        found |= dict.fromkeys(topics, random.choice(choices))
     return found
+
+
+def _goes_by_time(group: Subtopology) -> bool:
+    """Whether what becomes of a record depends on the times of others before it."""
+    kinds = [store.kind for store in group.stores]
+    return any(it.expires or it.is_buffer or it.versioned or it.holds_records for it in kinds)
 
 
 def _sends_on(topology: Topology, group: Subtopology) -> bool:
@@ -242,22 +320,30 @@ def _sends_on(topology: Topology, group: Subtopology) -> bool:
     return any(sink.topic in topology.repartition_topics for sink in group.sinks)
 
 
-def _joined(topology: Topology) -> dict[str, list[Subtopology]]:
-    """Return the sub-topologies by the topic from which their records come in the end."""
-    between = topology.repartition_topics
-    found: dict[str, list[Subtopology]] = {}
+def _joined(topology: Topology) -> dict[tuple[str, ...], list[Subtopology]]:
+    """Return the sub-topologies by the topics from which their records come in the end.
+
+    Those that read topics of others come first, each before what it sends to.
+    """
+    between = frozenset(topology.repartition_topics)
+    found: dict[tuple[str, ...], list[Subtopology]] = {}
     for first in topology.subtopologies:
-        [source] = first.source_topics
-        if source in between:
+        if between.issuperset(first.source_topics) or any(first in it for it in found.values()):
             continue
-        found[source] = reached = [first]
+        reached = [first]
         for group in reached:
-            sent = {sink.topic for sink in group.sinks}
+            sent, read = {sink.topic for sink in group.sinks}, {*group.source_topics} & between
             reached += [
                 other
                 for other in topology.subtopologies
-                if other not in reached and sent.intersection(other.source_topics)
+                if other not in reached
+                and (
+                    sent.intersection(other.source_topics)
+                    or read.intersection(sink.topic for sink in other.sinks)
+                )
             ]
+        topics = [t for group in reached for t in group.source_topics if t not in between]
+        found[tuple(topics)] = reached
     return found
 
 
@@ -268,31 +354,37 @@ class _Drawer(Generator):
         super().__init__(random)
         self.types: dict[str, Types] = {}
         self.drawn = 0
+        self.eventual: set[str] = set()
+        """Topics that are written and stores of which only the last values are known."""
         self._known_only = False
         self._of_known: set[str] = set()
 
     def draw_one(self, *, known_only: bool) -> None:
-        """Draw one more topology, or nothing if a sub-topology would read several topics."""
+        """Draw one more topology, or nothing if its results would not be determined."""
         self._known_only = known_only
         self._hide_topics()
         steps, topics, types = len(self.steps), dict(self.topics), dict(self.types)
+        eventual, global_tables = set(self.eventual), list(self.global_tables)
         self.handles = []
         self._source()
         for _ in range(self.random.randint(2, STEPS_MAX)):
             self._grow()
         self._finish()
-        if _reads_one_topic_each(self._topology()):
+        if not known_only and self._chance(0.4):
+            self._finish_by_foreign_key()
+        if _is_determined(self._topology()):
             self.drawn += 1
             if known_only:
                 self._of_known |= self.topics.keys() - topics
         else:
             del self.steps[steps:]
-            self.topics, self.types = topics, types
+            self.topics, self.types, self.eventual = topics, types, eventual
+            self.global_tables = global_tables
 
     def _hide_topics(self) -> None:
         """Read no topic of the other sort: whoever reads one topic is one sub-topology."""
         for name, (kind, key, value) in self.topics.items():
-            if kind != "table":
+            if kind not in {"table", "global"}:
                 is_ours = (name in self._of_known) is self._known_only
                 self.topics[name] = ("stream" if is_ours else "of the others", key, value)
 
@@ -313,12 +405,52 @@ class _Drawer(Generator):
         if not self._known_only:
             operations["stream"] += (
                 self._map, self._flat_map, self._flat_map_values, self._peek, self._split,
-                self._end, self._group_by_key, self._group_by,
+                self._end, self._group_by_key, self._group_by, self._to_table,
+                self._join_stream, self._join_stream, self._join_streams, self._join_streams,
+                self._join_another_topic, self._join_another_topic, self._join_global_table,
             )  # fmt: skip
             operations["table"] += (
                 self._filter, self._map_values, self._group_table, self._group_table,
+                self._join_tables, self._join_tables, self._suppress, self._join_another_topic,
             )  # fmt: skip
         self.random.choice(operations[handle.kind])(handle)
+
+    def _join_another_topic(self, handle: Handle) -> None:
+        """Join a stream or table with a topic of its own, or share an aggregate with it."""
+        if handle.rekeyed:
+            return
+        kind = "table" if handle.kind == "table" else self.random.choice(("table", "stream"))
+        name = f"in-{len(self.topics)}"
+        self.topics[name] = (kind, handle.key, self._type())
+        if kind == "table":
+            self._read_table(name)
+            join = self._join_tables if handle.kind == "table" else self._join_stream
+            join(handle)
+            return
+        self._read_stream(name, again=True)
+        other = self.handles[-1]
+        if self._chance(0.3):
+            for each in (handle, other):
+                self._group_by_key(each)
+            self._cogroup([it for it in self.handles if it.kind == "grouped stream"][-1])
+        else:
+            self._join_with(self.random.choice(("join", "left_join", "outer_join")), handle, other)
+
+    def _finish_by_foreign_key(self) -> None:
+        """Join two tables by a foreign key, and let out what comes of it, and nothing else."""
+        tables = [handle for handle in self.handles[-8:] if handle.kind == "table"]
+        before = len(self.steps)
+        if tables:
+            self._join_by_foreign_key(self.random.choice(tables))
+        if len(self.steps) == before:
+            return
+        step = self.steps[-1]
+        step.setdefault("materialized", {})["store"] = store = self._fresh("store-")
+        step["materialized"].pop("history_ms", None)
+        self._to_stream(self.handles[-1])
+        self.steps[-1].pop("fn", None)
+        self._to(replace(self.handles[-1], key=self.handles[-2].key))
+        self.eventual |= {store, self.steps[-1]["topic"]}
 
     def _read_stream(self, name: str, *, again: bool) -> None:
         super()._read_stream(name, again=True)
@@ -330,12 +462,25 @@ class _Drawer(Generator):
             super()._aggregate_stream(group)
 
     def _aggregate_windows(self, group: Handle) -> None:
-        """Count instead: a store of windows has forgotten what its changelog still has."""
-        self._count(group)
+        """Aggregate within windows; some results are held back until their windows close."""
+        super()._aggregate_windows(group)
+        if "emit" not in self.steps[-3]:
+            self._suppress_windows()
 
-    def _cogroup(self, group: Handle) -> None:
-        """Count instead: a cogroup reads several topics."""
-        self._count(group)
+    def _suppress_windows(self) -> None:
+        """Put a suppression between the table of windows and its stream."""
+        if self.steps[-3]["windows"]["kind"] == "unlimited" or self._chance(0.6):
+            return
+        out, table, made = self.steps.pop(), self.steps[-1], self.handles.pop()
+        key = self.types[self.steps[-2]["on"]].key
+        table.setdefault("materialized", {}).update(key=key, value=made.value)
+        types = self.types.pop(out["id"])
+        held = self._step("suppress", on=table["id"], buffer={})
+        self.types[held] = self.types[table["id"]]
+        fields = {name: out[name] for name in ("fn", "name") if name in out}
+        step = self._step("to_stream", on=held, **fields)
+        self.types[step] = types
+        self.handles.append(replace(made, step=step))
 
     def _made(
         self, handle: Handle, step: str, key_serde: str | None, value_serde: str | None
@@ -354,9 +499,16 @@ class _Drawer(Generator):
             case "repartition":
                 fields.get("repartitioned", {}).pop("partitions", None)
             case _:
-                stored = fields.get("materialized", {})
-                stored.pop("logging", None)
-                stored.pop("history_ms", None)  # Java cannot list what a versioned store holds
+                for options in ("materialized", "stream_joined"):
+                    fields.get(options, {}).pop("logging", None)
+                # Java fails to build some joins with a table of a named group.
+                fields.get("grouped", {}).pop("name", None)
+                # Of what waits, Java counts the name of the topic where it was read.
+                for bound in ("bytes", "logging"):
+                    fields.get("buffer", {}).pop(bound, None)
+                # There is one worker only, which may have all partitions.
+                for side in ("partitioner", "other_partitioner"):
+                    fields.get("table_joined", {}).pop(side, None)
         if self._known_only and "fn" in fields:
             fields["fn"] = self._known(op, fields["fn"], self.types[fields["on"]])
         return super()._step(op, **fields)
@@ -368,5 +520,15 @@ class _Drawer(Generator):
         return self.random.choice(found) if found else name
 
 
-def _reads_one_topic_each(topology: Topology) -> bool:
-    return all(len(group.source_topics) == 1 for group in topology.subtopologies)
+def _is_determined(topology: Topology) -> bool:
+    """Whether no task reads a topic in between beside others, but for joins by foreign key."""
+    between = {topic for topic in topology.repartition_topics if not _is_of_join(topic)}
+    return all(
+        between.isdisjoint(group.source_topics) or len(group.source_topics) == 1
+        for group in topology.subtopologies
+    )
+
+
+def _is_of_join(topic: str) -> bool:
+    """Whether a topic lies between the two sides of a join by foreign key."""
+    return "-subscription-" in topic.lower()

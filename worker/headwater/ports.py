@@ -271,6 +271,10 @@ class KeyValueStore(Protocol):
         """About how many keys there are."""
         ...
 
+    def num_keys(self) -> int:
+        """Count the keys; of windows and sessions, each that is kept. All of it is read."""
+        ...
+
     def follow(self, under_way: UnderWay) -> None:
         """Keep with each change that waits where the record under way was read.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from headwater.errors import ConfigError, KafkaUnavailableError, TopologyError
+from headwater.errors import ConfigError, KafkaUnavailableError
 from headwater.ids import TopicPartition
 from headwater.kafka.settings import offset_reset
 from headwater.model import partitions
@@ -78,14 +78,9 @@ class Application:
                 "bootstrap.servers is missing: set spec.kafka.bootstrapServers of the StreamApp, "
                 "or give --bootstrap host:port"
             )
-        topology = self.topology = built(settings)
-        if topology.global_stores:
-            raise TopologyError(
-                f"Spark does not run a topology with global tables or stores, and this one has "
-                f"{', '.join(topology.global_stores)}: let workers run it (spec.engine: Native)"
-            )
+        self.topology = built(settings)
         self.id = config.application_id
-        self.report: TopologyReport = configured(topology.report(self.id), config)
+        self.report: TopologyReport = configured(self.topology.report(self.id), config)
         self.client_id = f"{config.client_id or self.id}-backfill"
         self.timeout_s = config.request_timeout_ms / 1000
         self.duties = Duties(config, client_id=self.client_id, timeout_s=self.timeout_s)

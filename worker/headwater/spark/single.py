@@ -17,6 +17,7 @@ from headwater.kafka.consumer import PartitionConsumer
 from headwater.model.engine import spark_transactional_id
 from headwater.native.clients import TaskClients
 from headwater.native.commit import Committer
+from headwater.native.global_reader import GlobalReader
 from headwater.native.loading import built
 from headwater.native.loop import ProcessingLoop
 from headwater.native.losses import guard_of
@@ -59,6 +60,10 @@ def for_a_task(application: ApplicationSettings, decided: Options) -> Applicatio
     return replace(application, config=kept | ours)
 
 
+def _on() -> None:
+    """Nobody waits for a sign of life while global stores are filled."""
+
+
 class SingleTask(Generic[Reader, Policy]):
     """A task with its clients, its stores and the loop that drives it. Close it, come what may.
 
@@ -86,6 +91,7 @@ class SingleTask(Generic[Reader, Policy]):
         policy: how far the task goes.
         loop: drives the task.
         counts: what is committed.
+        globals: the task's own copy of all global stores.
     """
 
     def __init__(
@@ -120,6 +126,8 @@ class SingleTask(Generic[Reader, Policy]):
             producer = clients.producer
             sending = producer if collector is None else collector(producer, topology)
             guard = guard_of(config, topology, clients)
+            self.globals = GlobalReader(topology, clients, clock, _on)
+            opened.callback(self.globals.close)
             self._stores = StoreOpener(
                 directory=StateDirectory(Path(state_dir), config.application_id),
                 holder=f"task {task} on Spark",
@@ -140,25 +148,29 @@ class SingleTask(Generic[Reader, Policy]):
                 guard=guard,
                 check=lambda: check(clients),
                 group=group,
+                global_stores=self.globals.stores,
                 topics=topics,
             )
             committer = Committer(clients, clock)
             opened.callback(committer.close)
             self.policy = policy(clients.consumer)
             self.counts = CommitCounts(dead_letters)
-            self.loop = ProcessingLoop(
-                config=config,
-                clock=clock,
-                clients=clients,
-                committer=committer,
-                opener=self.opener,
-                policy=self.policy,
-                listener=self.counts,
-            )
+            self.loop = self._looped(committer, clock)
             self._opened = opened.pop_all()
 
+    def _looped(self, committer: Committer, clock: Clock) -> ProcessingLoop:
+        return ProcessingLoop(
+            config=self.config,
+            clock=clock,
+            clients=self.clients,
+            committer=committer,
+            opener=self.opener,
+            policy=self.policy,
+            listener=self.counts,
+        )
+
     def open(self, on_initialized: Callable[[], None]) -> RunningTask:
-        """Initialise the transactional id, then open the task and its stores.
+        """Initialise the transactional id, fill global stores, then open the task and its stores.
 
         Args:
             on_initialized: called in between.
@@ -170,6 +182,7 @@ class SingleTask(Generic[Reader, Policy]):
         timeout_s = self.config.request_timeout_ms / 1000
         self.clients.producer.init_transactions(timeout_s)
         on_initialized()
+        self.globals.bootstrap()
         (running,) = self.opener.open([self.task])
         self._opened.callback(running.task.close)
         self.loop.add([running])

@@ -231,7 +231,7 @@ class _TaskHost(ABC, Generic[Reader, Policy]):
             # Counted: RocksDB's estimate counts a key as often as it was committed.
             keys=0
             if self._work.more
-            else sum(1 for store in running.stores.values() for _ in store.range(None, None)),
+            else sum(store.num_keys() for store in running.stores.values()),
             went_on=any(at > self._work.start.get(p, 0) for p, at in running.start.items()),
         )
 

@@ -222,6 +222,10 @@ class TimedStore(LayeredStore):
         oldest = self._expiry.oldest_read(self._time_below)
         return self._all(first, last, oldest, low, high, reverse=reverse)
 
+    def num_keys(self) -> int:
+        """Count the windows or sessions that are kept. All of it is read."""
+        return sum(1 for _ in self.fetch_all(0, LONG_MAX))
+
     def fetch_closed(self, first: int, last: int) -> list[tuple[Any, int, int, Any, int]]:
         """Return as ``fetch_all`` what is forwarded now because it has closed, by time and key."""
         oldest = self._expiry.oldest_read(self._time_below)

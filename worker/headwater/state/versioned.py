@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from headwater.errors import StateError
 from headwater.ports import LATEST, NOT_PUT, NotLatest, Timestamps
 from headwater.state.store import LayeredStore
-from headwater.state.versions import TIME_MAX, outlived, row_key, row_value, time_of, value_of
+from headwater.state.versions import (
+    TIME_MAX,
+    key_of,
+    outlived,
+    row_key,
+    row_value,
+    time_of,
+    value_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,6 +183,11 @@ class VersionedStore(LayeredStore):
         return self._backend.approximate_num_entries() + waiting
 
     # ---- writing -------------------------------------------------------------------------------
+
+    def num_keys(self) -> int:
+        """Count the keys whose newest version is committed and no deletion. All of it is read."""
+        newest = {key_of(row): held for row, held in self._backend.range(None, None)}
+        return sum(value_of(held) is not None for held in newest.values())
 
     def put(self, key: Any, value: Any, timestamp: int, headers: Headers = None) -> None:
         """Add a version; see ``put_version``."""

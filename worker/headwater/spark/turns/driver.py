@@ -291,13 +291,13 @@ class Continuous:
             HeadwaterError: what another attempt would meet as well.
         """
         failures, others = 0, self._others(told.record)
-        come = NewTopics(self._application, planner.inputs)
+        come = NewTopics(self._application, self._asks, planner.inputs)
         for number in count(1):
             if self._stopping.is_set():
                 return
             if come.are_there:
                 planner, told = self._grown(session, planner, told)
-                come = NewTopics(self._application, planner.inputs)
+                come = NewTopics(self._application, self._asks, planner.inputs)
             before, query = self._status.batches, None
             try:
                 query = Query(

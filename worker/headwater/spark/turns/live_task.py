@@ -183,6 +183,7 @@ class LiveTask:
             HeadwaterError: as ``take``.
         """
         self._watch.check()
+        self._single.globals.update()
         self._turn.run_once()
 
     def end(self) -> bool:

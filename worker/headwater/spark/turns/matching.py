@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.ids import TaskId, TopicPartition
+    from headwater.kafka.admin import Admin
     from headwater.spark.application import Application
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,7 @@ class NewTopics:
 
     Args:
         application: its sources say what matches.
+        asks: the broker, and does not wait for long: the driver does nothing else meanwhile.
         inputs: what tasks read.
         now_s: a clock that never goes back.
     """
@@ -34,10 +36,12 @@ class NewTopics:
     def __init__(
         self,
         application: Application,
+        asks: Admin,
         inputs: Mapping[TaskId, tuple[TopicPartition, ...]],
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application = application
+        self._asks = asks
         self._read = {partition.topic for found in inputs.values() for partition in found}
         self._now_s = now_s
         self._next_s = now_s() + NEW_TOPICS_S
@@ -53,7 +57,7 @@ class NewTopics:
         application = self._application
         if application.patterns and self._now_s() >= self._next_s:
             try:
-                there = application.admin.matching(application.patterns)
+                there = self._asks.matching(application.patterns)
             except KafkaUnavailableError as error:
                 log.info("nobody knows which topics match: %s", error)
                 there = frozenset()
