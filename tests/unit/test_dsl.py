@@ -416,13 +416,13 @@ def test_what_is_drawn_after_a_build_below_a_source_that_shares_another_is_built
         (lambda b: b.stream([]), "at least one topic"),
         (lambda b: b.stream("in", nme="x"), "no such setting"),
         (lambda b: b.stream("in").group_by_key(partitions=3), "no such setting"),
-        (lambda b: b.stream("in").merge(StreamsBuilder().stream("x")), "two builders"),
+        (lambda b: b.stream("in").merge(StreamsBuilder().stream("x")), "another builder"),
         (lambda b: b.stream("in").to("bad topic"), "may only hold"),
         (lambda b: b.stream("in").filter(print, name="a/b"), "may only hold"),
         (lambda b: b.stream("in").group_by_key(name=".."), "cannot be called"),
         (lambda b: b.stream("in").repartition(partitions=0), "at least one partition"),
         (lambda b: Materialized(store="no spaces"), "may only hold"),
-        (lambda b: Named(""), "non-empty"),
+        (lambda b: Named(""), "not empty"),
     ],
 )
 def test_a_wrong_setting_is_refused_where_it_is_made(draw: Any, message: str) -> None:

@@ -85,5 +85,5 @@ def test_streams_of_a_topic_may_agree_on_a_duration_however_it_is_written() -> N
     builder.build()
 
     builder.stream("in", offset_reset=AutoOffsetReset.by_duration(60_001)).to("c")
-    with pytest.raises(TopologyError, match="Two offset reset policies for in"):
+    with pytest.raises(TopologyError, match="have two offset reset policies for in"):
         builder.build()

@@ -126,7 +126,7 @@ def test_streams_of_one_pattern_share_a_source() -> None:
     ]
 
     builder.stream(re.compile("a.*"), offset_reset=OffsetReset.LATEST).to("y")
-    with pytest.raises(TopologyError, match="Two offset reset policies"):
+    with pytest.raises(TopologyError, match="have two offset reset policies"):
         builder.build()
 
 

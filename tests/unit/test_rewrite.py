@@ -90,8 +90,8 @@ def test_a_table_shares_its_source_with_nobody() -> None:
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (_source("second", "a"), "different topics"),
-        (_source("second", "a", "b", "c"), "different topics"),
+        (_source("second", "a"), "do not read the same topics"),
+        (_source("second", "a", "b", "c"), "do not read the same topics"),
         (_source("second", "b", "a", offset_reset=OffsetReset.LATEST), "offset reset"),
     ],
 )

@@ -161,13 +161,13 @@ ROWS = [
     ),
     pytest.param(
         picky, raw(1, "a", "bad"), {}, ProcessingError,
-        ["task 0_0", "node KSTREAM-MAPVALUES-0000000001", "topic in", "partition 0", "offset 1",
+        ["task 0_0", "node KSTREAM-MAPVALUES-0000000001", "topic in", "partition 0", "offset 1, key 'a'",
          "ValueError: I do not like it", "processing.exception.handler"],
         id="user function raises",
     ),
     pytest.param(
         too_big, raw(1, "a", "bad"), {}, SerializationError,
-        ["the value for topic out cannot be encoded", "it is a int", "offset 1"],
+        ["the value for topic out cannot be encoded", "it is a int", "offset 1, key 'a'"],
         id="value that cannot be encoded",
     ),
     pytest.param(

@@ -58,8 +58,13 @@ class CogroupedKStream(Generic[K, A]):
         """Return these streams and one more; ``aggregator(key, value, aggregate)`` is its own.
 
         Its keys must have the same type, and its topics as many partitions.
+
+        Raises:
+            TopologyError: the grouped stream is of another builder.
         """
         check_function("cogroup()", aggregator)
+        first = next(iter(self._aggregators))
+        first.origin.check_one_builder("cogroup", grouped.origin)
         one: CogroupedKStream[K, A] = grouped.cogroup(aggregator)
         return CogroupedKStream({**self._aggregators, **one._aggregators})
 

@@ -10,7 +10,6 @@ from headwater.dsl.foreign import join_by_foreign_key
 from headwater.dsl.options import Materialized, name_of
 from headwater.dsl.origin import Drawn
 from headwater.dsl.stored import given, store_spec
-from headwater.errors import TopologyError
 from headwater.model.callables import check_function
 from headwater.model.durations import millis
 from headwater.model.operators.join import Join, StreamTableJoin, TableJoin
@@ -208,7 +207,7 @@ class JoinOfTable(Drawn[K, V]):
         *settings: TableJoined[K, Any] | Materialized[K, Any] | None,
         **options: Any,
     ) -> KTable[K, Any]:
-        check_one_builder(METHODS[kind], self.origin, other.origin)
+        self.origin.check_one_builder(METHODS[kind], other.origin)
         left = kind is Join.LEFT
         return join_by_foreign_key(
             self.origin, other.origin, foreign_key, joiner, *settings, of_left=left, **options
@@ -227,7 +226,7 @@ class JoinOfTable(Drawn[K, V]):
         settings = given(materialized, options)
         check_function(f"{METHODS[kind]}()", joiner)
         left, right = self.origin, other.origin
-        check_one_builder(METHODS[kind], left, right)
+        left.check_one_builder(METHODS[kind], right)
         drawing, chosen = left.drawing, name_of(name)
         # Unlike what a filter makes, the result is stored also under a generated name.
         store = None
@@ -260,16 +259,3 @@ def _has_foreign_key(given: Sequence[object], options: Mapping[str, object]) -> 
 
 METHODS: Final = {Join.INNER: "join", Join.LEFT: "left_join", Join.OUTER: "outer_join"}
 """What each kind is called in Python."""
-
-
-def check_one_builder(verb: str, mine: Origin, theirs: Origin) -> None:
-    """Refuse to connect what was drawn on two builders.
-
-    Raises:
-        TopologyError: the drawings are not the same.
-    """
-    if mine.drawing is not theirs.drawing:
-        raise TopologyError(
-            f"Cannot {verb.replace('_', ' ')} {mine.name!r} with {theirs.name!r}, which is of "
-            "another builder: build both with one StreamsBuilder"
-        )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from headwater.dsl.calls import Repartition
 from headwater.dsl.global_table import GlobalKTable
-from headwater.dsl.join import METHODS, check_one_builder, join_with_table
+from headwater.dsl.join import METHODS, join_with_table
 from headwater.dsl.options import Joined, JoinedOptions, StreamJoined, StreamJoinedOptions, changed
 from headwater.dsl.origin import Drawn
 from headwater.dsl.stream_join import join_streams
@@ -280,7 +280,7 @@ class JoinOfStream(Drawn[K, V]):
         **options: Any,
     ) -> KStream[K, Any]:
         check_function(f"{METHODS[kind]}()", joiner)
-        check_one_builder(METHODS[kind], self.origin, other.origin)
+        self.origin.check_one_builder(METHODS[kind], other.origin)
         chosen = changed(settings or StreamJoined(), options)
         name, keys = chosen.name, chosen.key_serde
         left = self._keyed(None if name is None else f"{name}-left", keys, chosen.value_serde)
@@ -302,7 +302,7 @@ class JoinOfStream(Drawn[K, V]):
     ) -> KStream[K, Any]:
         verb = "left_join" if left else "join"
         check_function(f"{verb}()", joiner)
-        check_one_builder("join", self.origin, table.origin)
+        self.origin.check_one_builder("join", table.origin)
         settings = changed(joined or Joined(), options)
         origin = self._keyed(settings.name, settings.key_serde, settings.value_serde)
         return join_with_table(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from headwater.dsl.calls import Processor
 from headwater.dsl.options import name_of
+from headwater.errors import TopologyError
 
 if TYPE_CHECKING:
     from headwater.dsl.calls import CallId, Part, Repartition
@@ -43,6 +44,18 @@ class Origin:
     def name(self) -> str:
         """The name of the topology node that forwards the records."""
         return self.drawing.name_of(self.call)
+
+    def check_one_builder(self, verb: str, other: Origin) -> None:
+        """Refuse to connect what was drawn on two builders; ``verb`` says what was asked for.
+
+        Raises:
+            TopologyError: the other is of another builder.
+        """
+        if self.drawing is not other.drawing:
+            raise TopologyError(
+                f"Cannot {verb.replace('_', ' ')} {self.name!r} with {other.name!r}, which is of "
+                "another builder: build both with one StreamsBuilder"
+            )
 
     def below(self, part: Part) -> Origin:
         """Draw ``part`` below and return where its records come from; serdes are inherited."""

@@ -156,10 +156,7 @@ class StatelessOfStream(Drawn[K, V]):
     def merge(self, other: KStream[K, V], *, name: str | Named | None = None) -> KStream[K, V]:
         """Interleave two streams in no certain order. The serdes of neither are inherited."""
         mine, theirs = self.origin, other.origin
-        if mine.drawing is not theirs.drawing:
-            raise TopologyError(
-                "Cannot merge streams of two builders: build both with one StreamsBuilder"
-            )
+        mine.check_one_builder("merge", theirs)
         merged = mine.drawing.named(name_of(name), "KSTREAM-MERGE-")
         part = Processor(name=merged, operator=Merge())
         return Origin(

@@ -21,7 +21,7 @@ def objection(function: Any, *, several: bool = False) -> str | None:
         several: all that it gives is read, so a generator function is welcome.
     """
     if not callable(function):
-        return f"{function!r:.100} is not a function"
+        return f"{function!r:.100} is not a function: pass one"
     if inspect.isclass(function):
         return None
     inner: Any = function

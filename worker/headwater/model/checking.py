@@ -40,7 +40,7 @@ def check_parents(node: ProcessorNode | SinkNode, nodes: Mapping[str, Node]) -> 
         )
     for parent in node.parents:
         if parent == node.name:
-            raise TopologyError(f"Node {node.name!r} cannot be its own parent")
+            raise TopologyError(f"Node {node.name!r} cannot be its own parent: name another one")
         if parent not in nodes:
             raise TopologyError(
                 f"Parent {parent!r} of {node.name!r} is not added yet: add it first"
@@ -58,7 +58,9 @@ def check_keeper(source: str, processor: str, operator: Operator) -> None:
         TopologyError: its supplier brings some, or it is called like its source.
     """
     if source == processor:
-        raise TopologyError(f"Source and processor {processor!r} need different names")
+        raise TopologyError(
+            f"Source and processor {processor!r} need different names: rename one of them"
+        )
     if isinstance(operator, UserProcessor) and stores_of(processor, operator.supplier):
         raise TopologyError(
             f"{processor!r} keeps the store of a topic, so it has no other stores: "

@@ -18,16 +18,20 @@ def check_name(what: str, name: str) -> str:
         TopologyError: it is empty, ``.`` or ``..``, longer than 249 characters, or has another
             character than ASCII letters, digits, ``.``, ``_`` and ``-``.
     """
-    if not name:
-        raise TopologyError(f"The name of a {what} must be a non-empty string, not {name!r}")
+    given: object = name
+    if not isinstance(given, str) or not given:
+        raise TopologyError(
+            f"The name of a {what} must be a text that is not empty, not {name!r:.100}"
+        )
     if name in {".", ".."}:
-        raise TopologyError(f"A {what} cannot be called {name!r}")
+        raise TopologyError(f"A {what} cannot be called {name!r}: give it another name")
     if len(name) > NAME_LENGTH_MAX:
         raise TopologyError(
             f"The {what} name {name[:20]!r}... exceeds {NAME_LENGTH_MAX} characters: shorten it"
         )
     if _ALLOWED.fullmatch(name) is None:
         raise TopologyError(
-            f"The {what} name {name!r} may only hold ASCII letters, digits, '.', '_' and '-'"
+            f"The {what} name {name!r} may only hold ASCII letters, digits, '.', '_' and '-': "
+            "replace the others"
         )
     return name

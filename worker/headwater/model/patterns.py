@@ -104,7 +104,7 @@ def with_topics(report: TopologyReport, existing: Iterable[str]) -> TopologyRepo
         *((topic.name for topic in group.changelogs) for group in report.subtopologies),
     )
     there = set(existing) - taken
-    _check_apart(patterns, there)
+    check_apart(patterns, there)
     return replace(
         report,
         subtopologies=tuple(
@@ -124,7 +124,7 @@ def of_topics(subtopology: Subtopology, existing: Collection[str]) -> Subtopolog
     if all(source.pattern is None for source in subtopology.sources):
         return subtopology
     patterns = {topic for source in subtopology.sources for topic in source.reads}
-    _check_apart({topic for topic in patterns if is_pattern(topic)}, existing)
+    check_apart({topic for topic in patterns if is_pattern(topic)}, existing)
     nodes = tuple(
         replace(node, topics=expanded(node.reads, existing))
         if isinstance(node, SourceNode) and node.pattern is not None
@@ -134,7 +134,12 @@ def of_topics(subtopology: Subtopology, existing: Collection[str]) -> Subtopolog
     return replace(subtopology, nodes=nodes)
 
 
-def _check_apart(patterns: Collection[str], existing: Iterable[str]) -> None:
+def check_apart(patterns: Collection[str], existing: Iterable[str]) -> None:
+    """Refuse a topic that several of the patterns match.
+
+    Raises:
+        TopologyError: there is one.
+    """
     for topic in sorted(matching(patterns, existing)):
         found = sorted(it.removeprefix(_MARK) for it in patterns if matching([it], [topic]))
         if len(found) > 1:

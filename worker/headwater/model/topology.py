@@ -193,9 +193,10 @@ class Topology:
         self._check_not_global(store.name)
         known = self._stores.get(store.name)
         if known is not None and known is not store:
+            users = ", ".join(map(repr, self._store_users[store.name])) or "no processor yet"
             raise TopologyError(
-                f"A different store is already called {store.name!r}: rename one of them, "
-                "or pass the same StoreSpec instance to share it"
+                f"A different store is already called {store.name!r} (of {users}): rename one of "
+                "them, or pass the same StoreSpec instance to share it"
             )
         self._stores[store.name] = store
         self._store_users.setdefault(store.name, [])
@@ -327,7 +328,8 @@ class Topology:
                 )
             if not isinstance(node, ProcessorNode):
                 raise TopologyError(
-                    f"Cannot connect store {store!r} to {processor!r}: it is a source or a sink"
+                    f"Cannot connect store {store!r} to {processor!r}, which is a source or a "
+                    "sink: connect it to a processor"
                 )
             users = self._store_users[store]
             if processor not in users:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 _OF_STRUCT: Final = "required argument is not"
 """How ``struct`` begins to say that a value has another type, not another size, than it packs."""
 
+_NO_RECORD: Final = object()
+_KEY_CHARACTERS_MAX: Final = 100
+
 Fail: TypeAlias = Callable[[Exception, Any, Any, int, "Headers"], None]
 """``fail(exception, key, value, timestamp, headers)``: returns when the record is to be dropped."""
 
@@ -66,7 +69,8 @@ class Failures:
         It returns when the handler says CONTINUE.
 
         Raises (the function, not this method):
-            ProcessingError: the handler says FAIL, naming task, node, topic, partition and offset.
+            ProcessingError: the handler says FAIL, naming task, node, topic, partition, offset
+                and key.
         """
 
         def fail(
@@ -92,7 +96,7 @@ class Failures:
         response = self._ask(
             "processing", lambda: self._handlers.processing(context, record, exception)
         )
-        place = self._place(node)
+        place = self._place(node) if record is None else self._place(node, record.key)
         if response.result is Result.CONTINUE:
             self._drop(f"{place}: the processing handler drops the record: {exception!r}")
             return
@@ -173,7 +177,7 @@ class Failures:
                 lambda: handlers.production.on_serialization(context, output, exception, origin),
             )
             way_out = "set a production.exception.handler that drops such records"
-        place = f"{self._place(node)}: the {origin} for topic {output.topic}"
+        place = f"{self._place(node, output.key)}: the {origin} for topic {output.topic}"
         if response.result is Result.CONTINUE:
             self._drop(f"{place} cannot be encoded, record dropped: {exception!r}")
             return
@@ -209,7 +213,7 @@ class Failures:
                 "production",
                 lambda: production.on_delivery(context, output, error, retriable=False),
             )
-            place = self._place(node)
+            place = self._place(node, key)
             if response.result is Result.CONTINUE:
                 self._drop(f"{place}: the production handler drops the output: {error}")
                 return
@@ -258,14 +262,24 @@ class Failures:
             source_value=record[3],
         )
 
-    def _place(self, node: str) -> str:
+    def _place(self, node: str, key: Any = _NO_RECORD) -> str:
         current = self._current
+        of = "" if key is _NO_RECORD else f", key {_shown(key)}"
         if current.offset < 0:
-            return f"task {self._task_id}, node {node} (no input record under way)"
+            return f"task {self._task_id}, node {node} (no input record under way){of}"
         return (
             f"task {self._task_id}, node {node}, topic {current.source.topic}, "
-            f"partition {current.source.partition}, offset {current.offset}"
+            f"partition {current.source.partition}, offset {current.offset}{of}"
         )
+
+
+def _shown(key: Any) -> str:
+    """Return a key as a message names it, on one line and not too long."""
+    try:
+        text = repr(key)
+    except Exception:
+        text = f"of type {type(key).__name__}"
+    return text if len(text) <= _KEY_CHARACTERS_MAX else f"{text[:_KEY_CHARACTERS_MAX]}..."
 
 
 def has_wrong_type(exception: Exception) -> bool:

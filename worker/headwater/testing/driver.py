@@ -24,7 +24,7 @@ from headwater.config import StreamsConfig
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.durations import millis
 from headwater.model.partitions import external_topics, plan
-from headwater.model.patterns import is_pattern, matching, of_topics
+from headwater.model.patterns import check_apart, is_pattern, matching, of_topics
 from headwater.model.reporting import changelog_of, decorate
 from headwater.native.calls import ThreadCallers
 from headwater.native.global_stores import GlobalStores, global_topics
@@ -374,6 +374,7 @@ class TopologyTestDriver:
         patterns = [t for found in self._topology.subtopologies for t in found.source_topics]
         if not matching(patterns, [topic]):
             return
+        check_apart(patterns, [topic])
         self._matched[topic] = self._counts.setdefault(topic, 1)
         before, self._inputs = self._inputs, self._planned()
         changed = [task for task, read in self._inputs.items() if read != before.get(task)]

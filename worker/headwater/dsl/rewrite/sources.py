@@ -39,12 +39,13 @@ def merge_sources(calls: Calls) -> Calls:
 def _check_same(topic: str, first: SourceNode, second: SourceNode) -> None:
     if set(first.reads) != set(second.reads):
         raise TopologyError(
-            f"Topic {topic!r} is read by two stream() calls with different topics: "
-            "read the same set in both, or each topic by itself and merge()"
+            f"Topic {topic!r} is read by {first.name!r} and {second.name!r}, which do not read the "
+            "same topics: read the same set in both, or each topic by itself and merge()"
         )
     if first.offset_reset != second.offset_reset:
         raise TopologyError(
-            f"Two offset reset policies for {', '.join(first.reads)}: choose one of them"
+            f"{first.name!r} and {second.name!r} have two offset reset policies for "
+            f"{', '.join(first.reads)}: choose one of them"
         )
 
 
