@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import http.client
 import json
 import pickle
 import socket
-import threading
 from dataclasses import asdict, dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tests.java.registry import Registry
 from tests.java.tool import Answering
+from tests.support.framed import QUOTE, TRADE, TRADE_BROKEN, TRADE_LATER, measured
+from tests.support.registry_guard import Guard
+from tests.support.registry_rest import asked
 
 from headwater import (
     AvroSerde,
@@ -41,22 +38,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.java, pytest.mark.processes]
 
 URL = "schema.registry.url"
-TRADE = json.dumps({
-    "type": "record", "name": "Trade", "namespace": "tests",
-    "fields": [{"name": "ticker", "type": "string"}, {"name": "price", "type": "double"}],
-})  # fmt: skip
-TRADE_LATER = json.dumps({
-    "type": "record", "name": "Trade", "namespace": "tests",
-    "fields": [
-        {"name": "ticker", "type": "string"}, {"name": "price", "type": "double"},
-        {"name": "size", "type": "int", "default": 1},
-    ],
-})  # fmt: skip
-TRADE_BROKEN = TRADE_LATER.replace(', "default": 1', "")
-QUOTE = json.dumps({
-    "title": "Quote", "type": "object", "required": ["ticker"],
-    "properties": {"ticker": {"type": "string"}, "bid": {"type": "number"}},
-})  # fmt: skip
 
 
 @dataclass
@@ -73,30 +54,6 @@ def trade_of(plain: dict[str, Any]) -> Trade:
 def registry() -> Iterator[str]:
     with Registry() as running:
         yield running.url
-
-
-def asked(url: str, method: str, path: str, body: Any = None) -> Any:
-    address = urlsplit(url)
-    connection = http.client.HTTPConnection(address.netloc, timeout=20)
-    headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
-    text = None if body is None else json.dumps(body)
-    connection.request(method, address.path + path, text, headers)
-    answer = json.loads(connection.getresponse().read() or b"null")
-    connection.close()
-    return answer
-
-
-def measured() -> type[Any]:
-    file = descriptor_pb2.FileDescriptorProto(
-        name="measured.proto", package="tests", syntax="proto3"
-    )
-    message = file.message_type.add(name="Measured")
-    message.field.add(name="sensor", number=1, type=9, label=1)
-    message.field.add(name="value", number=2, type=18, label=1)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    found: type[Any] = message_factory.GetMessageClass(pool.FindMessageTypeByName("tests.Measured"))
-    return found
 
 
 def test_avro_is_written_in_confluent_s_frame_and_read(registry: str, unique_name: str) -> None:
@@ -339,52 +296,3 @@ def test_java_reads_what_we_write_and_we_read_java_s(
     assert theirs == {"bytes": ours.hex()}
     assert java.ask({"registry": registry, "bytes": ours.hex()}) == {"value": value}
     assert serde.deserializer(unique_name)(bytes.fromhex(theirs["bytes"])) == value
-
-
-class Guard:
-    """A door before the registry that wants a user and a password, and counts who comes in."""
-
-    def __init__(self, behind: str, wanted: str) -> None:
-        inner = urlsplit(behind)
-        self.asked = 0
-        guard = self
-        expected = "Basic " + base64.b64encode(wanted.encode()).decode()
-
-        class Door(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                guard.asked += 1
-                if self.headers["Authorization"] != expected:
-                    self._answer(401, b'{"error_code":40101,"message":"Unauthorized"}')
-                    return
-                length = int(self.headers.get("Content-Length") or 0)
-                connection = http.client.HTTPConnection(inner.netloc, timeout=20)
-                headers = {"Content-Type": self.headers.get("Content-Type") or "application/json"}
-                connection.request(self.command, self.path, self.rfile.read(length), headers)
-                answer = connection.getresponse()
-                self._answer(answer.status, answer.read())
-                connection.close()
-
-            do_POST = do_GET  # noqa: N815 - the name that the server asks for
-
-            def _answer(self, status: int, body: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}{inner.path}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()

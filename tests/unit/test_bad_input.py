@@ -31,6 +31,8 @@ AWAY = "tests/kube/test_broker_away.py"
 SECRETS = "tests/kube/test_kafka_secrets.py"
 BACKFILL = "tests/spark/test_backfill.py"
 CONTINUOUS = "tests/spark/test_continuous.py"
+RULES = "tests/unit/test_topology_rules.py"
+REGISTRY = "tests/kafka/test_registry_worker.py"
 NO_JAVA = "tests/unit/spark/test_without_java.py"
 FROM_SECRETS = "test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_named"
 
@@ -183,6 +185,26 @@ COVERAGE = {
     "namespace deleted in the middle of a scale-up": [
         f"{USERS}::test_a_namespace_deleted_in_the_middle_of_a_scale_up_goes_away",
         f"{ROUNDS}::test_a_namespace_deleted_in_the_middle_of_a_scale_up_leaves_nothing",
+    ],
+    # Of the language.
+    "null key or value": [
+        "tests/unit/processor/test_operators.py::test_a_null_key_or_value_of_an_aggregation_is_counted_as_dropped",
+        "tests/unit/processor/test_operators.py::test_repartitioning_drops_null_keys_without_counting_them",
+    ],
+    "late record": [
+        "tests/unit/processor/test_windowed.py::test_a_window_is_open_until_stream_time_reaches_its_end_and_grace",
+    ],
+    "function that raises or returns the wrong type": [
+        f"{RECORDS}::test_fail_stops_at_the_record_and_says_where_and_what_next",
+        f"{RECORDS}::test_what_only_looks_like_pairs_is_not_taken_apart",
+        f"{RECORDS}::test_a_serde_that_a_repartition_lacks_is_named_with_its_node",
+    ],
+    "rule of a topology, negative grace, retention below the window, join of two builders": [
+        f"{RULES}::test_who_breaks_a_rule_is_told_where_and_what_to_change",
+    ],
+    "registry down, without the schema, or refusing it": [
+        f"{REGISTRY}::test_a_registry_that_gives_no_schema_ends_the_application_with_the_next_step",
+        "tests/kafka/test_schema_registry.py::test_a_registry_that_does_not_answer_is_named_without_its_password",
     ],
     # On Spark.
     "retention has passed where a backfill begins": [

@@ -10,6 +10,7 @@ from tests.support.tasks import TaskRig, raw
 
 from headwater import Serdes, StreamsBuilder
 from headwater.errors import (
+    ConfigError,
     DeserializationError,
     HeadwaterError,
     InvalidTimestampError,
@@ -29,11 +30,13 @@ from headwater.processor.handlers import (
     Origin,
     Response,
 )
+from headwater.testing import TopologyTestDriver
 from headwater.wire.dead_letter import DeadLetterRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from headwater import KStream
     from headwater.ports import RawRecord
     from headwater.serde import Serde
 
@@ -161,8 +164,8 @@ ROWS = [
     ),
     pytest.param(
         picky, raw(1, "a", "bad"), {}, ProcessingError,
-        ["task 0_0", "node KSTREAM-MAPVALUES-0000000001", "topic in", "partition 0", "offset 1, key 'a'",
-         "ValueError: I do not like it", "processing.exception.handler"],
+        ["task 0_0", "node KSTREAM-MAPVALUES-0000000001", "topic in", "partition 0",
+         "offset 1, key 'a'", "ValueError: I do not like it", "processing.exception.handler"],
         id="user function raises",
     ),
     pytest.param(
@@ -626,3 +629,23 @@ def test_a_record_that_the_client_could_not_unpack_meets_the_deserialization_han
     (letter,) = rig.collector.of_topic("letters")
     assert (letter.key, letter.value, letter.timestamp) == (None, None, 0)
     assert ("__streams.errors.offset", b"1") in (letter.headers or ())
+
+
+@pytest.mark.parametrize(
+    ("draw", "node"),
+    [
+        (lambda b: b.select_key(lambda _key, value: value).group_by_key().count(), "KSTREAM-SINK-"),
+        (lambda b: b.map(lambda key, value: (value, key)).repartition(name="apart"), "apart"),
+        (lambda b: b.group_by(lambda _key, value: value, name="by").count(), "by-repartition-sink"),
+    ],
+)
+def test_a_serde_that_a_repartition_lacks_is_named_with_its_node(
+    draw: Callable[[KStream[str, str]], object], node: str
+) -> None:
+    builder = StreamsBuilder()
+    draw(builder.stream("in", key_serde=Serdes.string, value_serde=Serdes.string))
+
+    with pytest.raises(
+        ConfigError, match=rf"node .*{node}.* has no key serde and default\.key\.serde is not set"
+    ):
+        TopologyTestDriver(builder.build())
