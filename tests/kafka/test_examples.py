@@ -1,4 +1,4 @@
-"""The examples do on real Kafka what their READMEs say, with what their StreamApps say."""
+"""The examples do under ``headwater up`` on real Kafka what their READMEs say."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
@@ -17,16 +18,15 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.support.local_cluster import LocalCluster
 from tests.support.waiting import wait_for
 
-from headwater import KafkaStreams
 from headwater.model.appfile import stream_apps
-from headwater.model.lifecycle import ClientState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 SECOND_MS = 1_000
@@ -37,9 +37,10 @@ class Example:
 
     def __init__(self, servers: str, name: str) -> None:
         file = ROOT / "examples" / name / "streamapp.yaml"
-        (self._app,) = stream_apps(file.read_text(), file)
+        (app,) = stream_apps(file.read_text(), file)
+        self._document = yaml.safe_load(file.read_text())
         self._servers = servers
-        self.topics = {it.name: it.partitions for it in self._app.spec.kafka.topics}
+        self.topics = {it.name: it.partitions for it in app.spec.kafka.topics}
         self._admin = AdminClient({"bootstrap.servers": servers})
         new = [NewTopic(topic, count) for topic, count in self.topics.items()]
         for future in self._admin.create_topics(new).values():
@@ -83,18 +84,18 @@ class Example:
 
     @contextlib.contextmanager
     def running(self, application_id: str, directory: Path) -> Iterator[None]:
-        """Run it with what its StreamApp says."""
-        config = {
-            "application.id": application_id,
-            "bootstrap.servers": self._servers,
-            "state.dir": str(directory / "state"),
-            "processing.guarantee": self._app.spec.processing_guarantee,
-            "commit.interval.ms": 100,
-        }
-        assert self._app.spec.topology.module is not None
-        with KafkaStreams(self._app.spec.topology.module, config) as streams:
-            wait_for(lambda: streams.state is ClientState.RUNNING, what="RUNNING", timeout_s=60)
-            yield
+        """Run its StreamApp with ``headwater up``, on this broker."""
+        document = self._document
+        spec = document["spec"]
+        spec["applicationId"] = application_id
+        spec["kafka"]["bootstrapServers"] = self._servers
+        spec["config"] = {**spec.get("config", {}), "commit.interval.ms": 100}
+        with LocalCluster(directory, application_id) as cluster:
+            cluster.up(document)
+            try:
+                yield
+            except AssertionError as error:
+                raise AssertionError(f"{error}\n{cluster.output}") from error
         if self._consumer is not None:
             self._consumer.close()
 
