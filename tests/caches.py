@@ -40,6 +40,7 @@ JAVA_SOURCES = {
     ROOT / "tests" / "java" / "oracle": jar_sets.STREAMS,
     ROOT / "tests" / "java" / "apps": jar_sets.STREAMS,
     ROOT / "tests" / "java" / "serdes": jar_sets.STREAMS,
+    ROOT / "tests" / "java" / "mock": jar_sets.STREAMS,
     ROOT / "tests" / "java" / "avro": jar_sets.AVRO,
 }
 """Directories of Java programs, with the jars that each is compiled with."""

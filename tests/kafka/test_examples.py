@@ -69,10 +69,10 @@ class Example:
             self._consumer = Consumer({**settings, "isolation.level": "read_committed"})
             places = [TopicPartition(sink, n, OFFSET_BEGINNING) for n in range(self.topics[sink])]
             self._consumer.assign(places)
-        found = {}
+        found: dict[bytes, bytes] = {}
         for message in self._consumer.consume(100, 0.2):
             if message.error() is None:
-                found[message.key()] = message.value()
+                found[message.key() or b""] = message.value() or b""
         return found
 
     def committed(self, group: str) -> int:

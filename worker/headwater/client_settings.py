@@ -105,9 +105,25 @@ REGISTRY: Final = frozenset(
 """What serdes of a schema registry are told, beside what begins with the prefix."""
 
 
-def is_registry_setting(name: str) -> bool:
-    """Whether a setting is about the schema registry."""
-    return name.startswith(REGISTRY_PREFIX) or name in REGISTRY
+DEFAULT_SERDES: Final = frozenset(
+    {
+        "windowed.inner.class.serde",
+        "window.size.ms",
+        *(f"{of}serializer.encoding" for of in ("", "key.", "value.")),
+        *(f"{of}deserializer.encoding" for of in ("", "key.", "value.")),
+        *(
+            f"default.list.{of}.serde.{what}"
+            for of in ("key", "value")
+            for what in ("inner", "type")
+        ),
+    }
+)
+"""What the default serdes are made with."""
+
+
+def is_serde_setting(name: str) -> bool:
+    """Whether a setting is for serdes: about the schema registry, or about the default serdes."""
+    return name.startswith(REGISTRY_PREFIX) or name in REGISTRY or name in DEFAULT_SERDES
 
 
 def is_client_setting(name: str) -> bool:

@@ -16,12 +16,13 @@ from headwater.client_settings import (
     COMMON,
     COMMON_FAMILIES,
     CONSUMER,
+    DEFAULT_SERDES,
     PREFIXES,
     PRODUCER,
     REGISTRY,
     TRANSACTION_TIMEOUT_MS,
     is_client_setting,
-    is_registry_setting,
+    is_serde_setting,
 )
 from headwater.errors import ConfigError
 from headwater.logsettings import parse_format, parse_levels
@@ -142,6 +143,8 @@ SERDE_NAMES: Final = (
     "json",
 )  # fmt: skip
 """The built-in serdes that need no argument, by their names in ``headwater.serde.Serdes``."""
+COMPOSED_SERDE_NAMES: Final = ("list", "time_windowed", "session_windowed")
+"""Those that as default serdes are made of what further options say."""
 
 _SERDE_CLASSES: Final = {
     "StringSerde": "string",
@@ -156,6 +159,9 @@ _SERDE_CLASSES: Final = {
     "ByteArraySerde": "bytes",
     "BytesSerde": "bytes",
     "ByteBufferSerde": "bytes",
+    "ListSerde": "list",
+    "TimeWindowedSerde": "time_windowed",
+    "SessionWindowedSerde": "session_windowed",
 }
 _LOG_AND = ("log-and-fail", "log-and-continue")
 _EXTRACTORS: Final = {
@@ -165,7 +171,7 @@ _EXTRACTORS: Final = {
     "WallclockTimestampExtractor": "wallclock",
 }
 
-_serde = _reference(*SERDE_NAMES, java=_SERDE_CLASSES)
+serde_reference = _reference(*SERDE_NAMES, *COMPOSED_SERDE_NAMES, java=_SERDE_CLASSES)
 _extractor = _reference(*_EXTRACTORS.values(), java=_EXTRACTORS)
 _deserialization_handler = _reference(
     *_LOG_AND,
@@ -260,8 +266,8 @@ class StreamsConfig:
     """Generated names of topics and stores are refused (KIP-1111); used where it is built."""
     overrides: Mapping[str, object] = field(default_factory=dict)
     """Prefixed and bare client settings as given, with Kafka's dotted names."""
-    registry: Mapping[str, object] = field(default_factory=dict)
-    """What serdes of a schema registry are told, by its dotted names."""
+    serde_settings: Mapping[str, object] = field(default_factory=dict)
+    """What serdes are told, by its dotted names: a schema registry's, and the default ones."""
     originals: Mapping[str, object] = field(default_factory=dict)
     """Everything as given, for ``ProcessorContext.app_configs``."""
 
@@ -305,7 +311,7 @@ class StreamsConfig:
             if is_client_setting(name):
                 overrides[name] = value
                 continue
-            if is_registry_setting(dotted := name.replace("_", ".")):
+            if is_serde_setting(dotted := name.replace("_", ".")):
                 registry[dotted] = value
                 continue
             snake = _canonical(name)
@@ -319,7 +325,7 @@ class StreamsConfig:
         config = cls(
             **options,
             overrides=overrides,
-            registry=registry,
+            serde_settings=registry,
             originals=dict(given),
         )
         _check_overrides(config)
@@ -380,8 +386,8 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "poll_ms": _whole(0),
     "task_timeout_ms": _whole(0),
     "repartition_purge_interval_ms": _whole(0),
-    "default_key_serde": _serde,
-    "default_value_serde": _serde,
+    "default_key_serde": serde_reference,
+    "default_value_serde": serde_reference,
     "default_timestamp_extractor": _extractor,
     "processor_wrapper_class": _import_path,
     "deserialization_exception_handler": _deserialization_handler,
@@ -440,7 +446,9 @@ def _canonical(name: str) -> str:
     if snake in _NOT_HERE:
         raise ConfigError(f"{name} has no effect here: {_NOT_HERE[snake]}; remove it")
     candidates = {option.replace("_", "."): option for option in [*_PARSERS, *_ALIASES]}
-    candidates |= {setting: setting for setting in COMMON | CONSUMER | PRODUCER | REGISTRY}
+    candidates |= {
+        setting: setting for setting in COMMON | CONSUMER | PRODUCER | REGISTRY | DEFAULT_SERDES
+    }
     near = difflib.get_close_matches(snake.replace("_", "."), candidates, n=1, cutoff=0.6)
     hint = f"; did you mean {near[0]}?" if near else ""
     prefixes = ", ".join(f"{prefix}*" for prefix in PREFIXES)

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 from examples.word_count.app import build
 
-from headwater import Repartitioned, Serdes, StreamsBuilder
+from headwater import (
+    BufferConfig,
+    Repartitioned,
+    Serdes,
+    Stores,
+    StoreSpec,
+    StreamsBuilder,
+    Suppressed,
+)
 from headwater.errors import ConfigError, ProcessingError
 from headwater.model.metrics import TASK_PROCESS
+from headwater.model.stores import StoreKind
 from headwater.testing import TopicRecord, TopologyTestDriver
 
 if TYPE_CHECKING:
@@ -208,3 +217,57 @@ def test_times_of_lists_are_given_with_a_start_and_a_step() -> None:
     assert records[-1].headers == [("h", b"x")]
     with pytest.raises(ValueError, match="forward"):
         source.pipe_value_list(["8"], 5, timedelta(seconds=-1))
+
+
+STORES: dict[str, StoreSpec] = {
+    "plain": StoreSpec(name="plain", kind=StoreKind.KEY_VALUE),
+    "timestamped": StoreSpec(name="timestamped"),
+    "versioned": Stores.versioned_key_value_store_builder(
+        Stores.persistent_versioned_key_value_store("versioned", 1_000), Serdes.string, Serdes.long
+    ),
+    "windows": Stores.window_store_builder(
+        Stores.in_memory_window_store("windows", 1_000, 10), Serdes.string, Serdes.long
+    ),
+    "timestamped-windows": Stores.timestamped_window_store_builder(
+        Stores.persistent_timestamped_window_store("timestamped-windows", 1_000, 10),
+        Serdes.string,
+        Serdes.long,
+    ),
+    "sessions": Stores.session_store_builder(
+        Stores.persistent_session_store("sessions", 1_000), Serdes.string, Serdes.long
+    ),
+}
+GETTERS = {
+    "get_key_value_store": {"plain", "timestamped"},
+    "get_timestamped_key_value_store": {"timestamped"},
+    "get_versioned_key_value_store": {"versioned"},
+    "get_window_store": {"windows", "timestamped-windows"},
+    "get_timestamped_window_store": {"timestamped-windows"},
+    "get_session_store": {"sessions"},
+    "get_state_store": set(STORES),
+}
+"""What each gives in Kafka Streams, too; for the others it gives null."""
+
+
+@pytest.mark.parametrize("getter", GETTERS)
+def test_a_getter_gives_stores_of_its_kind(getter: str) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").process(lambda record: record, *STORES.values())
+    config = {"default.key.serde": "string", "default.value.serde": "long"}
+
+    with TopologyTestDriver(builder.build(), config) as driver:
+        given = {name for name in STORES if getattr(driver, getter)(name) is not None}
+
+        assert given == GETTERS[getter]
+        assert getattr(driver, getter)("nothing") is None
+        assert driver.get_all_state_stores().keys() == STORES.keys()
+
+
+def test_the_buffer_of_a_suppression_is_no_key_value_store() -> None:
+    builder = StreamsBuilder()
+    late = Suppressed.until_time_limit(1, BufferConfig.unbounded()).with_name("late")
+    builder.table("in").suppress(late)
+    config = {"default.key.serde": "string", "default.value.serde": "long"}
+
+    with TopologyTestDriver(builder.build(), config) as driver:
+        assert driver.get_key_value_store("late-store") is None

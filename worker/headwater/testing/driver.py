@@ -26,6 +26,7 @@ from headwater.model.durations import millis
 from headwater.model.partitions import external_topics, plan
 from headwater.model.patterns import check_apart, is_pattern, matching, of_topics
 from headwater.model.reporting import changelog_of, decorate
+from headwater.model.stores import KeyLayout
 from headwater.native.calls import ThreadCallers
 from headwater.native.global_stores import GlobalStores, global_topics
 from headwater.native.loop import ProcessingLoop
@@ -33,6 +34,7 @@ from headwater.native.opening import RunningTask
 from headwater.processor.resolving import serde_of, store_serdes
 from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore
 from headwater.processor.task import StreamTask
+from headwater.processor.versionedstore import VersionedKeyValueStore
 from headwater.processor.views import view
 from headwater.processor.windowstores import SessionStore, TimestampedWindowStore, WindowStore
 from headwater.state import CacheBudget, memory_backend, open_store
@@ -278,32 +280,43 @@ class TopologyTestDriver:
         return view(kind, store, current)
 
     def get_key_value_store(self, name: str, partition: int = 0) -> KeyValueStore | None:
-        """Return a view of a key-value store as plain values, or ``None`` if there is none."""
-        found = self._found(name, partition)
+        """Return a view of a key-value store as plain values.
+
+        As in Kafka Streams ``None`` if there is no store of this name and kind: so it is with all
+        getters but :meth:`get_state_store`.
+        """
+        found = self._of_layout(KeyLayout.PLAIN, name, partition)
         return None if found is None else KeyValueStore(found.store, found.current)
 
     def get_timestamped_key_value_store(
         self, name: str, partition: int = 0
     ) -> TimestampedKeyValueStore | None:
-        """Return a view of a key-value store with timestamps, or ``None`` if there is none."""
-        found = self._found(name, partition)
+        """Return a view of a key-value store with timestamps, ``None`` if it has none."""
+        found = self._of_layout(KeyLayout.PLAIN, name, partition, timestamped=True)
         return None if found is None else TimestampedKeyValueStore(found.store, found.current)
 
+    def get_versioned_key_value_store(
+        self, name: str, partition: int = 0
+    ) -> VersionedKeyValueStore | None:
+        """Return a view of a versioned store."""
+        found = self._of_layout(KeyLayout.VERSIONED, name, partition)
+        return None if found is None else VersionedKeyValueStore(found.store, found.current)
+
     def get_window_store(self, name: str, partition: int = 0) -> WindowStore | None:
-        """Return a view of a store of windows as plain values, or ``None`` if there is none."""
-        found = self._found(name, partition)
+        """Return a view of a store of windows as plain values."""
+        found = self._of_layout(KeyLayout.WINDOW, name, partition)
         return None if found is None else WindowStore(found.store, found.current)
 
     def get_timestamped_window_store(
         self, name: str, partition: int = 0
     ) -> TimestampedWindowStore | None:
-        """Return a view of a store of windows with timestamps, or ``None`` if there is none."""
-        found = self._found(name, partition)
+        """Return a view of a store of windows with timestamps, ``None`` if it has none."""
+        found = self._of_layout(KeyLayout.WINDOW, name, partition, timestamped=True)
         return None if found is None else TimestampedWindowStore(found.store, found.current)
 
     def get_session_store(self, name: str, partition: int = 0) -> SessionStore | None:
-        """Return a view of a store of sessions, or ``None`` if there is none."""
-        found = self._found(name, partition)
+        """Return a view of a store of sessions."""
+        found = self._of_layout(KeyLayout.SESSION, name, partition)
         return None if found is None else SessionStore(found.store, found.current)
 
     def get_all_state_stores(self, partition: int = 0) -> dict[str, Any]:
@@ -443,6 +456,16 @@ class TopologyTestDriver:
                 kind = self._topology.stores[store].kind
                 return _Found(running.stores[store], kind, running.task.current)
         return None
+
+    def _of_layout(
+        self, layout: KeyLayout, store: str, partition: int, *, timestamped: bool = False
+    ) -> _Found | None:
+        """Return a store whose keys are laid out so, and that is no buffer of an operator."""
+        found = self._found(store, partition)
+        if found is None or found.kind.is_buffer or found.kind.holds_records:
+            return None
+        fits = found.kind.key_layout is layout and (found.kind.timestamped or not timestamped)
+        return found if fits else None
 
     def _serdes(
         self, topic: str, key: Serde[Any] | None, value: Serde[Any] | None
