@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.golden import circle, payments
 
-from headwater import StoreSpec, StreamsBuilder
+from headwater import (
+    BufferConfig,
+    JoinWindows,
+    StoreSpec,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+)
+from headwater.cli.diagram import looked_up, title_of
 from headwater.cli.layers import Edge, Gaps, Size, arrange
 from headwater.cli.svg import svg
 from headwater.dsl.loading import build_topology
@@ -74,9 +83,41 @@ def branching(builder: StreamsBuilder) -> None:
     builder.table("customers", store="customers").to_stream().to("orders")
 
 
+def by_foreign_key(builder: StreamsBuilder) -> None:
+    customers = builder.table("customers", store="customers-store")
+    orders = builder.table("orders", store="orders-store")
+    orders.left_join(customers, str, lambda order, _: order, name="bought", store="joined")
+
+
+def within_windows(builder: StreamsBuilder) -> None:
+    within = JoinWindows.of(before=5, after=5, grace=1)
+    clicks = builder.stream("clicks").select_key(lambda _key, value: value)
+    pairs = builder.stream("views").outer_join(clicks, lambda *both: both, within, name="pairs")
+    tumbling = pairs.group_by_key().windowed_by(TimeWindows.of(size=9, grace=0))
+    final = Suppressed.until_window_closes(BufferConfig.unbounded()).with_name("final")
+    tumbling.count(store="counts").suppress(final).to_stream().to("told")
+
+
+def everywhere(builder: StreamsBuilder) -> None:
+    countries = builder.global_table("countries", store="countries-store")
+    events = builder.stream(re.compile("events-[a-z]+"))
+    placed = events.join(countries, lambda key, _: key, lambda event, _: event, name="placed")
+    placed.left_join(countries, lambda key, _: key, lambda event, _: event, name="again").to("out")
+
+
 TOPOLOGIES = [
-    pytest.param(build_topology(build), id=build.__module__.rpartition(".")[2])
-    for build in (word_count.build, circle.build, payments.build, branching)
+    pytest.param(
+        build_topology(build), id=f"{build.__module__.rpartition('.')[2]}-{build.__name__}"
+    )
+    for build in (
+        word_count.build,
+        circle.build,
+        payments.build,
+        branching,
+        by_foreign_key,
+        within_windows,
+        everywhere,
+    )
 ]
 
 
@@ -84,12 +125,15 @@ TOPOLOGIES = [
 def test_every_node_store_and_topic_is_drawn_once(topology: Topology) -> None:
     drawn = texts(svg(topology))
 
-    named = [*topology.nodes, *topology.stores]
-    read = {topic for group in topology.subtopologies for topic in group.source_topics}
+    named = [*topology.nodes, *topology.stores, *topology.global_stores]
+    named += {store for group in topology.groups for _, store in looked_up(group)}
+    read = {
+        topic for group in topology.groups for source in group.sources for topic in source.reads
+    }
     expected = sorted([*named, *read])
     assert sorted(text for text in drawn if text in expected) == expected
     assert [t for t in drawn if t.startswith("Sub-topology")] == [
-        f"Sub-topology {group.id}" for group in topology.subtopologies
+        title_of(group) for group in topology.groups
     ]
 
 
@@ -110,11 +154,12 @@ def test_nodes_lie_in_boxes_topics_outside_and_nothing_on_another(topology: Topo
 def test_every_flow_and_every_use_of_a_store_is_a_line(topology: Topology) -> None:
     paths = [path.get("class") for path in ET.fromstring(svg(topology)).iter(f"{TAG}path")]
 
-    groups = topology.subtopologies
-    between = sum(len(group.source_topics) + len(group.sinks) for group in groups)
+    read = sum(len(source.reads) for group in topology.groups for source in group.sources)
+    between = read + sum(len(group.sinks) for group in topology.groups)
     inside = sum(len(getattr(node, "parents", ())) for node in topology.nodes.values())
     uses = sum(len(getattr(node, "stores", ())) for node in topology.nodes.values())
     assert paths.count("flow") == between + inside
+    uses += sum(len(looked_up(group)) for group in topology.groups)
     assert paths.count("uses") == uses
 
 

@@ -70,7 +70,7 @@ def _document(topology: Topology, application_id: str) -> dict[str, Any]:
 
 def _node(node: Node) -> dict[str, Any]:
     if isinstance(node, SourceNode):
-        return {"name": node.name, "kind": "source", "topics": list(node.topics)}
+        return {"name": node.name, "kind": "source", "topics": list(node.reads)}
     about = {"name": node.name, "parents": list(node.parents)}
     if isinstance(node, SinkNode):
         return {**about, "kind": "sink", "topic": written_by(node)}

@@ -57,8 +57,17 @@ def _readers(topology: Topology, numbers: dict[str, str]) -> list[str]:
     """Return the arrows from global stores to the joins that look into them."""
     drawn = {group.stores[0].name: group.id for group in topology.global_subtopologies}
     return [
-        f"  s{drawn[node.operator.store]}_0 -.-> {numbers[node.name]}"
-        for node in topology.nodes.values()
+        f"  s{drawn[store]}_0 -.-> {numbers[node]}"
+        for group in topology.groups
+        for node, store in looked_up(group)
+    ]
+
+
+def looked_up(group: Subtopology) -> list[tuple[str, str]]:
+    """Return the joins of a sub-topology that look into global stores, each with its store."""
+    return [
+        (node.name, node.operator.store)
+        for node in group.nodes
         if isinstance(node, ProcessorNode) and isinstance(node.operator, StreamGlobalTableJoin)
     ]
 
@@ -85,7 +94,7 @@ def _edges(node: Node, numbers: dict[str, str], topics: dict[str, str]) -> list[
 
     here = numbers[node.name]
     if isinstance(node, SourceNode):
-        return [f"  {topic(name)} --> {here}" for name in node.topics]
+        return [f"  {topic(name)} --> {here}" for name in node.reads]
     edges = [f"  {numbers[parent]} --> {here}" for parent in node.parents]
     if isinstance(node, SinkNode):
         edges.append(f"  {here} --> {topic(written_by(node))}")
@@ -101,4 +110,4 @@ def written_by(sink: SinkNode) -> str:
 
 def _shown(name: str) -> str:
     """Return a name as Mermaid takes it between quotes."""
-    return name.replace("<", "#lt;").replace(">", "#gt;")
+    return name.replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")

@@ -126,7 +126,7 @@ def _tree(group: Subtopology) -> Iterator[tuple[str, Node | None]]:
         for parent in parents_of(node)[:1]:
             children.setdefault(parent, []).append(node)
     for source in group.sources:
-        yield f"[{', '.join(source.topics)}]", None
+        yield f"[{', '.join(source.reads)}]", None
         yield from _below(source, children, "└─ ", "   ")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from headwater.cli.diagram import title_of, written_by
+from headwater.cli.diagram import looked_up, title_of, written_by
 from headwater.cli.layers import Edge, Gaps, Point, Size, arrange
 from headwater.model.description import parents_of
 from headwater.model.nodes import ProcessorNode, SourceNode
@@ -35,6 +35,7 @@ text-anchor:middle;dominant-baseline:central}
 .node{fill:#fff;stroke:#5b7083}
 .source,.sink{fill:#e4eefb;stroke:#3b73b9}
 .store{fill:#fdf1dc;stroke:#b9822c}
+.elsewhere{stroke-dasharray:5 3}
 .topic{fill:#e6f4ea;stroke:#3d8b57}
 .internal{stroke-dasharray:5 3}
 .flow{fill:none;stroke:#5b7083;stroke-width:1.3;marker-end:url(#end)}
@@ -47,6 +48,8 @@ def svg(topology: Topology, titles: Mapping[int, str] | None = None) -> str:
     Args:
         topology: what is drawn.
         titles: of sub-topologies that are not called by their numbers alone.
+
+    A global store has a box of its own, and stands with a broken line beside who looks into it.
     """
     boxes = {
         f"box {group.id}": _Box(group, (titles or {}).get(group.id, title_of(group)))
@@ -101,6 +104,10 @@ class _Box:
         self._sizes |= {
             f"store {s.name}": Size(_width(s.name), _STORE_HEIGHT) for s in group.stores
         }
+        self._looked_up = tuple(dict.fromkeys(store for _, store in looked_up(group)))
+        self._sizes |= {
+            f"store {store}": Size(_width(store), _STORE_HEIGHT) for store in self._looked_up
+        }
         self._edges = [
             Edge(f"node {parent}", f"node {node.name}")
             for node in group.nodes
@@ -112,6 +119,7 @@ class _Box:
             if isinstance(node, ProcessorNode)
             for store in node.stores
         ]
+        self._edges += [Edge(f"node {node}", f"store {store}") for node, store in looked_up(group)]
         sinks = [f"node {node.name}" for node in group.sinks]
         self._layout = arrange(self._sizes, self._edges, _INSIDE, sinks)
         width, height = self._layout.size
@@ -145,15 +153,18 @@ class _Box:
             if not isinstance(node, ProcessorNode):
                 kind = "source" if isinstance(node, SourceNode) else "sink"
             yield from _shape(moved[name], self._sizes[name], node.name, kind)
-        for store in self.group.stores:
-            name = f"store {store.name}"
-            yield from _cylinder(moved[name], self._sizes[name], store.name)
+        for spec in self.group.stores:
+            name = f"store {spec.name}"
+            yield from _cylinder(moved[name], self._sizes[name], spec.name, "store")
+        for store in self._looked_up:
+            name = f"store {store}"
+            yield from _cylinder(moved[name], self._sizes[name], store, "store elsewhere")
 
 
 def _flows(name: str, box: _Box) -> Iterator[_Flow]:
     middle = box.size.width / 2
     for source in box.group.sources:
-        for topic in source.topics:
+        for topic in source.reads:
             edge = Edge(f"topic {topic}", name, end_dx=box.place(source.name).x - middle)
             yield _Flow(topic, name, source.name, reads=True, edge=edge)
     for sink in box.group.sinks:
@@ -186,15 +197,15 @@ def _shape(place: Point, size: Size, name: str, kind: str, *, rounded: float = 5
     yield _text(place, name)
 
 
-def _cylinder(place: Point, size: Size, name: str) -> Iterator[str]:
+def _cylinder(place: Point, size: Size, name: str, kind: str) -> Iterator[str]:
     left, top = _corner(place, size)
     width, height, bend = size.width, size.height, 6
     arc = f"a{width / 2:.1f} {bend} 0 0"
     yield (
-        f'<path class="store" d="M{left:.1f} {top + bend:.1f}{arc} 1 {width:.1f} 0'
+        f'<path class="{kind}" d="M{left:.1f} {top + bend:.1f}{arc} 1 {width:.1f} 0'
         f'v{height - 2 * bend:.1f}{arc} 1 {-width:.1f} 0z"/>'
     )
-    yield f'<path class="store" d="M{left:.1f} {top + bend:.1f}{arc} 0 {width:.1f} 0"/>'
+    yield f'<path class="{kind}" d="M{left:.1f} {top + bend:.1f}{arc} 0 {width:.1f} 0"/>'
     yield _text(place.moved(0, bend / 2), name)
 
 
