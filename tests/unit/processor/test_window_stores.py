@@ -9,6 +9,7 @@ import pytest
 
 from headwater import (
     Processor,
+    Record,
     Serdes,
     Stores,
     StreamsBuilder,
@@ -184,3 +185,32 @@ def test_duplicates_are_never_cached() -> None:
         store = driver.get_window_store("s")
         assert store is not None
         assert list(store.fetch("a", 0, 9)) == [(5, "1"), (5, "2")]
+
+
+@pytest.mark.parametrize("caching", [True, False])
+@pytest.mark.parametrize("persistent", [True, False])
+def test_a_deletion_of_nothing_moves_the_time_of_a_store(
+    *, caching: bool, persistent: bool
+) -> None:
+    make = Stores.persistent_window_store if persistent else Stores.in_memory_window_store
+    spec = Stores.window_store_builder(make("kept", 100_000, 10), Serdes.string, Serdes.string)
+    spec = spec.with_caching_enabled() if caching else spec
+    found: list[str | None] = []
+
+    class Asking(Processor[str, str, str, str]):
+        def process(self, record: Record[str, str]) -> None:
+            store = self.context.get_state_store("kept")
+            if record.value == "put":
+                store.put("a", "x", 0)
+                store.put("b", None, 500_000)
+            found.append(store.fetch("a", 0))
+
+    builder = StreamsBuilder()
+    builder.stream("in", key_serde=Serdes.string, value_serde=Serdes.string).process(Asking, spec)
+    with TopologyTestDriver(builder.build()) as driver:
+        topic = driver.create_input_topic("in", Serdes.string, Serdes.string)
+        topic.pipe_input("k", "put")
+        topic.pipe_input("k", "ask")
+
+    # With a record cache the time moves when the cache is flushed.
+    assert found == ["x" if caching else None, None]
