@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 import msgspec
 import pydantic
 import pytest
+import typing_extensions
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headwater import Serdes
+from headwater import ConfigError, Serdes
 from headwater.processor.failures import has_wrong_type
 from headwater.serde import jsontext
 
@@ -158,7 +159,7 @@ def test_without_the_extra_plain_json_is_the_same_and_a_type_says_what_it_needs(
     program = """
 import sys
 sys.modules.update(msgspec=None, orjson=None)
-from headwater import Serdes
+from headwater import ConfigError, Serdes
 assert Serdes.json.serializer("t")({"b": 1e-5, "a": None}) == b'{"a":null,"b":1e-05}'
 assert Serdes.json.deserializer("t")(b"[1]") == [1]
 try:
@@ -316,3 +317,54 @@ def test_a_serde_of_a_type_travels_to_another_process() -> None:
     sent = pickle.loads(pickle.dumps(Serdes.json(Item)))
 
     assert sent.deserializer("t")(b'{"name":"a","price":1}') == Item("a", 1.0)
+
+
+@dataclass
+class Basket:
+    of: Bought
+    others: list[Bought]
+
+
+class BasketDict(typing_extensions.TypedDict):
+    of: Bought
+
+
+class BasketStruct(msgspec.Struct):
+    of: Bought | None = None
+
+
+class Chain(msgspec.Struct):
+    then: Chain | None = None
+
+
+@pytest.mark.parametrize(
+    ("of", "value", "data"),
+    [
+        (
+            Basket,
+            Basket(Bought(name="a", price=1.0), []),
+            b'{"of":{"name":"a","price":1.0},"others":[]}',
+        ),
+        (BasketDict, {"of": Bought(name="a", price=1.0)}, b'{"of":{"name":"a","price":1.0}}'),
+        (Chain, Chain(Chain()), b'{"then":{"then":null}}'),
+    ],
+)
+def test_types_may_have_fields_of_pydantic_and_of_themselves(
+    of: Any, value: object, data: bytes
+) -> None:
+    serde = Serdes.json(of)
+
+    assert serde.serializer("t")(value) == data
+    assert serde.deserializer("t")(data) == value
+
+
+def test_the_path_goes_through_fields_of_pydantic() -> None:
+    with pytest.raises(ValueError, match=r"no Basket: .* at `\$\.others\[0\]\.name`"):
+        Serdes.json(Basket).deserializer("t")(
+            b'{"of":{"name":"a","price":1.0},"others":[{"name":5,"price":1.0}]}'
+        )
+
+
+def test_pydantic_within_msgspec_is_refused_where_the_type_is_given() -> None:
+    with pytest.raises(ConfigError, match="BasketStruct is a msgspec"):
+        Serdes.json(BasketStruct)

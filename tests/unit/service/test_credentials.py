@@ -172,7 +172,7 @@ def test_the_registry_and_its_user_are_told_to_serdes(directory: Path) -> None:
     found = config(directory, schemaRegistry=registry)
     parsed = StreamsConfig.parse(found)
 
-    assert parsed.registry == {
+    assert parsed.serde_settings == {
         "schema.registry.url": "https://registry:8081",
         "basic.auth.user.info": f"reader:{SECRET}: 2",
     }

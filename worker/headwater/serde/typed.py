@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import typing
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from headwater.errors import ConfigError
 from headwater.serde.base import Serde
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 T = TypeVar("T")
 
 _MADE_BY_PYDANTIC: Final = "__pydantic_validator__"
+_MADE_BY_MSGSPEC: Final = "__struct_fields__"
 
 
 class TypedJsonSerde(Serde[T]):
@@ -29,7 +31,7 @@ class TypedJsonSerde(Serde[T]):
             such as ``list[Trade]``.
 
     Raises:
-        ConfigError: the extra that the type needs is not installed.
+        ConfigError: the extra that the type needs is not installed, or pydantic is within msgspec.
         TypeError: JSON cannot hold such a type.
     """
 
@@ -49,8 +51,40 @@ class TypedJsonSerde(Serde[T]):
         return _by_pydantic(self._of) if _has_pydantic(self._of) else _by_msgspec(self._of)
 
 
-def _has_pydantic(of: Any) -> bool:
-    return hasattr(of, _MADE_BY_PYDANTIC) or any(map(_has_pydantic, typing.get_args(of)))
+def _has_pydantic(of: Any, above: tuple[Any, ...] = ()) -> bool:
+    """Whether a type is pydantic's, or has a field or an argument of one: pydantic does it then.
+
+    Raises:
+        ConfigError: it is within a ``msgspec.Struct``, of which pydantic knows nothing.
+    """
+    if hasattr(of, _MADE_BY_PYDANTIC):
+        return True
+    if any(of is one for one in above):
+        return False
+    inner = [*typing.get_args(of), *_fields(of)]
+    found = any(_has_pydantic(one, (*above, of)) for one in inner)
+    if found and hasattr(of, _MADE_BY_MSGSPEC):
+        raise ConfigError(
+            f"{of.__name__} is a msgspec.Struct with a field of pydantic: make it a dataclass, or "
+            "a model of pydantic, too"
+        )
+    return found
+
+
+def _is_typed_dict(of: Any) -> bool:
+    """Whether a type is a TypedDict, of ``typing`` or of ``typing_extensions``."""
+    return isinstance(of, type) and issubclass(of, dict) and hasattr(of, "__total__")
+
+
+def _fields(of: Any) -> Iterable[Any]:
+    """Return the types of a class's fields, if it is one of fields and they can be known."""
+    own = typing.get_origin(of) or of
+    if not (is_dataclass(own) or _is_typed_dict(own) or hasattr(own, _MADE_BY_MSGSPEC)):
+        return ()
+    try:
+        return typing.get_type_hints(own).values()
+    except NameError:  # of a class within a function; msgspec says so
+        return ()
 
 
 def _by_msgspec(of: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
@@ -88,11 +122,14 @@ def _by_msgspec(of: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]
 
 def _by_pydantic(of: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
     # The type is there, so pydantic is, too.
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - of an extra
+    from pydantic import PydanticUserError, TypeAdapter, ValidationError  # noqa: PLC0415 - of an extra
     from pydantic_core import PydanticSerializationError  # noqa: PLC0415
 
     name = getattr(of, "__name__", str(of))
-    adapter: Any = TypeAdapter(of)
+    try:
+        adapter: Any = TypeAdapter(of)
+    except PydanticUserError as error:
+        raise ConfigError(f"JSON of a {name}: {str(error).splitlines()[0]}") from error
     write, read = adapter.dump_python, adapter.validate_json
     encode = json.JSONEncoder(
         ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
