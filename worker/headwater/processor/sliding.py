@@ -80,7 +80,7 @@ class _Sliding:
     def __init__(
         self, operator: SlidingWindowAggregate, store: TimedStore, forward: Forward | None
     ) -> None:
-        self.store = store
+        self.store, self.append = store, store.append
         self.difference = operator.windows.time_difference_ms
         self.initializer = operator.initializer
         step = operator.aggregator
@@ -190,19 +190,21 @@ class _Update:
         if right is None or right[1] <= self.timestamp:
             return
         of, start = self.of, self.timestamp + 1
-        of.store.append(self.key, start, *right)
+        of.append(self.key, start, *right)
         if of.forward is not None:
             of.forward((self.key, start, 0), (right[0], None), right[1], self.headers)
 
     def _fold(self, start: int, held: Any, latest: int) -> None:
         """Add the record to a window, unless that has closed."""
-        of, timestamp = self.of, self.timestamp
+        of, key, timestamp = self.of, self.key, self.timestamp
         if start + of.difference < self.closed:
             of.late()
             return
-        new = of.step(self.key, self.value, held)
-        latest = timestamp if held is None else max(timestamp, latest)
-        of.store.append(self.key, start, new, timestamp if new is None else latest)
-        if of.forward is not None:
+        new = of.step(key, self.value, held)
+        if held is None or latest < timestamp:
+            latest = timestamp
+        of.append(key, start, new, timestamp if new is None else latest)
+        forward = of.forward
+        if forward is not None:
             change = (new, held if of.send_old else None)
-            of.forward((self.key, start, 0), change, latest, self.headers)
+            forward((key, start, 0), change, latest, self.headers)

@@ -98,7 +98,12 @@ class TimedStore(LayeredStore):
 
         One that is too old is sent to the changelog, as in Kafka Streams, but never read.
         """
-        super().put(key, value, timestamp, headers)
+        identity = self._keys.identity(key)
+        stored = None if value is None else self._codec.to_stored(value)
+        if self._cache is None:
+            self._below.put(identity, stored, timestamp, headers)
+        else:
+            self._cache.put(identity, stored, timestamp, self._cache.under_way.record[4])
         time = key[1]
         if time > self._newest:
             self._newest = time
