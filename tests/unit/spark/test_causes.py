@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 TURN = Turn(number=TurnNumber(0, 0, 1, 1), task=TaskId(1, 3), slot=0, ends={})
 TOLD = HostSettings(
-    application=ApplicationSettings(config={}, topology="a:b"),
+    application=ApplicationSettings(config={"application.id": "app"}, topology="a:b"),
     record=EngineRecord(),
     state_dir="nowhere",
 )
