@@ -57,6 +57,8 @@ annotated: KStream[str, str] = builder.stream("untyped")
 
 assert_type(stream, KStream[str, int])
 assert_type(table, KTable[str, float])
+kept = builder.table("k", Materialized(key_serde=Serdes.string, value_serde=Serdes.long))
+assert_type(kept, KTable[str, int])
 assert_type(stream.filter(lambda _key, value: value > 3), KStream[str, int])
 assert_type(stream.map(lambda key, value: (value, key)), KStream[int, str])
 assert_type(stream.map_values(str), KStream[str, str])

@@ -410,12 +410,24 @@ def test_what_is_drawn_after_a_build_below_a_source_that_shares_another_is_built
     assert builder.build().nodes["late"].parents == ("KSTREAM-SOURCE-0000000000",)  # type: ignore[union-attr]
 
 
+def test_a_table_takes_a_materialized_in_second_place_as_in_java() -> None:
+    builder, by_keyword = StreamsBuilder(), StreamsBuilder()
+    builder.table("in", Materialized(store="kept"))
+    by_keyword.table("in", materialized=Materialized(store="kept"))
+
+    assert str(builder.build().describe()) == str(by_keyword.build().describe())
+    assert "kept" in builder.build().stores
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
         (lambda b: b.stream([]), "at least one topic"),
         (lambda b: b.stream("in", nme="x"), "no such setting"),
         (lambda b: b.stream("in").group_by_key(partitions=3), "no such setting"),
+        (lambda b: b.stream("in", Produced()), "Produced.* stands where Consumed is wanted"),
+        (lambda b: b.stream("in").to("out", Materialized()), "where Produced is wanted"),
+        (lambda b: b.table("in", Materialized(), Materialized()), "two Materialized"),
         (lambda b: b.stream("in").merge(StreamsBuilder().stream("x")), "another builder"),
         (lambda b: b.stream("in").to("bad topic"), "may only hold"),
         (lambda b: b.stream("in").filter(print, name="a/b"), "may only hold"),

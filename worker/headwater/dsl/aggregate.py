@@ -126,7 +126,7 @@ class KGroupedStream(_Group[K, V]):
 
         Keywords are those of :class:`Materialized`.
         """
-        settings: Materialized[K, int] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, int] = changed(Materialized, materialized, options)
         if settings.store is None and (materialized is not None or options):
             # Kafka Streams once named this store twice and keeps spending the number.
             self.origin.drawing.store_name("KSTREAM-AGGREGATE-")
@@ -148,7 +148,7 @@ class KGroupedStream(_Group[K, V]):
         A result of ``None`` deletes the key. Keywords are those of :class:`Materialized`.
         """
         check_function("reduce()", reducer)
-        settings: Materialized[K, V] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, V] = changed(Materialized, materialized, options)
         settings = replace(settings, value_serde=settings.value_serde or self.origin.value_serde)
 
         def aggregator(_key: K, value: V, aggregate: V) -> V:
@@ -172,7 +172,7 @@ class KGroupedStream(_Group[K, V]):
         A result of ``None`` deletes the key. Keywords are those of :class:`Materialized`.
         """
         check_functions("aggregate()", initializer=initializer, aggregator=aggregator)
-        settings: Materialized[K, A] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, A] = changed(Materialized, materialized, options)
         return self._aggregate("KSTREAM-AGGREGATE-", name, settings, initializer, aggregator)
 
     def _aggregate(
@@ -217,7 +217,7 @@ class KGroupedTable(_Group[K, V]):
 
         Keywords are those of :class:`Materialized`.
         """
-        settings: Materialized[K, int] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, int] = changed(Materialized, materialized, options)
         settings = replace(settings, value_serde=settings.value_serde or Serdes.long)
         return self._aggregate(
             "KTABLE-AGGREGATE-",
@@ -244,7 +244,7 @@ class KGroupedTable(_Group[K, V]):
         The first value is the first aggregate. Keywords are those of :class:`Materialized`.
         """
         check_functions("reduce()", adder=adder, subtractor=subtractor)
-        settings: Materialized[K, V] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, V] = changed(Materialized, materialized, options)
         settings = replace(settings, value_serde=settings.value_serde or self.origin.value_serde)
 
         def add(_key: K, value: V, aggregate: V) -> V:
@@ -272,7 +272,7 @@ class KGroupedTable(_Group[K, V]):
         Keywords are those of :class:`Materialized`.
         """
         check_functions("aggregate()", initializer=initializer, adder=adder, subtractor=subtractor)
-        settings: Materialized[K, A] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, A] = changed(Materialized, materialized, options)
         return self._aggregate("KTABLE-AGGREGATE-", name, settings, initializer, adder, subtractor)
 
     def _aggregate(
@@ -317,7 +317,7 @@ class AggregateOfStream(Drawn[K, V]):
         inherited: Grouped[K, V] = Grouped(
             key_serde=origin.key_serde, value_serde=origin.value_serde
         )
-        chosen = changed(settings or inherited, options)
+        chosen = changed(Grouped, settings or inherited, options)
         if chosen.name is not None:
             check_name("group", chosen.name)
         return KGroupedStream(
@@ -338,7 +338,7 @@ class AggregateOfStream(Drawn[K, V]):
         """
         check_function("group_by()", selector)
         inherited: Grouped[KR, V] = Grouped(value_serde=self.origin.value_serde)
-        chosen = changed(settings or inherited, options)
+        chosen = changed(Grouped, settings or inherited, options)
         origin = select_key(self.origin, chosen.name, selector)
         return KGroupedStream(
             replace(origin, key_serde=chosen.key_serde, value_serde=chosen.value_serde), chosen.name
@@ -362,7 +362,7 @@ class AggregateOfTable(Drawn[K, V]):
         can take it away. Keywords are those of :class:`Grouped`; no serde is inherited.
         """
         check_function("group_by()", mapper)
-        chosen = changed(settings or Grouped(), options)
+        chosen = changed(Grouped, settings, options)
         origin = self.origin.processor(
             "KTABLE-SELECT-", chosen.name, TableRepartitionMap(mapper=mapper)
         )

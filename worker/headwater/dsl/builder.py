@@ -80,7 +80,7 @@ class StreamsBuilder:
         read = topics_of(names)
         for topic in read.get("topics", ()):
             check_name("topic", topic)
-        settings = changed(consumed or Consumed(), options)
+        settings = changed(Consumed, consumed, options)
         name = self._drawing.named(settings.name, "KSTREAM-SOURCE-")
         node = replace(_source_node(name, (), settings), **read)
         return self._read(Source(node=node), settings).as_stream()
@@ -88,7 +88,7 @@ class StreamsBuilder:
     def table(
         self,
         topic: str,
-        consumed: Consumed[K, V] | None = None,
+        consumed: Consumed[K, V] | Materialized[K, V] | None = None,
         materialized: Materialized[K, V] | None = None,
         **options: Unpack[TableOptions[K, V]],
     ) -> KTable[K, V]:
@@ -120,7 +120,7 @@ class StreamsBuilder:
     def global_table(
         self,
         topic: str,
-        consumed: Consumed[K, V] | None = None,
+        consumed: Consumed[K, V] | Materialized[K, V] | None = None,
         materialized: Materialized[K, V] | None = None,
         **options: Unpack[TableOptions[K, V]],
     ) -> GlobalKTable[K, V]:
@@ -225,10 +225,14 @@ def _source_node(name: str, topics: tuple[str, ...], consumed: Consumed[Any, Any
 
 
 def _shared(
-    consumed: Consumed[K, V] | None,
+    consumed: Consumed[K, V] | Materialized[K, V] | None,
     materialized: Materialized[K, V] | None,
     options: dict[str, Any],
 ) -> tuple[Consumed[K, V], Materialized[K, V]]:
+    if isinstance(consumed, Materialized):
+        if materialized is not None:
+            raise TopologyError("two Materialized are given; pass a Consumed and a Materialized")
+        consumed, materialized = None, consumed  # as Java's table(topic, materialized)
     stores = {field.name for field in fields(Materialized)}
     for_reading = {
         name: value
@@ -236,8 +240,8 @@ def _shared(
         if name not in stores or name.endswith("_serde")
     }
     for_storing = {name: value for name, value in options.items() if name in stores}
-    reading = changed(consumed or Consumed(), for_reading)
-    storing = changed(materialized or Materialized(), for_storing)
+    reading: Consumed[K, V] = changed(Consumed, consumed, for_reading)
+    storing: Materialized[K, V] = changed(Materialized, materialized, for_storing)
     # Java's overloads: of two objects it takes the serdes of Consumed, the null ones included.
     chosen = storing if consumed is None else reading
     serdes: dict[str, Any] = {"key_serde": chosen.key_serde, "value_serde": chosen.value_serde}

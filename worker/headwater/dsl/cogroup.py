@@ -102,7 +102,7 @@ class CogroupedKStream(Generic[K, A]):
         Kafka Streams no serde is inherited.
         """
         check_functions("aggregate()", initializer=initializer)
-        settings: Materialized[K, A] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, A] = changed(Materialized, materialized, options)
         return _draw(self._aggregators, name, settings, initializer)
 
 
@@ -128,7 +128,7 @@ class TimeWindowedCogroupedKStream(Generic[K, A]):
         Keywords are those of :class:`Materialized`; as in Kafka Streams no serde is inherited.
         """
         check_functions("aggregate()", initializer=initializer)
-        settings: Materialized[K, A] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, A] = changed(Materialized, materialized, options)
         return _draw(self._aggregators, name, settings, initializer, windows=self._windows)
 
 
@@ -156,7 +156,7 @@ class SessionWindowedCogroupedKStream(Generic[K, A]):
         Keywords are those of :class:`Materialized`; as in Kafka Streams no serde is inherited.
         """
         check_functions("aggregate()", initializer=initializer, session_merger=session_merger)
-        settings: Materialized[K, A] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, A] = changed(Materialized, materialized, options)
         return _draw(
             self._aggregators,
             name,

@@ -146,7 +146,7 @@ def _sorted(
     if "name" in of_join:
         of_join["name"] = name_of(of_join["name"])
     of_store = {key: value for key, value in options.items() if key not in _JOINED}
-    return changed(joined, of_join), changed(stored, of_store)
+    return changed(TableJoined, joined, of_join), changed(Materialized, stored, of_store)
 
 
 def by_subscription(

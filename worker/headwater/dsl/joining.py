@@ -281,7 +281,7 @@ class JoinOfStream(Drawn[K, V]):
     ) -> KStream[K, Any]:
         check_function(f"{METHODS[kind]}()", joiner)
         self.origin.check_one_builder(METHODS[kind], other.origin)
-        chosen = changed(settings or StreamJoined(), options)
+        chosen = changed(StreamJoined, settings, options)
         name, keys = chosen.name, chosen.key_serde
         left = self._keyed(None if name is None else f"{name}-left", keys, chosen.value_serde)
         right = other._keyed(
@@ -303,7 +303,7 @@ class JoinOfStream(Drawn[K, V]):
         verb = "left_join" if left else "join"
         check_function(f"{verb}()", joiner)
         self.origin.check_one_builder("join", table.origin)
-        settings = changed(joined or Joined(), options)
+        settings = changed(Joined, joined, options)
         origin = self._keyed(settings.name, settings.key_serde, settings.value_serde)
         return join_with_table(
             origin, table.origin, joiner, settings, left=left, with_key=with_key

@@ -444,18 +444,25 @@ class Branched(Generic[K, V]):
         check_functions("Branched", optional=True, chain=self.chain)
 
 
-def changed(options: Options, keywords: Mapping[str, Any]) -> Options:
-    """Return ``options`` with single fields replaced by ``keywords``.
+def changed(kind: type[Options], given: Options | None, keywords: Mapping[str, Any]) -> Options:
+    """Return the options given, or those of a new ``kind``, with fields replaced by ``keywords``.
 
     Raises:
-        TopologyError: there is no such setting.
+        TopologyError: there is no such setting, or what was given is of another kind.
     """
+    if given is None:
+        given = kind()
+    elif not isinstance(given, kind):
+        raise TopologyError(
+            f"{given!r:.100} stands where {kind.__name__} is wanted; pass a {kind.__name__}, or "
+            "keywords"
+        )
     if not keywords:
-        return options
+        return given
     try:
-        result: Options = replace(options, **keywords)  # type: ignore[type-var]
+        result: Options = replace(given, **keywords)  # type: ignore[type-var]
     except TypeError as error:
-        raise TopologyError(f"{type(options).__name__} has no such setting: {error}") from error
+        raise TopologyError(f"{kind.__name__} has no such setting: {error}") from error
     return result
 
 

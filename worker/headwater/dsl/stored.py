@@ -136,7 +136,7 @@ def given(
     """Return the settings of a store, or ``None`` if neither object nor keyword says anything."""
     if materialized is None and not options:
         return None
-    return changed(materialized or Materialized(), options)
+    return changed(Materialized, materialized, options)
 
 
 def derive(

@@ -63,7 +63,7 @@ class KStream(
         A function ``topic(key, value, record_context)`` names the topic of each record.
         Keywords are those of :class:`Produced`.
         """
-        settings = changed(produced or Produced(), options)
+        settings = changed(Produced, produced, options)
         origin = self.origin
         if isinstance(topic, str):
             check_name("topic", topic)
@@ -90,7 +90,7 @@ class KStream(
 
         Keywords are those of :class:`Repartitioned`.
         """
-        settings: Repartitioned[K, V] = changed(repartitioned or Repartitioned(), options)
+        settings: Repartitioned[K, V] = changed(Repartitioned, repartitioned, options)
         origin = self.origin
         base = settings.name
         if base is None:

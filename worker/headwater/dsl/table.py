@@ -181,7 +181,7 @@ class TableOfStream(Drawn[K, V]):
         inherited: Materialized[K, Any] = Materialized(
             key_serde=origin.key_serde, value_serde=origin.value_serde
         )
-        settings = changed(materialized or inherited, options)
+        settings = changed(Materialized, materialized or inherited, options)
         store = settings.store or drawing.store_name("KSTREAM-TOTABLE-")
         key_serde = settings.key_serde or origin.key_serde
         value_serde = settings.value_serde or origin.value_serde

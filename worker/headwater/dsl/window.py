@@ -211,7 +211,7 @@ class _WindowedKStream(Generic[K, V]):
 
         Keywords are those of :class:`Materialized`.
         """
-        settings: Materialized[K, int] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, int] = changed(Materialized, materialized, options)
         is_said = materialized is not None or bool(options)
         if settings.store is None and is_said and not isinstance(self._windows, SlidingWindows):
             # As in KGroupedStream: Kafka Streams once named this store twice.
@@ -233,7 +233,7 @@ class _WindowedKStream(Generic[K, V]):
         merges sessions, too. Keywords are those of :class:`Materialized`.
         """
         check_function("reduce()", reducer)
-        settings: Materialized[K, V] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, V] = changed(Materialized, materialized, options)
         inherited = self._group.origin.value_serde
         settings = replace(settings, value_serde=settings.value_serde or inherited)
 
@@ -293,7 +293,7 @@ class _TimedKStream(_WindowedKStream[K, V]):
         deletes the window. Keywords are those of :class:`Materialized`.
         """
         check_functions("aggregate()", initializer=initializer, aggregator=aggregator)
-        settings: Materialized[K, A] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, A] = changed(Materialized, materialized, options)
         return self._drawn(_AGGREGATE, name, settings, initializer, aggregator, needs_key=True)
 
 
@@ -347,7 +347,7 @@ class SessionWindowedKStream(_WindowedKStream[K, V]):
             aggregator=aggregator,
             session_merger=session_merger,
         )
-        settings: Materialized[K, A] = changed(materialized or Materialized(), options)
+        settings: Materialized[K, A] = changed(Materialized, materialized, options)
         return self._drawn(
             _AGGREGATE, name, settings, initializer, aggregator, merger=session_merger
         )
