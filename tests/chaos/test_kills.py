@@ -29,9 +29,15 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(3_600)]
 
 PARTITIONS = 4
-KILLS = {"exactly_once_v2": 30, "at_least_once": 15}
-FEWEST = {"exactly_once_v2": 3, "at_least_once": 1}
-"""Of a share: each situation once, or any of them."""
+COUNTING = "tests.support.counting:build"
+COUNTING_LATER = "tests.support.counting_later:build"
+"""With calls in flight: of 500 records a second some 25 wait at any time."""
+KILLS = [
+    # Of a share at least each situation once, or any of them.
+    pytest.param("exactly_once_v2", COUNTING, 30, 3, id="exactly_once_v2"),
+    pytest.param("at_least_once", COUNTING, 15, 1, id="at_least_once"),
+    pytest.param("exactly_once_v2", COUNTING_LATER, 20, 3, id="exactly_once_v2-calls"),
+]
 BROKER_RESTARTS = 3
 
 
@@ -41,18 +47,21 @@ def cluster(tmp_path: Path, topic_prefix: str) -> Iterator[LocalCluster]:
         yield running
 
 
-@pytest.mark.parametrize("guarantee", KILLS)
+@pytest.mark.parametrize(("guarantee", "module", "kills_max", "fewest_kills"), KILLS)
 def test_no_kill_loses_a_record_and_under_exactly_once_none_doubles_one(
     guarantee: str,
+    module: str,
+    kills_max: int,
+    fewest_kills: int,
     cluster: LocalCluster,
     broker: KafkaBroker,
     topic_prefix: str,
     request: pytest.FixtureRequest,
 ) -> None:
     share: float = request.config.getoption("--share")
-    seed = f"{seed_base(request.config)}:{guarantee}"
+    seed = f"{seed_base(request.config)}:{guarantee}:{module}"
     rng = random.Random(seed)
-    kills = plan(rng, max(FEWEST[guarantee], round(KILLS[guarantee] * share)))
+    kills = plan(rng, max(fewest_kills, round(kills_max * share)))
     exactly_once = guarantee == "exactly_once_v2"
     fewest = 1 if exactly_once else 0
     restarts = set(rng.sample(range(len(kills)), max(fewest, round(BROKER_RESTARTS * share))))
@@ -67,6 +76,7 @@ def test_no_kill_loses_a_record_and_under_exactly_once_none_doubles_one(
             servers,
             topic_prefix,
             replicas=2,
+            topology={"module": module},
             threadsPerWorker=2,
             processingGuarantee=guarantee,
             config=config,
@@ -84,10 +94,10 @@ def test_no_kill_loses_a_record_and_under_exactly_once_none_doubles_one(
         return all(counts.get(key, 0) >= number for key, number in load.sent.items())
 
     try:
-        for number, kill in enumerate(kills):
+        for done, kill in enumerate(kills):
             replicas = hunter.carry_out(kill, topics=written, replicas=replicas)
             cluster.wait_running(replicas=replicas, timeout_s=300)
-            if number in restarts:
+            if done in restarts:
                 broker.restart()
                 hunter.log.append("restarted the broker")
         load.stop()
