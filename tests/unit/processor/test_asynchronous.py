@@ -6,7 +6,6 @@ import asyncio
 import threading
 import time
 from functools import partial
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -623,45 +622,3 @@ def test_functions_that_cannot_be_called_are_refused() -> None:
     with pytest.raises(TopologyError, match="use map_values_async"):
         stream.map_values(sleeps)
     stream.map_values_async(partial(sleeps))
-
-
-# ---- random order ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_whatever_the_times_and_failures_a_key_s_results_are_those_of_one_by_one(seed: int) -> None:
-    random = Random(seed)
-    delays = [random.choice([0, 0, 0.001, 0.004]) for _ in range(200)]
-    failures = {n for n in range(200) if random.random() < 0.2}
-    tried: set[int] = set()
-
-    async def call(value: str) -> str:
-        n = int(value)
-        await asyncio.sleep(delays[n])
-        if n in failures and n not in tried:
-            tried.add(n)
-            raise OSError(value)
-        return f"{value}!"
-
-    keys = random.choice([1, 3, 30])
-    given = records(200, keys)
-    one_by_one = rig_of(lambda stream: stream.map_values(lambda value: f"{value}!"))
-    run(one_by_one, given)
-    order = random.choice(["key", "partition"])
-    at_once = random.choice([1, 5, 50])
-    rig = rig_of(
-        lambda stream: stream.map_values_async(
-            call, order=order, max_in_flight=at_once, retries=1, retry_backoff=1
-        )
-    )
-
-    run(rig, given)
-
-    def by_key(found: TaskRig) -> dict[str, list[str]]:
-        return {
-            f"k{n}": [value for key, value in pairs(found) if key == f"k{n}"] for n in range(keys)
-        }
-
-    assert by_key(rig) == by_key(one_by_one)
-    if order == "partition":
-        assert pairs(rig) == pairs(one_by_one)
