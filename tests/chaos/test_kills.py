@@ -47,6 +47,20 @@ def cluster(tmp_path: Path, topic_prefix: str) -> Iterator[LocalCluster]:
         yield running
 
 
+def application(servers: str, prefix: str, guarantee: str, module: str) -> dict[str, object]:
+    """A StreamApp with two workers of two StreamThreads."""
+    return streamapp(
+        servers,
+        prefix,
+        replicas=2,
+        topology={"module": module},
+        threadsPerWorker=2,
+        processingGuarantee=guarantee,
+        config={"statestore.cache.max.bytes": 0, "commit.interval.ms": 200},
+        assignment={"moveDelay": "0s"},
+    )
+
+
 @pytest.mark.parametrize(("guarantee", "module", "kills_max", "fewest_kills"), KILLS)
 def test_no_kill_loses_a_record_and_under_exactly_once_none_doubles_one(
     guarantee: str,
@@ -69,20 +83,7 @@ def test_no_kill_loses_a_record_and_under_exactly_once_none_doubles_one(
     create_topics(servers, topic_prefix, partitions=PARTITIONS)
     load = Load(servers, topic_prefix, records_per_s=500)
     request.addfinalizer(load.end)
-    config = {"statestore.cache.max.bytes": 0, "commit.interval.ms": 200}
-    assignment = {"moveDelay": "0s"}
-    cluster.up(
-        streamapp(
-            servers,
-            topic_prefix,
-            replicas=2,
-            topology={"module": module},
-            threadsPerWorker=2,
-            processingGuarantee=guarantee,
-            config=config,
-            assignment=assignment,
-        )
-    )
+    cluster.up(application(servers, topic_prefix, guarantee, module))
     load.start()
     cluster.wait_running(replicas=2)
     hunter = Hunter(cluster, servers, rng, group=topic_prefix, transactional=exactly_once)
