@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Final
 
 import headwater
-from tests.golden.language_rows import DSL_STATEFUL, DSL_STATELESS, PROCESSOR_API, STORES
+from tests.golden.language_rows import DSL_STATEFUL, DSL_STATELESS, OUR_OWN, PROCESSOR_API, STORES
 
 _HEAD: Final = """# The language, row by row
 
@@ -22,25 +22,35 @@ _SECTIONS: Final = {
     "DSL, stateful": DSL_STATEFUL,
     "Processor API": PROCESSOR_API,
     "State stores": STORES,
+    "Beyond Kafka Streams": OUR_OWN,
 }
 _WHOLE: Final = (
     "StreamsBuilder",
     "KStream",
     "KTable",
+    "GlobalKTable",
+    "CogroupedKStream",
+    "TimeWindowedKStream",
+    "SessionWindowedKStream",
+    "TimeWindowedCogroupedKStream",
+    "SessionWindowedCogroupedKStream",
     "KGroupedStream",
     "KGroupedTable",
     "BranchedKStream",
     "Stores",
     "ProcessorContext",
     "KeyValueStore",
+    "WindowStore",
+    "SessionStore",
+    "VersionedKeyValueStore",
 )
 """Classes of which every public method is to stand in a row."""
 _OUR_OWN: Final = frozenset(
     f"{owner}.{name}"
     for owner in _WHOLE
-    for name in ("origin", "build", "name", "application_id", "task_id", "state_dir")
+    for name in ("origin", "build", "name", "approximate_num_entries", "joined_with")
 )
-"""What all of these have in common, and what Java's user meets elsewhere."""
+"""What several have in common, what the DSL alone calls, what Java's user meets elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,16 @@ DSL_STATEFUL: Final = (
         "Materialized VersionedBytesStoreSupplier",
         "`history_retention=` of `Materialized`",
     ),
-    ("topology optimisation", "", "the option `topology.optimization`, as in Kafka Streams"),
+    (
+        "null keys in left and outer joins (KIP-962)",
+        "KStream.left_join KStream.outer_join KTable.left_join",
+        "by default, as in Kafka Streams",
+    ),
+    (
+        "topology optimisation, also of a stream that is joined with itself (KIP-862)",
+        "",
+        "the option `topology.optimization`, as in Kafka Streams",
+    ),
     (
         "explicit naming (KIP-1111)",
         "",
@@ -140,6 +149,7 @@ DSL_STATEFUL: Final = (
     ("`KTable.filter`, `filterNot`", "KTable.filter KTable.filter_not", ""),
     ("`KTable.mapValues`", "KTable.map_values", ""),
     ("`KTable.transformValues`", "KTable.transform_values ValueTransformerWithKey", ""),
+    ("`GlobalKTable.queryableStoreName`", "GlobalKTable.queryable_store_name", ""),
     (
         "stores with headers (`dsl.store.format`)",
         "",
@@ -201,8 +211,17 @@ PROCESSOR_API: Final = (
         "ProcessorContext.app_configs ProcessorContext.app_configs_with_prefix",
         "",
     ),
+    (
+        "`taskId`, `applicationId`, `stateDir`",
+        "ProcessorContext.task_id ProcessorContext.application_id ProcessorContext.state_dir",
+        "",
+    ),
     ("`keySerde`, `valueSerde`", "ProcessorContext.key_serde ProcessorContext.value_serde", ""),
-    ("`ProcessorContext.metrics`", "", "sensors of a processor's own come with the metrics"),
+    (
+        "`ProcessorContext.metrics`",
+        "",
+        "the numbers of a worker are [a fixed list](metrics.md); a processor adds none",
+    ),
     ("`ConnectedStoreProvider.stores`", "ConnectedStoreProvider", ""),
     (
         "`StoreBuilder`",
@@ -300,6 +319,7 @@ STORES: Final = (
         "`VersionedKeyValueStore`, `VersionedRecord`",
         (
             "VersionedKeyValueStore.get VersionedKeyValueStore.put VersionedKeyValueStore.delete "
+            "VersionedKeyValueStore.VALID_TO_UNDEFINED VersionedKeyValueStore.NOT_PUT "
             "VersionedRecord"
         ),
         "",
@@ -331,6 +351,26 @@ STORES: Final = (
         "RocksDBConfigSetter RocksDBConfigSetter.set_config RocksDBConfigSetter.close",
         "options are those of `rocksdict`",
     ),
-    ("read-only views for queries from outside", "", "interactive queries are not built yet"),
+    (
+        "interactive queries: `KafkaStreams.store`, `query`, `queryMetadataForKey`",
+        "",
+        (
+            "a store is open in the process of its StreamThread alone; results are read from "
+            "topics, or [as DataFrames](../dataframes.md)"
+        ),
+    ),
     ("KIP-892, transactional state stores", "", "of Kafka Streams 4.4; every store here is"),
+)
+
+OUR_OWN: Final = (
+    (
+        "no such thing: functions that wait",
+        "KStream.map_values_async KStream.process_values_async KStream.for_each_async",
+        "[many calls at once](../functions-that-wait.md)",
+    ),
+    (
+        "no such thing: many values in one call",
+        "KStream.map_batch",
+        "[a batch for a model](../functions-that-wait.md)",
+    ),
 )
