@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.oracle.differences import refused_by_java_alone
+from tests.oracle.run import run
 from tests.oracle.translate import Drawing
 
 if TYPE_CHECKING:
@@ -71,3 +72,36 @@ def test_java_writes_a_join_before_its_table_when_a_group_is_used_again(oracle: 
 
     assert refused_by_java_alone(oracle.ask(request))
     assert "first" in Drawing(request).topology().stores
+
+
+def test_a_row_that_comes_and_goes_within_a_record_cache_stays_joined(oracle: Oracle) -> None:
+    """Between two flushes an order finds the customer; that he is gone again is told to nobody."""
+    order = {"store": "orders", "caching": False}
+    request = _asked(
+        [
+            {"id": "o", "op": "table", "topic": "orders", "materialized": order},
+            {"id": "c", "op": "table", "topic": "customers"},
+            {
+                "id": "j",
+                "op": "left_join",
+                "on": "o",
+                "with": "c",
+                "foreign_key": "first_letter",
+                "fn": "both",
+                "materialized": {"store": "joined"},
+            },
+        ]
+    )
+    request["commit_every"] = 3
+    records = (("customers", "65", "657665"), ("orders", "6f", "6531"), ("customers", "65", None))
+    request["inputs"] = [
+        {"topic": topic, "key": key, "value": value, "timestamp": at}
+        for at, (topic, key, value) in enumerate(records)
+    ]
+
+    java, ours = oracle.ask(request), run(request)
+
+    assert java["stores"]["joined"] == ours["stores"]["joined"] == [["6f", b"e1+eve".hex(), 1]]
+    request["commit_every"] = 0
+    assert oracle.ask(request)["stores"] == run(request)["stores"]
+    assert run(request)["stores"]["joined"] == [["6f", b"e1+null".hex(), 2]]
