@@ -25,6 +25,7 @@ SUITES = [
     ("take-over by Java and back", ["tests/chaos/test_take_over.py"]),
     ("zombies", ["tests/chaos/test_zombies.py"]),
     ("kills and broker restarts", ["tests/chaos/test_kills.py"]),
+    ("kills in windows, joins and suppression (30 kills)", ["tests/chaos/test_storm.py"]),
     (
         "driver, executors, Python workers and task hosts of Spark killed (20 kills)",
         ["tests/spark/test_continuous.py", "-k", "killed"],

@@ -37,7 +37,10 @@ from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Collection, Sequence
     from pathlib import Path
+
+    from headwater.local.broker import KafkaBroker
 
 
 class Victim(StrEnum):
@@ -112,6 +115,31 @@ class Hunter:
             case Situation.HANDOVER:
                 replicas = self._kill_in_handover(kill.victim, replicas)
         return replicas
+
+    def carry_out_all(
+        self,
+        kills: Sequence[Kill],
+        *,
+        topics: tuple[str, ...],
+        replicas: int,
+        broker: KafkaBroker,
+        restarts: Collection[int],
+    ) -> None:
+        """Carry out one kill after the other, each when all runs again.
+
+        Args:
+            kills: in order.
+            topics: that the application writes.
+            replicas: that are wanted at first.
+            broker: is restarted in between.
+            restarts: after the kills of which numbers.
+        """
+        for number, kill in enumerate(kills):
+            replicas = self.carry_out(kill, topics=topics, replicas=replicas)
+            self._cluster.wait_running(replicas=replicas, timeout_s=300)
+            if number in restarts:
+                broker.restart()
+                self.log.append("restarted the broker")
 
     def story(self, title: str, topics: tuple[str, ...]) -> str:
         """What was done, what is in flight now, and what everybody printed."""

@@ -6,8 +6,11 @@ import struct
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from headwater.state.backends.rocks import RocksBackend
+from headwater.model.stores import StoreSpec
 from headwater.state.directory import StateDirectory
+from headwater.state.expiry import Expiry, time_at
+from headwater.state.keys import suffix_bytes_of
+from headwater.state.restore import open_backend
 from tests.support.reading import held
 
 if TYPE_CHECKING:
@@ -65,13 +68,26 @@ def counted_at_least(bootstrap_servers: str, topic: str, sent: Mapping[str, int]
 
 
 def stores_equal_their_changelogs(
-    bootstrap_servers: str, application_id: str, store: str, state_dirs: list[Path]
+    bootstrap_servers: str,
+    application_id: str,
+    store: str,
+    state_dirs: list[Path],
+    *,
+    spec: StoreSpec | None = None,
 ) -> int:
     """Every store on every disk holds exactly its changelog up to its position.
 
-    One store of each partition, that of the task's last owner, holds all of it. Return how many
-    were compared.
+    One store of each partition, that of the task's last owner, holds all of it. Of windows, what
+    has expired may be gone. Return how many were compared.
+
+    Args:
+        bootstrap_servers: of the broker.
+        application_id: of the application.
+        store: its name.
+        state_dirs: every disk.
+        spec: what the store is, unless it is a table's.
     """
+    spec = spec or StoreSpec(name=store)
     changelog: defaultdict[int, list[tuple[int, bytes, bytes | None, int]]] = defaultdict(list)
     for number, offset, key, value, timestamp in read_committed(
         bootstrap_servers, f"{application_id}-{store}-changelog"
@@ -85,7 +101,8 @@ def stores_equal_their_changelogs(
         for stored in directory.stored():
             if stored.position is None or stored.store != store:
                 continue
-            backend = RocksBackend(directory.store(stored.task, store).database)
+            place = directory.store(stored.task, store)
+            backend = open_backend(spec, place, holder="the proof")
             held = dict(backend.range(None, None))
             backend.close()
             replayed: dict[bytes, bytes] = {}
@@ -95,7 +112,10 @@ def stores_equal_their_changelogs(
                 if value is None:
                     replayed.pop(key, None)
                 else:
-                    replayed[key] = _COUNT.pack(timestamp) + value
+                    time = _COUNT.pack(timestamp) if spec.kind.timestamped else b""
+                    replayed[key] = time + value
+            if spec.kind.expires:
+                held, replayed = _unexpired(spec, held), _unexpired(spec, replayed)
             differing = {
                 key: (held.get(key), replayed.get(key))
                 for key in held.keys() | replayed.keys()
@@ -112,3 +132,11 @@ def stores_equal_their_changelogs(
     }
     assert behind == {}, "partition: (furthest position, last record)"
     return compared
+
+
+def _unexpired(spec: StoreSpec, rows: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Leave out what has expired by the time of the rows themselves."""
+    suffix = suffix_bytes_of(spec)
+    times = {key: time_at(key, suffix) for key in rows}
+    oldest = Expiry.of(spec).oldest_read(max(times.values(), default=0))
+    return {key: row for key, row in rows.items() if times[key] >= oldest}

@@ -136,8 +136,8 @@ class Answering:
 class Oracle(Answering):
     """A running ``Oracle.java``: answers what Java makes of a topology (tests/oracle/FORMAT.md)."""
 
-    def __init__(self) -> None:
-        super().__init__("oracle", "Oracle", heap="512m")
+    def __init__(self, heap: str = "512m") -> None:
+        super().__init__("oracle", "Oracle", heap=heap)
         self._asked = 0
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -265,6 +265,7 @@ class Load(threading.Thread):
                 "bootstrap.servers": self._servers,
                 "linger.ms": 10,
                 "enable.idempotence": True,
+                "partitioner": "murmur2_random",  # Java's
                 "on_delivery": self._on_delivery,
             }
         )
