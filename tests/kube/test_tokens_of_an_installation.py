@@ -288,16 +288,22 @@ def test_without_the_policy_a_worker_would_write_what_is_anothers(
         chosen = f"--set=admissionPolicy.create={is_there}"
         installed.helm("upgrade", RELEASE, str(CHART), "--reuse-values", chosen)
 
+    refused: list[str] = []
+
     def is_taken() -> bool:
         try:
             write_status(api, installed.home, other)
-        except ApiException:
+        except ApiException as error:
+            refused[:] = [str(error.body)]
             return False
         return True
 
     upgrade("false")
     try:
         wait_for(is_taken, what="the write", every_s=0.5)
+    except AssertionError as error:
+        # Such as the policy of another release, which holds in every namespace.
+        raise AssertionError(f"{error}; refused: {refused}") from error
     finally:
         upgrade("true")
         policy_holds(installed)

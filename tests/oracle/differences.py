@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
+def has_pattern(request: Mapping[str, Any]) -> bool:
+    """Whether a topic is read by pattern, of which Java's driver does not tell what it is."""
+    return any("pattern" in step for step in request["steps"])
+
+
 def refused_by_java_alone(answer: Mapping[str, Any]) -> bool:
     """Whether Java cannot build what makes sense.
 
@@ -22,6 +27,35 @@ def refused_by_java_alone(answer: Mapping[str, Any]) -> bool:
     """
     message = answer.get("error", {}).get("message", "")
     return re.search(r"StateStore \S+ is not added yet|null keyChangingChild", message) is not None
+
+
+def moves_a_repartition_to_other_values(
+    request: Mapping[str, Any], answer: Mapping[str, Any]
+) -> bool:
+    """Whether Java cannot run what it has optimised, and nor can we.
+
+    A repartition below a join with a global table goes up to where the key changed. There values
+    have the type they had before the join, and its serde is of those behind it.
+    """
+    if answer.get("error", {}).get("at") != "run":
+        return False
+    asked = request["config"].get("topology.optimization", "")
+    joins = any("selector" in step for step in request["steps"])
+    return bool(re.search("all|merge", asked)) and joins
+
+
+def written_together(ours: str) -> set[str]:
+    """Return the topics that several sub-topologies write, as our description has it.
+
+    With a record cache the order there is that in which tasks flush theirs: Java's driver has one
+    task for all sub-topologies, which flushes by store, and in a cluster there is no order at all.
+    """
+    found = Counter(
+        topic
+        for part in ours.split("Sub-topology: ")[1:]
+        for topic in set(re.findall(r"Sink: \S+ \(topic: (\S+)\)", part))
+    )
+    return {topic for topic, count in found.items() if count > 1}
 
 
 def merges_too_much(request: Mapping[str, Any], answer: Mapping[str, Any], ours: str) -> bool:

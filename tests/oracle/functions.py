@@ -270,7 +270,7 @@ def topic_of(_key: Any, v: Any, _context: Any = None) -> str:
 
 def place_of(_key: Any, _value: Any, context: Any) -> str:
     """The topic extractor ``place``: where the record was read."""
-    return f"out-{context.topic}-{context.partition}-{context.offset}"
+    return f"out-{context.topic or 'null'}-{context.partition}-{context.offset}"
 
 
 TOPIC_EXTRACTORS = {"even_odd": topic_of, "place": place_of}

@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tests.oracle import functions
+from tests.oracle import functions, growing
 
 if TYPE_CHECKING:
     from random import Random
@@ -54,22 +54,34 @@ class Generator:
     topics: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     global_tables: list[Handle] = field(default_factory=list)
     names: int = 0
+    whole: bool = False
+    """A request is drawn as a whole: whoever draws parts of one knows fewer steps."""
 
     def request(self, *, records: int) -> dict[str, Any]:
         """Return a request with about ``records`` records."""
+        self.whole = True
         self.key_default, self.value_default = self._type(), self._type()
         self._source()
-        for _ in range(self.random.randint(STEPS_MIN, STEPS_MAX)):
+        most = STEPS_MAX
+        if self._chance(0.12):
+            # Few enough to stay one sub-topology, where a punctuation may tell the stream time.
+            most = STEPS_MIN + 1
+            for _ in range(self.random.randint(1, 2)):
+                growing.process(self, self._stream())
+        for _ in range(self.random.randint(STEPS_MIN, most)):
             self._grow()
         self._finish()
         self._leave_partitions_open()
+        config = self._config()
+        growing.tame_patterns(self.steps)
+        growing.tame_processors(self.steps, config)
         request: dict[str, Any] = {
             "app_id": "app",
-            "config": self._config(),
+            "config": config,
             "key": self.key_default,
             "value": self.value_default,
             "steps": self.steps,
-            "inputs": self._inputs(records),
+            "inputs": growing.around(self, self._inputs(records)),
         }
         return request
 
@@ -84,16 +96,20 @@ class Generator:
         return self.random.choices(TYPES, weights=(10, 2, 3, 1, 1))[0]
 
     def _chance(self, probability: float) -> bool:
+        """Return true so often."""
         return self.random.random() < probability
 
     def _fresh(self, prefix: str) -> str:
+        """Return a name that nothing has yet."""
         self.names += 1
         return f"{prefix}{self.names}x"
 
     def _named(self, probability: float = 0.25) -> dict[str, Any]:
+        """Return a name for a node, or none."""
         return {"name": self._fresh("node-")} if self._chance(probability) else {}
 
     def _step(self, op: str, **fields: Any) -> str:
+        """Add a step and return its id."""
         name = f"s{len(self.steps)}"
         self.steps.append({"id": name, "op": op, **fields})
         return name
@@ -126,7 +142,7 @@ class Generator:
                 self._group_by_key, self._group_by_key, self._group_by, self._group_by,
                 self._to_table, self._to, self._end, self._through_a_topic,
                 self._join_stream, self._join_stream, self._join_global_table,
-                self._join_streams, self._join_streams,
+                self._join_streams, self._join_streams, self._process,
             ),
             "table": (
                 self._filter, self._map_values, self._transform_values,
@@ -139,7 +155,13 @@ class Generator:
         }  # fmt: skip
         self.random.choice(operations[handle.kind])(handle)
 
+    def _process(self, handle: Handle) -> None:
+        growing.process(self, handle)
+
     def _source(self) -> None:
+        if self.whole and self.topics and self._chance(0.08):
+            self._read_pattern()
+            return
         again = [name for name, (kind, _, _) in self.topics.items() if kind == "stream"]
         if again and self._chance(0.25):
             self._read_stream(self.random.choice(again), again=True)
@@ -151,6 +173,14 @@ class Generator:
             self._read_table(name)
         else:
             self._read_stream(name, again=False)
+
+    def _stream(self) -> Handle:
+        while self.handles[-1].kind != "stream":
+            self._to_stream(self.handles[-1])
+        return self.handles[-1]
+
+    def _read_pattern(self) -> None:
+        growing.read_pattern(self, Handle("", "stream", self._type(), self._type()))
 
     def _read_stream(self, name: str, *, again: bool) -> None:
         _, key, value = self.topics[name]
@@ -197,6 +227,7 @@ class Generator:
     def _add(
         self, handle: Handle, step: str, key_serde: str | None, value_serde: str | None
     ) -> Handle:
+        """Add what a step has made; return it."""
         added = self._made(handle, step, key_serde, value_serde)
         self.handles.append(added)
         return added
@@ -462,6 +493,8 @@ class Generator:
             self.steps[-1]["fn"] = "last"
         if windows["kind"] == "session" and self.steps[-1]["op"] == "aggregate":
             self.steps[-1]["merge"] = self.random.choice(functions.MERGERS_FOR[table.value])
+        if self.whole and windows["kind"] != "unlimited" and self._chance(0.4):
+            table = growing.until_window_closes(self, table)
         fields = self._named() | {"fn": "key_text"}
         step = self._step("to_stream", on=table.step, **fields)
         stream = replace(table, kind="stream", key="string", rekeyed=True)
@@ -480,6 +513,9 @@ class Generator:
             step = self._step(
                 "cogroup", on=step, **{"with": other.step}, fn=self.random.choice(fns)
             )
+        if self.whole and self._chance(0.4):
+            growing.share_windows(self, step, group, self._windows())
+            return
         bare = replace(group, value="string", key_serde=None, value_serde=None)
         given = self._serdes(bare, inherited=False)
         fields = self._named()
@@ -584,12 +620,22 @@ class Generator:
         table = self._partner(handle)
         if table is None:
             return
+        if self.whole and self._chance(0.3):
+            tables = [it for it in self.handles if (it.kind, it.key) == ("table", handle.key)]
+            waiting = [it for it in tables if growing.graces(self, it)]
+            table = self.random.choice(waiting or [table])
         fn = self.random.choice(list(functions.JOINER_TYPES))
         given = self._serdes(handle, inherited=True)
         given |= {"other": table.value} if self._chance(0.1) else {}
         given |= {"name": self._fresh("join-")} if self._chance(0.3) else {}
-        options = {"joined": given} if given or self._chance(0.2) else {}
         op = self.random.choice(("join", "left_join"))
+        graces = growing.graces(self, table) if self.whole else ()
+        if graces and self._chance(0.7):
+            # Java refuses a record without a key in a left join.
+            op = "join"
+            given |= {"grace_ms": self.random.choice(graces), "key": handle.key}
+            given |= {"value": handle.value}
+        options = {"joined": given} if given or self._chance(0.2) else {}
         step = self._step(op, on=handle.step, **{"with": table.step}, fn=fn, **options)
         joined = replace(handle, value=_joined(fn, handle, table), rekeyed=False)
         self._add(joined, step, given.get("key") or handle.key_serde, None)

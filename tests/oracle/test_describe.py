@@ -11,7 +11,12 @@ import pytest
 from headwater.errors import TopologyError
 from headwater.model.partitions import plan
 from tests.golden.test_describe import CASES, DIRECTORY, load_request
-from tests.oracle.differences import check_copartitioned, merges_too_much, refused_by_java_alone
+from tests.oracle.differences import (
+    check_copartitioned,
+    has_pattern,
+    merges_too_much,
+    refused_by_java_alone,
+)
 from tests.oracle.generate import generate
 from tests.oracle.translate import Drawing
 
@@ -43,6 +48,8 @@ def test_a_random_topology_has_java_s_description_and_topics(seed: str, oracle: 
         return
     assert _without_addresses(topology.describe()) == _without_addresses(answer["describe"])
     report = topology.report("app")
+    if has_pattern(request):
+        return  # what reads by pattern Java leaves out until topics are known
     assert _topics(report) == answer["subtopologies"]
     check_copartitioned(request, report.copartition_groups, answer["copartitioned"])
 

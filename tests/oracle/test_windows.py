@@ -72,6 +72,38 @@ def test_windows_that_wait_in_a_record_cache_come_out_as_in_java(
     compare(request, oracle)
 
 
+@pytest.mark.seeded(60)
+@pytest.mark.parametrize("kind", [kind for kind in WINDOWS if kind != "unlimited"])
+@pytest.mark.parametrize("every", [0, 4])
+def test_what_waits_until_windows_close_comes_out_as_in_java(
+    kind: str, every: int, seed: str, oracle: Oracle
+) -> None:
+    random = Random(f"{seed} {kind} {every} closing")
+    request = drawn(random, kind, random.choice((None, "close", "update")))
+    steps = request["steps"]
+    place = next(n for n, step in enumerate(steps) if step["id"] == "changes")
+    # What waits has the serdes of the table alone.
+    stored = steps[place - 1].setdefault("materialized", {})
+    stored["key"] = "string"
+    if steps[place - 1]["op"] != "count":
+        stored["value"] = "string"
+    buffer = random.choice(({}, {}, {"logging": False}))
+    name = random.choice(({}, {"name": "closed"}))
+    suppress = {"id": "final", "op": "suppress", "on": "table", "buffer": buffer, **name}
+    steps[place]["on"] = "final"
+    steps.insert(place, suppress)
+    request["config"] = {"statestore.cache.max.bytes": random.choice(("0", "100000"))}
+    if every:
+        # As in the test of record caches above.
+        stored["caching"] = kind not in ("session", "sliding")
+        if steps[place - 1].get("fn") == "forget_equal":
+            steps[place - 1]["fn"] = "concat"
+        request["inputs"] = [record for record in request["inputs"] if record.get("value")]
+        request["commit_every"] = every
+
+    compare(request, oracle)
+
+
 def drawn(random: Random, kind: str, emit: str | None) -> dict[str, Any]:
     """An aggregation within windows, and records of three keys, some of them late."""
     aggregation = dict(random.choice(AGGREGATIONS))

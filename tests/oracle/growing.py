@@ -1,0 +1,128 @@
+"""Steps that random requests grow besides those of ``generate.py``: functions of the generator.
+
+Processors and their punctuations, topics by pattern, what waits until windows close, joins with
+grace, aggregates within windows that several streams share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.oracle.processors import TICKS
+from tests.oracle.translate import Drawing
+
+if TYPE_CHECKING:
+    from tests.oracle.generate import Generator, Handle
+
+_PLAIN: Final = ("again", "turn", "with_header", "place", "keep")
+_ADVANCES_MS: Final = (1, 9, 40, 2_000)
+
+
+def process(it: Generator, handle: Handle) -> None:
+    """Hand records to a processor, whose results are texts; one that ticks has texts for keys."""
+    op = it.random.choice(("process", "process_values"))
+    ticking = tuple(TICKS) if handle.key == "string" or op == "process_values" else ()
+    fn = it.random.choice((*_PLAIN, *ticking, *ticking))
+    key, rekeyed = handle.key, handle.rekeyed
+    if op == "process":
+        rekeyed = True
+        key = "string" if fn == "turn" else key
+    fields: dict[str, Any] = {}
+    if fn == "keep":
+        fields["stores"] = [
+            {"store": it._fresh("kept-"), "persistent": it._chance(0.5)}
+            for _ in range(it.random.randint(1, 2))
+        ]
+        fields["brings"] = it._chance(0.5)
+    step = it._step(op, on=handle.step, fn=fn, **fields, **it._named())
+    processed = replace(handle, key=key, value="string", rekeyed=rekeyed)
+    it._add(processed, step, handle.key_serde if op == "process_values" else None, None)
+
+
+def tame_processors(steps: list[dict[str, Any]], config: dict[str, str]) -> None:
+    """Let no processor see what is another one in Java's driver, which is one task.
+
+    That is the stream time if there are several sub-topologies, and the topic of a pattern.
+    """
+    told = [step for step in steps if step.get("fn") in {"place", *TICKS}]
+    if not told:
+        return
+    drawn = Drawing({"config": config, "steps": steps}).topology()
+    if len(drawn.subtopologies) > 1 or any("pattern" in step for step in steps):
+        for step in told:
+            step["fn"] = "again"
+
+
+def tame_patterns(steps: list[dict[str, Any]]) -> None:
+    """Java's driver takes a pattern for its topic: let nothing tell what that is."""
+    if not any("pattern" in step for step in steps):
+        return
+    for step in steps:
+        if step.get("extractor") == "place":
+            step["extractor"] = "even_odd"
+        if step["op"] == "suppress":
+            step["buffer"]["logging"] = False
+
+
+def read_pattern(it: Generator, handle: Handle) -> None:
+    """Read two topics that a pattern matches."""
+    prefix = it._fresh("pat-")
+    for topic in (f"{prefix}-a", f"{prefix}-b"):
+        it.topics[topic] = ("pattern", handle.key, handle.value)
+    consumed = it._serdes(handle, inherited=False) | it._named(0.2)
+    options = {"consumed": consumed} if consumed else {}
+    step = it._step("stream", pattern=f"{prefix}-.*", **options)
+    it._add(handle, step, consumed.get("key"), consumed.get("value"))
+
+
+def graces(it: Generator, table: Handle) -> tuple[int, ...]:
+    """Return for how long records may wait for a table: at most as long as it knows the past."""
+    (made,) = (step for step in it.steps if step["id"] == table.step)
+    history = made.get("materialized", {}).get("history_ms", -1)
+    return tuple(grace for grace in (0, 10, 40, 300) if grace <= history)
+
+
+def until_window_closes(it: Generator, windowed: Handle) -> Handle:
+    """Keep results back until their window closes; what waits has serdes of its own."""
+    aggregated = it.steps[-1]
+    stored = aggregated.setdefault("materialized", {})
+    stored["key"] = windowed.key
+    if aggregated["op"] != "count":
+        stored["value"] = windowed.value
+    buffer: dict[str, Any] = {} if it._chance(0.8) else {"logging": False}
+    step = it._step("suppress", on=windowed.step, buffer=buffer, **it._named())
+    return replace(windowed, step=step)
+
+
+def share_windows(it: Generator, cogrouped: str, group: Handle, windows: dict[str, Any]) -> None:
+    """Aggregate what was cogrouped within windows; keys come out as texts."""
+    step = it._step("windowed_by", on=cogrouped, windows=windows)
+    bare = replace(group, value="string", key_serde=None, value_serde=None)
+    # The streams of a cogroup have a time each: in Java one that is behind finds nothing that
+    # another one's time has put beyond the retention.
+    stored = {"key": bare.key, "value": "string"}
+    retention = {} if windows["kind"] == "unlimited" else {"retention": 1_000_000}
+    fields: dict[str, Any] = {"materialized": stored | retention}
+    if windows["kind"] == "session":
+        fields["merge"] = it.random.choice(("join_text", "join_with_key"))
+    step = it._step("aggregate", on=step, init="empty", **fields, **it._named())
+    step = it._step("to_stream", on=step, fn="key_text", **it._named())
+    it._add(replace(bare, kind="stream", key="string", rekeyed=True), step, None, "string")
+
+
+def around(it: Generator, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Let the wall clock advance here and there, and topics of patterns be known from the start.
+
+    For a topic that is new the tasks here are opened anew, as after a restart.
+    """
+    found: list[dict[str, Any]] = []
+    if inputs:
+        patterned = (topic for topic, (kind, _, _) in it.topics.items() if kind == "pattern")
+        first = {"key": None, "value": None, "timestamp": 0}
+        found += ({"topic": topic, **first} for topic in patterned)
+    for record in inputs:
+        if it._chance(0.06):
+            found.append({"advance_ms": it.random.choice(_ADVANCES_MS)})
+        found.append(record)
+    return found
