@@ -410,6 +410,20 @@ def test_what_is_drawn_after_a_build_below_a_source_that_shares_another_is_built
     assert builder.build().nodes["late"].parents == ("KSTREAM-SOURCE-0000000000",)  # type: ignore[union-attr]
 
 
+def test_the_store_of_a_table_can_be_asked_for_if_it_was_given_a_name() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in")
+    table = builder.table("t")
+
+    assert table.queryable_store_name() is None
+    assert builder.table("u", store="kept").queryable_store_name() == "kept"
+    assert table.map_values(str).queryable_store_name() is None
+    assert table.filter(lambda *_: True, store="even").queryable_store_name() == "even"
+    assert stream.group_by_key().count().queryable_store_name() is None
+    assert stream.group_by_key().count(store="counts").queryable_store_name() == "counts"
+    assert table.join(table, max, store="joined").queryable_store_name() == "joined"
+
+
 def test_a_table_takes_a_materialized_in_second_place_as_in_java() -> None:
     builder, by_keyword = StreamsBuilder(), StreamsBuilder()
     builder.table("in", Materialized(store="kept"))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headwater.dsl.calls import CallId, Calls, Part
 
 REPARTITION_SUFFIX: Final = "-repartition"
+_GENERATED_STORE: Final = re.compile(r".*-STATE-STORE-[0-9]{10}")
 _GENERATED: Final = re.compile(r"KSTREAM.*-[0-9]{10}")
 
 
@@ -72,6 +73,13 @@ class Drawing:
     def name_of(self, call: CallId) -> str:
         """Return the name of the node that forwards what comes out of ``call``."""
         return self._calls[call].part.name
+
+    def store_of(self, call: CallId) -> str | None:
+        """Return the name that the store of a drawn table was given; ``None`` if none was."""
+        part = self._calls[call].part
+        if not isinstance(part, Table) or part.store is None:
+            return None
+        return None if _GENERATED_STORE.fullmatch(part.store.name) else part.store.name
 
     def grace_ms(self, call: CallId) -> int | None:
         """Return the longest grace of the windows nearest to ``call`` and above; ``None``: none."""

@@ -40,6 +40,10 @@ class KTable(
 
     __slots__ = ()
 
+    def queryable_store_name(self) -> str | None:
+        """Return the name that the table's store was given; ``None`` if it was given none."""
+        return self.origin.drawing.store_of(self.origin.call)
+
     def filter(
         self,
         predicate: Callable[[K, V], bool],
