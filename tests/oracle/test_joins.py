@@ -105,3 +105,23 @@ def test_a_row_that_comes_and_goes_within_a_record_cache_stays_joined(oracle: Or
     request["commit_every"] = 0
     assert oracle.ask(request)["stores"] == run(request)["stores"]
     assert run(request)["stores"]["joined"] == [["6f", b"e1+null".hex(), 2]]
+
+
+def test_an_empty_value_of_the_right_table_is_none_to_a_join_by_foreign_key(oracle: Oracle) -> None:
+    """The bytes of a response end where the value begins, whether there is one or not."""
+    join = {"op": "left_join", "foreign_key": "first_letter", "fn": "both"}
+    request = _asked(
+        [
+            {"id": "o", "op": "table", "topic": "orders"},
+            {"id": "c", "op": "table", "topic": "customers"},
+            {"id": "j", **join, "on": "o", "with": "c", "materialized": {"store": "joined"}},
+        ]
+    )
+    request["inputs"] = [
+        {"topic": "customers", "key": "65", "value": "", "timestamp": 1},
+        {"topic": "orders", "key": "6f", "value": "6531", "timestamp": 2},
+    ]
+
+    java, ours = oracle.ask(request), run(request)
+
+    assert java["stores"]["joined"] == ours["stores"]["joined"] == [["6f", b"e1+null".hex(), 2]]
