@@ -149,7 +149,11 @@ DSL_STATEFUL: Final = (
     ("`KTable.filter`, `filterNot`", "KTable.filter KTable.filter_not", ""),
     ("`KTable.mapValues`", "KTable.map_values", ""),
     ("`KTable.transformValues`", "KTable.transform_values ValueTransformerWithKey", ""),
-    ("`GlobalKTable.queryableStoreName`", "GlobalKTable.queryable_store_name", ""),
+    (
+        "`queryableStoreName`",
+        "KTable.queryable_store_name GlobalKTable.queryable_store_name",
+        "for what is connected to the store, and for `TopologyTestDriver`",
+    ),
     (
         "stores with headers (`dsl.store.format`)",
         "",

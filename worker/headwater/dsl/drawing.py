@@ -10,7 +10,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from headwater.dsl.calls import Call, Processor, RepartitionNames, Table
+from headwater.dsl.calls import (
+    Call,
+    ForeignJoinedTable,
+    JoinedTable,
+    Processor,
+    RepartitionNames,
+    Table,
+)
 from headwater.model.naming import check_name
 
 if TYPE_CHECKING:
@@ -75,11 +82,18 @@ class Drawing:
         return self._calls[call].part.name
 
     def store_of(self, call: CallId) -> str | None:
-        """Return the name that the store of a drawn table was given; ``None`` if none was."""
+        """Return the name that the store of a drawn table was given; ``None`` if none was.
+
+        Of a joined table a generated name is told, too, as by ``KTable.queryableStoreName``.
+        """
         part = self._calls[call].part
-        if not isinstance(part, Table) or part.store is None:
+        if not isinstance(part, Table):
             return None
-        return None if _GENERATED_STORE.fullmatch(part.store.name) else part.store.name
+        if isinstance(part, JoinedTable | ForeignJoinedTable):
+            return None if part.store is None else part.store.name
+        # Not part.store: what is there in reserve is not used, and a cogroup has its store apart.
+        name = part.operator.store
+        return None if name is None or _GENERATED_STORE.fullmatch(name) else name
 
     def grace_ms(self, call: CallId) -> int | None:
         """Return the longest grace of the windows nearest to ``call`` and above; ``None``: none."""

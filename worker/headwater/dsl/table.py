@@ -41,7 +41,10 @@ class KTable(
     __slots__ = ()
 
     def queryable_store_name(self) -> str | None:
-        """Return the name that the table's store was given; ``None`` if it was given none."""
+        """Return the name that the table's store was given; ``None`` if it was given none.
+
+        As in Kafka Streams, a joined table that may have a store tells a generated name, too.
+        """
         return self.origin.drawing.store_of(self.origin.call)
 
     def filter(
