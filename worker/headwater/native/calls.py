@@ -10,7 +10,6 @@ import asyncio
 import threading
 import time
 from collections import deque
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from headwater.processor.callers import Outcome
@@ -53,6 +52,11 @@ class ThreadCallers:
         self._wake.set()
 
     @property
+    def has_loop(self) -> bool:
+        """Whether a coroutine was ever called."""
+        return self._loop is not None
+
+    @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop, which runs in a thread of its own until the process ends."""
         if self._loop is None:
@@ -88,18 +92,21 @@ class Coroutines:
 
     def close(self) -> None:
         """Cancel what is in flight."""
-        if self._running:
-            self._callers.loop.call_soon_threadsafe(self._cancel, list(self._running))
+        if self._callers.has_loop:
+            self._callers.loop.call_soon_threadsafe(self._cancel_all)
 
     def _start(self, calls: list[Started]) -> None:
         loop = self._callers.loop
         for number, arguments in calls:
             self._running[number] = loop.create_task(self._call(number, arguments))
 
-    def _cancel(self, numbers: list[int]) -> None:
+    def _cancel(self, numbers: Iterable[int]) -> None:
         for number in numbers:
             if running := self._running.get(number):
                 running.cancel()
+
+    def _cancel_all(self) -> None:
+        self._cancel(list(self._running))
 
     async def _call(self, number: int, arguments: tuple[Any, ...]) -> None:
         value, error = None, None
@@ -115,7 +122,7 @@ class Coroutines:
 class Pool:
     """Calls one plain function in threads that end with the process, come what may.
 
-    A call that never returns keeps its thread; ``cancel`` lets another one take its place.
+    A call that is given up keeps its thread until it returns, and another thread takes its place.
     """
 
     def __init__(self, function: Callable[..., Any], threads: int, callers: ThreadCallers) -> None:
@@ -124,66 +131,70 @@ class Pool:
         self._function = function
         self._threads_max = threads
         self._callers = callers
-        self._calls: SimpleQueue[Started | None] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._idle = 0
-        self._threads = 0
+        self._changed = threading.Condition()
+        self._queued: deque[Started] = deque()
         self._running: set[int] = set()
-        self._unwanted: set[int] = set()
+        """Numbers of the calls that are being made and were not given up."""
+        self._threads = 0
+        """Threads that take calls: idle ones, and those of ``_running``."""
+        self._generation = 0
+        """Counts ``close``; a thread of an earlier generation takes no more calls."""
 
     def start(self, calls: list[Started]) -> None:
         """Begin these calls, or queue them until a thread is free."""
-        for call in calls:
-            self._calls.put(call)
-        with self._lock:
-            fresh = min(self._calls.qsize() - self._idle, self._threads_max - self._threads)
-            self._threads += max(0, fresh)
-        for _ in range(fresh):
-            threading.Thread(target=self._work, name="calls", daemon=True).start()
+        with self._changed:
+            self._queued.extend(calls)
+            self._start_threads()
+            self._changed.notify(len(calls))
 
     def cancel(self, numbers: Iterable[int]) -> None:
         """Give up calls: those that wait are not made, and threads of the others are replaced."""
-        with self._lock:
-            given_up = set(numbers) - self._unwanted
-            self._unwanted |= given_up
+        given_up = set(numbers)
+        with self._changed:
+            self._queued = deque(call for call in self._queued if call[0] not in given_up)
             self._threads -= len(given_up & self._running)
+            self._running -= given_up
+            self._start_threads()
 
     def close(self) -> None:
-        """Let every thread end that is not in a call."""
-        with self._lock:
-            for _ in range(self._threads):
-                self._calls.put(None)
+        """Give up every call, and let every thread end that is not in one."""
+        with self._changed:
+            self._generation += 1
+            self._threads = 0
+            self._queued.clear()
+            self._running.clear()
+            self._changed.notify_all()
 
-    def _work(self) -> None:
-        while True:
-            with self._lock:
-                self._idle += 1
-            call = self._calls.get()
-            with self._lock:
-                self._idle -= 1
-                if call is None:
-                    self._threads -= 1
-                    return
-                number, arguments = call
-                if number in self._unwanted:
-                    self._unwanted.discard(number)
-                    continue
-                self._running.add(number)
-            if not self._call(number, arguments):
-                return
+    def _start_threads(self) -> None:
+        wanted = min(len(self._queued) + len(self._running), self._threads_max)
+        while self._threads < wanted:
+            self._threads += 1
+            threading.Thread(
+                target=self._work, args=(self._generation,), name="calls", daemon=True
+            ).start()
 
-    def _call(self, number: int, arguments: tuple[Any, ...]) -> bool:
-        """Make one call; return whether the thread is still one of the pool."""
-        value, error = None, None
-        try:
-            value = self._function(*arguments)
-        except BaseException as raised:  # noqa: BLE001 - it belongs to the record
-            error = raised
-        with self._lock:
-            self._running.discard(number)
-            is_wanted = number not in self._unwanted
-            self._unwanted.discard(number)
-        if is_wanted:
+    def _work(self, generation: int) -> None:
+        while call := self._take(generation):
+            number, arguments = call
+            value, error = None, None
+            try:
+                value = self._function(*arguments)
+            except BaseException as raised:  # noqa: BLE001 - it belongs to the record
+                error = raised
+            with self._changed:
+                if number not in self._running:
+                    return  # given up; the thread has been replaced
+                self._running.remove(number)
             self.outcomes.append(Outcome(number, value, error))
             self._callers.wake()
-        return is_wanted
+
+    def _take(self, generation: int) -> Started | None:
+        """Wait for a call to make; return None once the pool was closed."""
+        with self._changed:
+            while generation == self._generation and not self._queued:
+                self._changed.wait()
+            if generation != self._generation:
+                return None
+            call = self._queued.popleft()
+            self._running.add(call[0])
+            return call

@@ -1,0 +1,122 @@
+"""The threads that plain functions are called in: as many as there are calls, whatever came before."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headwater.native.calls import Pool, ThreadCallers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ENDS_S = 20.0
+
+
+class Gates:
+    """A function that waits for the gate of its argument."""
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+        self._gates: dict[int, threading.Event] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, number: int) -> int:
+        """Wait until ``open`` was called with this number."""
+        self.begun.append(number)
+        assert self._gate(number).wait(ENDS_S)
+        return number
+
+    def open(self, *numbers: int) -> None:
+        """Let these calls end."""
+        for number in numbers:
+            self._gate(number).set()
+
+    def _gate(self, number: int) -> threading.Event:
+        with self._lock:
+            return self._gates.setdefault(number, threading.Event())
+
+
+@pytest.fixture
+def gates() -> Iterator[Gates]:
+    """A function whose calls all end with the test."""
+    made = Gates()
+    yield made
+    made.open(*range(100))
+
+
+def begin(pool: Pool, *numbers: int) -> None:
+    """Start calls with these numbers, which are their arguments, too."""
+    pool.start([(number, (number,)) for number in numbers])
+
+
+def until_begun(gates: Gates, *numbers: int) -> None:
+    """Wait until these calls have begun, all at once."""
+    deadline = time.monotonic() + ENDS_S
+    while not set(numbers) <= set(gates.begun):
+        assert time.monotonic() < deadline, f"{gates.begun} have begun"
+        time.sleep(0.001)
+
+
+def until_over(pool: Pool, *numbers: int) -> None:
+    """Wait until exactly these calls are over, in any order."""
+    deadline = time.monotonic() + ENDS_S
+    over: set[int] = set()
+    while not set(numbers) <= over:
+        assert time.monotonic() < deadline, f"{over} are over"
+        while pool.outcomes:
+            over.add(pool.outcomes.popleft().number)
+        time.sleep(0.001)
+    assert over == set(numbers)
+
+
+def test_calls_that_begin_one_after_another_do_not_wait_for_each_other(gates: Gates) -> None:
+    """Each call has a thread, also when an idle thread has just been given another one."""
+    pool = Pool(gates, 2, ThreadCallers())
+    for first in range(0, 60, 2):
+        begin(pool, first)
+        begin(pool, first + 1)
+        until_begun(gates, first, first + 1)
+        gates.open(first, first + 1)
+        until_over(pool, first, first + 1)
+
+
+def test_calls_begin_after_a_close_as_before(gates: Gates) -> None:
+    """An abort closes the pool, and the records are processed again."""
+    pool = Pool(gates, 3, ThreadCallers())
+    begin(pool, 0, 1)
+    until_begun(gates, 0, 1)
+    pool.close()
+    begin(pool, 2, 3, 4)
+    until_begun(gates, 2, 3, 4)
+    gates.open(0, 1, 2, 3, 4)
+    until_over(pool, 2, 3, 4)
+
+
+def test_a_call_that_is_given_up_makes_room_for_the_next_one(gates: Gates) -> None:
+    """Queued calls begin, though nobody starts another and the thread never returns."""
+    pool = Pool(gates, 1, ThreadCallers())
+    begin(pool, 0, 1, 2)
+    until_begun(gates, 0)
+    pool.cancel([0, 1])
+    until_begun(gates, 2)
+    assert 1 not in gates.begun
+    gates.open(0, 2)
+    until_over(pool, 2)
+
+
+def test_a_call_that_was_over_when_it_was_given_up_costs_no_thread(gates: Gates) -> None:
+    """The outcome was not taken yet; it comes late, and the next call begins."""
+    pool = Pool(gates, 1, ThreadCallers())
+    gates.open(0)
+    begin(pool, 0)
+    until_over(pool, 0)
+    pool.cancel([0])
+    begin(pool, 1)
+    until_begun(gates, 1)
+    begin(pool, 2)
+    gates.open(1, 2)
+    until_over(pool, 1, 2)
