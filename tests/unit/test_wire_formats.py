@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support import murmur3
 
 from headwater.errors import DeserializationError, SerializationError
 from headwater.wire.change import (
@@ -122,6 +125,11 @@ def test_a_serde_of_values_makes_one_of_changes() -> None:
 )
 def test_a_value_has_java_s_hash(data: str, hashed: str) -> None:
     assert murmur3_128(bytes.fromhex(data)).hex() == hashed
+
+
+@given(st.binary(max_size=200))
+def test_the_hash_of_any_value_is_that_of_the_algorithm_step_by_step(data: bytes) -> None:
+    assert murmur3_128(data) == murmur3.murmur3_128(data)
 
 
 def test_subscriptions_of_a_foreign_key_lie_together_and_apart_from_those_of_longer_ones() -> None:

@@ -1,4 +1,4 @@
-"""The threads that plain functions are called in: as many as there are calls, whatever came before."""
+"""Threads that plain functions are called in: each call has one, whatever came before."""
 
 from __future__ import annotations
 

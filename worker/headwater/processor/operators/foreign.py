@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from headwater.model.operators.foreign import (
     ForeignKeyJoin,
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from headwater.processor.code import Emit
     from headwater.processor.compiling import Site
 
-_SHORT_BYTES: Final = 256
-_REMEMBERED: Final = 8_192
-"""So many hashes of short values are kept: with the values at most some 4 MB a process."""
 _FORGET, _FORGET_AND_TELL, _TELL, _TELL_IF_FOUND = (
     Instruction.DELETE_KEY_NO_PROPAGATE.value,
     Instruction.DELETE_KEY_AND_PROPAGATE.value,
@@ -223,12 +219,4 @@ def _hashing(join: ForeignKeyJoin, site: Site) -> Callable[[Any], bytes]:
     serde = site.environment.serde("value", join.value_serde, site.node.name)
     encode = serde.serializer(f"{topic}-vh")
 
-    def hash_of(value: Any) -> bytes:
-        data = encode(value)
-        return _short_hash(data) if len(data) <= _SHORT_BYTES else murmur3_128(data)
-
-    return hash_of
-
-
-# A row is hashed when it asks, and for each answer again; in one process often by the same task.
-_short_hash = lru_cache(maxsize=_REMEMBERED)(murmur3_128)
+    return lambda value: murmur3_128(encode(value))
