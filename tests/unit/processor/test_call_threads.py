@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.waiting import wait_for
 
 from headwater.native.calls import Pool, ThreadCallers
 
@@ -55,21 +55,24 @@ def begin(pool: Pool, *numbers: int) -> None:
 
 def until_begun(gates: Gates, *numbers: int) -> None:
     """Wait until these calls have begun, all at once."""
-    deadline = time.monotonic() + ENDS_S
-    while not set(numbers) <= set(gates.begun):
-        assert time.monotonic() < deadline, f"{gates.begun} have begun"
-        time.sleep(0.001)
+    wait_for(
+        lambda: set(numbers) <= set(gates.begun),
+        what=f"a thread for each of the calls {numbers}",
+        timeout_s=ENDS_S,
+        every_s=0.001,
+    )
 
 
 def until_over(pool: Pool, *numbers: int) -> None:
     """Wait until exactly these calls are over, in any order."""
-    deadline = time.monotonic() + ENDS_S
     over: set[int] = set()
-    while not set(numbers) <= over:
-        assert time.monotonic() < deadline, f"{over} are over"
+
+    def is_over() -> bool:
         while pool.outcomes:
             over.add(pool.outcomes.popleft().number)
-        time.sleep(0.001)
+        return set(numbers) <= over
+
+    wait_for(is_over, what=f"the ends of the calls {numbers}", timeout_s=ENDS_S, every_s=0.001)
     assert over == set(numbers)
 
 
