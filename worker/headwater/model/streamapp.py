@@ -36,8 +36,6 @@ from headwater.model.fields import Change, Rule, meta
 from headwater.model.lifecycle import Engine
 from headwater.model.streamapp_assignment import AssignmentPolicy
 from headwater.model.streamapp_kafka import (
-    KEY_MEANING,
-    KEY_PATTERN,
     NAME_MEANING,
     NAME_PATTERN,
     KafkaSpec,
@@ -49,6 +47,7 @@ from headwater.model.streamapp_kafka import (
 from headwater.model.streamapp_logging import LoggingSpec
 from headwater.model.streamapp_pod import QUANTITY, PodTemplate, Quantity
 from headwater.model.streamapp_spark import SparkSpec
+from headwater.model.streamapp_topology import ConfigMapSource, TopologySource
 
 __all__ = [
     "KIND",
@@ -77,9 +76,6 @@ __all__ = [
 
 KIND: Final = "StreamApp"
 
-IMPORT_TIMEOUT_MS: Final = 300_000
-
-_MODULE: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 _APPLICATION_ID: Final = "[A-Za-z0-9._-]{1,150}"
 _WORKER: Final = meta(
     pattern="[a-z0-9]([-a-z0-9]*[a-z0-9])?-w-[0-9]{1,9}",
@@ -124,84 +120,6 @@ class PullPolicy(StrEnum):
     ALWAYS = "Always"
     IF_NOT_PRESENT = "IfNotPresent"
     NEVER = "Never"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigMapSource:
-    """A ConfigMap in the StreamApp's namespace that holds the topology's source text.
-
-    Attributes:
-        name: the ConfigMap's name.
-        key: the key with the source text.
-    """
-
-    name: str = field(metadata=meta(pattern=NAME_PATTERN, meaning=NAME_MEANING, max_length=253))
-    key: str = field(
-        default="topology.py",
-        metadata=meta(pattern=KEY_PATTERN, meaning=KEY_MEANING, max_length=253),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologySource:
-    """Where the topology comes from: exactly one of module, inline and configMapRef.
-
-    Attributes:
-        module: an import path, module:function, in the worker's image. The function takes a
-            StreamsBuilder, or takes nothing and returns a topology.
-        inline: the source text of a Python module.
-        config_map_ref: a ConfigMap with the source text of a Python module. An edit of it is rolled
-            out; that begins within a minute.
-        function: the function in the source text of inline or configMapRef.
-        import_timeout_ms: how long importing it may take in a worker; after that the worker ends
-            and is started again.
-    """
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            cel="[has(self.module), has(self.inline), has(self.configMapRef)].exists_one(x, x)",
-            message="give exactly one of module, inline and configMapRef",
-            holds=lambda source: (
-                [source.module, source.inline, source.config_map_ref].count(None) == 2
-            ),
-        ),
-        Rule(
-            cel="!has(self.module) || !has(self.function)",
-            message="module names its function already: write module:function",
-            field="function",
-            holds=lambda source: source.module is None or source.function is None,
-        ),
-    )
-
-    module: str | None = field(
-        default=None,
-        metadata=meta(
-            pattern=_MODULE, meaning="an import path such as 'examples.word_count.app:build'"
-        ),
-    )
-    inline: str | None = field(default=None, metadata=meta(max_length=200_000))
-    config_map_ref: ConfigMapSource | None = field(default=None, metadata=meta(cluster_only=True))
-    function: str | None = field(
-        default=None,
-        metadata=meta(pattern=r"[A-Za-z_]\w*", meaning="the name of a function", max_length=100),
-    )
-    import_timeout_ms: int = field(
-        default=IMPORT_TIMEOUT_MS, metadata=meta(json="importTimeout", duration=True)
-    )
-
-    @property
-    def function_name(self) -> str:
-        """The function in the source text; ``build`` unless said otherwise."""
-        return self.function or "build"
-
-    @property
-    def described(self) -> str:
-        """What messages call the topology: its import path, or where its text is."""
-        if self.module is not None:
-            return self.module
-        if self.config_map_ref is not None:
-            return f"{self.config_map_ref.key} of ConfigMap {self.config_map_ref.name}"
-        return "spec.topology.inline"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

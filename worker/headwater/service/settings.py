@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from headwater.dsl.loading import SourceText
 from headwater.errors import ConfigError
 from headwater.logsettings import LogSettings
-from headwater.model.streamapp import IMPORT_TIMEOUT_MS
+from headwater.model.streamapp_topology import IMPORT_TIMEOUT_MS
 from headwater.native.logs import chosen
 from headwater.native.messages import ChildSettings
 from headwater.privatefiles import default_state_dir
