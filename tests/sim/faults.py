@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from headwater.ids import TopicPartition
 from headwater.native.messages import Initialized
-from headwater.service.decide.values import SlotPhase, ThreadSaid
+from headwater.service.decide.observations import ThreadSaid
+from headwater.service.decide.values import SlotPhase
 from headwater_operator.actions import Reason, WriteWorkerSpec
 from tests.sim.broker import ProducerFencedError
 from tests.sim.loop import Loop
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headwater.ids import TaskId
-    from headwater.service.decide.values import Observation
+    from headwater.service.decide.observations import Observation
     from headwater_operator.decide import Decision, Memory, Observed
     from tests.sim.world import Store
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.service.decide.values import StopAsked
+from headwater.service.decide.observations import StopAsked
 from headwater_operator.actions import (
     DeleteWorker,
     StartWorker,

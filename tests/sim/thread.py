@@ -28,7 +28,7 @@ from headwater.native.messages import (
     Stopped,
     TaskRunning,
 )
-from headwater.service.decide.values import ThreadEnded, ThreadSaid, UpdaterEnded, UpdaterSaid
+from headwater.service.decide.observations import ThreadEnded, ThreadSaid, UpdaterEnded, UpdaterSaid
 from tests.sim.broker import ModelProducer, ProducerFencedError
 from tests.sim.world import (
     CHANGELOG,

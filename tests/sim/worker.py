@@ -18,26 +18,24 @@ from headwater.model.duties import (
     TopicsCreated,
     TopicsDescribed,
 )
-from headwater.service.decide.observe import observe
-from headwater.service.decide.reconcile import decide
-from headwater.service.decide.report import status_of
-from headwater.service.decide.values import (
+from headwater.service.decide.actions import (
     BeginDuty,
-    DutyEnded,
     End,
     KillThread,
     KillUpdater,
-    LeaseKept,
     LookAtGroup,
     ReadSpec,
     RememberEpoch,
-    SpecRead,
     StartThread,
     StartUpdater,
-    Table,
     TellThread,
     TellUpdater,
 )
+from headwater.service.decide.observations import DutyEnded, LeaseKept, SpecRead
+from headwater.service.decide.observe import observe
+from headwater.service.decide.reconcile import decide
+from headwater.service.decide.report import status_of
+from headwater.service.decide.values import Table
 from tests.sim.broker import ModelProducer
 from tests.sim.thread import Thread, Updater
 from tests.sim.world import TOPOLOGY, Disk, Process, World
@@ -46,7 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from headwater.model.duties import Duty, DutyResult
-    from headwater.service.decide.values import Action, Observation
+    from headwater.service.decide.actions import Action
+    from headwater.service.decide.observations import Observation
 
 RENEW_MS = 10_000
 HUNG_MS = 15_000

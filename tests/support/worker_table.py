@@ -14,25 +14,25 @@ from headwater.native.messages import (
     TaskRunning,
 )
 from headwater.service.decide import reconcile
-from headwater.service.decide.observe import observe
-from headwater.service.decide.report import status_of
-from headwater.service.decide.values import (
-    LEASE_MS,
+from headwater.service.decide.actions import (
     End,
     KillThread,
     KillUpdater,
-    LeaseKept,
     ReadSpec,
-    SlotPhase,
-    SpecRead,
-    Table,
     TellThread,
     TellUpdater,
+)
+from headwater.service.decide.observations import (
+    LeaseKept,
+    SpecRead,
     ThreadEnded,
     ThreadSaid,
     UpdaterEnded,
     UpdaterSaid,
 )
+from headwater.service.decide.observe import observe
+from headwater.service.decide.report import status_of
+from headwater.service.decide.values import LEASE_MS, SlotPhase, Table
 
 T0, T1, T2, T3 = (TaskId(0, partition) for partition in range(4))
 ME = "incarnation-1"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.podcontract import CONTAINER
-from headwater.service.decide.values import StopAsked
+from headwater.service.decide.observations import StopAsked
 from headwater_operator.kube.api import CLAIMS, NODES, PODS, Manifest
 from headwater_operator.kube.errors import ConflictError, NotFoundError
 from headwater_operator.manifests.names import claim_name

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.cluster import Lease, StoredTask, StreamWorker
+from headwater.service.decide.actions import End
+from headwater.service.decide.observations import LeaseKept
 from headwater.service.decide.reconcile import decide
 from headwater.service.decide.report import status_of
-from headwater.service.decide.values import End, LeaseKept
 from headwater.service.kube.manifests import holder_of, is_urgent, renewed, status_manifest
 from headwater_operator.kube.api import LEASES, STREAM_WORKERS
 from headwater_operator.kube.errors import ConflictError, NotFoundError

@@ -23,15 +23,10 @@ from headwater.native.messages import (
     Restored,
     Stop,
 )
+from headwater.service.decide.actions import StartThread, StartUpdater, TellUpdater
+from headwater.service.decide.observations import StopAsked, UpdaterEnded
 from headwater.service.decide.report import is_ready, status_of
-from headwater.service.decide.values import (
-    UPDATER_IDLE_MS,
-    StartThread,
-    StartUpdater,
-    StopAsked,
-    TellUpdater,
-    UpdaterEnded,
-)
+from headwater.service.decide.values import UPDATER_IDLE_MS
 
 
 def following(applied: int = 0, problem: str = "", **lags: int) -> Following:

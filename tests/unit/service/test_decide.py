@@ -37,28 +37,29 @@ from headwater.native.messages import (
     Stop,
     TaskRunning,
 )
-from headwater.service.decide.report import is_ready, status_of, thread_state
-from headwater.service.decide.values import (
-    UPDATER_IDLE_MS,
+from headwater.service.decide.actions import (
     BeginDuty,
-    DutyEnded,
     End,
-    GroupSeen,
     KillThread,
     LookAtGroup,
     ReadSpec,
     RememberEpoch,
-    SlotPhase,
     StartThread,
     StartUpdater,
-    StopAsked,
     TellThread,
     TellUpdater,
+)
+from headwater.service.decide.observations import (
+    DutyEnded,
+    GroupSeen,
+    StopAsked,
     ThreadEnded,
     ThreadSaid,
     UpdaterEnded,
     UpdaterSaid,
 )
+from headwater.service.decide.report import is_ready, status_of, thread_state
+from headwater.service.decide.values import UPDATER_IDLE_MS, SlotPhase
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,16 +11,9 @@ from headwater.errors import ConfigError, KafkaUnavailableError
 from headwater.ids import TaskId
 from headwater.model.metrics import Snapshot
 from headwater.native.messages import Failed, Initialized, Restored, Stats, TaskRunning
+from headwater.service.decide.observations import ThreadEnded, ThreadSaid, UpdaterSaid
 from headwater.service.decide.observe import observe
-from headwater.service.decide.values import (
-    Slot,
-    SlotPhase,
-    Table,
-    ThreadEnded,
-    ThreadSaid,
-    Updater,
-    UpdaterSaid,
-)
+from headwater.service.decide.values import Slot, SlotPhase, Table, Updater
 from headwater.service.settings import lease_duration_ms
 
 if TYPE_CHECKING:

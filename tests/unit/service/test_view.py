@@ -11,18 +11,8 @@ from headwater.model import metrics
 from headwater.model.cluster import Role, WorkerSpec
 from headwater.model.metrics import Snapshot
 from headwater.native.messages import Following, Restored, RestoreProgress, Stats
-from headwater.service.decide.values import (
-    Copy,
-    CopyPhase,
-    Slot,
-    SlotPhase,
-    Table,
-    Task,
-    TaskPhase,
-    ThreadSaid,
-    UpdaterEnded,
-    UpdaterSaid,
-)
+from headwater.service.decide.observations import ThreadSaid, UpdaterEnded, UpdaterSaid
+from headwater.service.decide.values import Copy, CopyPhase, Slot, SlotPhase, Table, Task, TaskPhase
 from headwater.service.metrics import WorkerCollector
 from headwater.service.view import Numbers
 

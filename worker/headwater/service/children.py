@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.native.messages import Failed
 from headwater.native.process import ChildProcess
-from headwater.service.decide.values import (
-    ThreadEnded,
-    ThreadSaid,
-    UpdaterEnded,
-    UpdaterSaid,
-)
+from headwater.service.decide.observations import ThreadEnded, ThreadSaid, UpdaterEnded, UpdaterSaid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +15,7 @@ if TYPE_CHECKING:
 
     from headwater.config import StreamsConfig
     from headwater.native.messages import ToThread, ToUpdater
-    from headwater.service.decide.values import Observation
+    from headwater.service.decide.observations import Observation
     from headwater.service.settings import WorkerSettings
 
 log = logging.getLogger(__name__)

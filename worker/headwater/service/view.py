@@ -10,14 +10,9 @@ from headwater.model import metrics
 from headwater.model.cluster import LAG_UNKNOWN, Role
 from headwater.model.metrics import Snapshot
 from headwater.native.messages import Following, Restored, RestoreProgress, Stats
+from headwater.service.decide.observations import ThreadSaid, UpdaterEnded, UpdaterSaid
 from headwater.service.decide.report import is_ready, status_of, thread_state
-from headwater.service.decide.values import (
-    SlotPhase,
-    TaskPhase,
-    ThreadSaid,
-    UpdaterEnded,
-    UpdaterSaid,
-)
+from headwater.service.decide.values import SlotPhase, TaskPhase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,7 +21,8 @@ if TYPE_CHECKING:
     from headwater.model.cluster import TaskStatus
     from headwater.model.metrics import Metric
     from headwater.service.children import Children
-    from headwater.service.decide.values import Copy, Observation, Slot, Table
+    from headwater.service.decide.observations import Observation
+    from headwater.service.decide.values import Copy, Slot, Table
 
 _ON_THREAD: Final = (TaskPhase.RUNNING, TaskPhase.REVOKING)
 

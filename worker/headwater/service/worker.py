@@ -29,31 +29,32 @@ from headwater.native.process import failed
 from headwater.service.carrier import CarrierLostError, CarrierUnavailableError
 from headwater.service.children import Children, log_failure
 from headwater.service.clock import boot_ms
-from headwater.service.decide.observe import fail, observe
-from headwater.service.decide.reconcile import decide
-from headwater.service.decide.report import status_of
-from headwater.service.decide.values import (
-    GROUP_WATCH_MS,
+from headwater.service.decide.actions import (
     Action,
     BeginDuty,
-    DutyEnded,
     End,
-    GroupSeen,
     KillThread,
     KillUpdater,
-    LeaseKept,
     LookAtGroup,
-    Observation,
     ReadSpec,
     RememberEpoch,
-    SpecRead,
     StartThread,
     StartUpdater,
-    StopAsked,
-    Table,
     TellThread,
     TellUpdater,
 )
+from headwater.service.decide.observations import (
+    DutyEnded,
+    GroupSeen,
+    LeaseKept,
+    Observation,
+    SpecRead,
+    StopAsked,
+)
+from headwater.service.decide.observe import fail, observe
+from headwater.service.decide.reconcile import decide
+from headwater.service.decide.report import status_of
+from headwater.service.decide.values import GROUP_WATCH_MS, Table
 from headwater.service.duties import Duties, DutyRunner
 from headwater.service.epoch import EpochFile
 from headwater.service.http import serve

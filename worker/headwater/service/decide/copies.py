@@ -12,19 +12,15 @@ from typing import TYPE_CHECKING, Final
 from headwater.model.cluster import LAG_UNKNOWN, lag_bucket
 from headwater.native.messages import CancelRestore, Follow, Restore
 from headwater.service.decide import updaters
-from headwater.service.decide.values import (
-    Copy,
-    CopyPhase,
-    TaskPhase,
-    TellUpdater,
-    pause_ms,
-)
+from headwater.service.decide.actions import TellUpdater
+from headwater.service.decide.values import Copy, CopyPhase, TaskPhase, pause_ms
 
 if TYPE_CHECKING:
     from headwater.ids import TaskId
     from headwater.model.cluster import Role
     from headwater.native.messages import Failed, Following
-    from headwater.service.decide.values import Action, Table, Task
+    from headwater.service.decide.actions import Action
+    from headwater.service.decide.values import Table, Task
 
 _LAG_HELD_MS: Final = 10_000
 """The status shows a smaller lag only once it has been smaller for so long: it comes and goes."""

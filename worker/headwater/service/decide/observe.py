@@ -21,25 +21,27 @@ from headwater.native.messages import (
     TaskRunning,
 )
 from headwater.service.decide import copies
+from headwater.service.decide.observations import (
+    DutyEnded,
+    GroupSeen,
+    LeaseKept,
+    Observation,
+    SpecRead,
+    StopAsked,
+    ThreadEnded,
+    ThreadSaid,
+    UpdaterEnded,
+    UpdaterSaid,
+)
 from headwater.service.decide.values import (
     LEASE_LOST,
     REPORT_LAG_MS,
     TRIES,
     TRIES_UNKNOWN,
-    DutyEnded,
-    GroupSeen,
-    LeaseKept,
-    Observation,
     Slot,
     SlotPhase,
-    SpecRead,
-    StopAsked,
     Table,
     TaskPhase,
-    ThreadEnded,
-    ThreadSaid,
-    UpdaterEnded,
-    UpdaterSaid,
     pause_ms,
 )
 

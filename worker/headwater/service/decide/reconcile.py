@@ -28,10 +28,7 @@ from headwater.native.messages import (
     Stop,
 )
 from headwater.service.decide import copies, updaters
-from headwater.service.decide.values import (
-    DRAIN_LIMIT_MS,
-    LEASE_LOST,
-    START_LIMIT_MS,
+from headwater.service.decide.actions import (
     Action,
     BeginDuty,
     End,
@@ -40,14 +37,19 @@ from headwater.service.decide.values import (
     LookAtGroup,
     ReadSpec,
     RememberEpoch,
+    StartThread,
+    TellThread,
+    TellUpdater,
+)
+from headwater.service.decide.values import (
+    DRAIN_LIMIT_MS,
+    LEASE_LOST,
+    START_LIMIT_MS,
     Slot,
     SlotPhase,
-    StartThread,
     Table,
     Task,
     TaskPhase,
-    TellThread,
-    TellUpdater,
     Updater,
 )
 

@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.native.messages import Stop
-from headwater.service.decide.values import (
-    UPDATER_IDLE_MS,
-    SlotPhase,
-    StartUpdater,
-    TaskPhase,
-    TellUpdater,
-    Updater,
-)
+from headwater.service.decide.actions import StartUpdater, TellUpdater
+from headwater.service.decide.values import UPDATER_IDLE_MS, SlotPhase, TaskPhase, Updater
 
 if TYPE_CHECKING:
-    from headwater.service.decide.values import Action, Table
+    from headwater.service.decide.actions import Action
+    from headwater.service.decide.values import Table
 
 
 def is_busy(table: Table, updater: Updater) -> bool:

@@ -1,4 +1,4 @@
-"""The worker's table and the vocabulary around it: observations in, actions out.
+"""The worker's table: what its main process knows; ``observations`` go in, ``actions`` come out.
 
     slot   ABSENT -> STARTING -> READING -> CONFIRMED -> RUNNING -> STOPPING -> ABSENT
                         ^           |           |           |
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from headwater.model.cluster import LAG_UNKNOWN
 
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
         WorkerError,
         WorkerSpec,
     )
-    from headwater.model.duties import Duty, DutyResult
+    from headwater.model.duties import DutyResult
     from headwater.model.topics import TopologyReport
-    from headwater.native.messages import FromThread, FromUpdater, ToThread, ToUpdater
 
 LEASE_MS: Final = 30_000
 """How long the control loop waits for a renewal, unless ``session.timeout.ms`` says otherwise."""
@@ -313,182 +312,3 @@ class Table:
                 continue
             if any(task.slot == slot.number and task.on_thread for task in self.tasks.values()):
                 slot.doomed = reason
-
-
-# --- observations -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpecRead:
-    """The own StreamWorker was just read, uncached; ``None`` while there is none."""
-
-    spec: WorkerSpec | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseKept:
-    """The Lease was renewed at ``at_ms`` (taken before the write began)."""
-
-    at_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadSaid:
-    """A StreamThread's message."""
-
-    slot: int
-    message: FromThread
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadEnded:
-    """A StreamThread's process has ended and was awaited."""
-
-    slot: int
-    exit_code: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdaterSaid:
-    """A StateUpdater's message."""
-
-    updater: int
-    message: FromUpdater
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdaterEnded:
-    """A StateUpdater's process has ended and was awaited."""
-
-    updater: int
-    exit_code: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DutyEnded:
-    """A duty has a result, or was dropped because it no longer stood in the spec (``None``)."""
-
-    id: str
-    result: DutyResult | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSeen:
-    """The consumer group was looked at; ``None`` if no broker could tell whether it has members."""
-
-    is_in_use: bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopAsked:
-    """Drain and end: SIGTERM, or ``close()`` of an embedded application."""
-
-
-Observation: TypeAlias = (
-    SpecRead
-    | LeaseKept
-    | ThreadSaid
-    | ThreadEnded
-    | UpdaterSaid
-    | UpdaterEnded
-    | DutyEnded
-    | GroupSeen
-    | StopAsked
-)
-
-# --- actions ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadSpec:
-    """Read the own StreamWorker now, uncached, and observe it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RememberEpoch:
-    """Write down the highest epoch seen; it comes before anything done under that epoch."""
-
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartThread:
-    """Start a process for a slot."""
-
-    slot: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TellThread:
-    """Send a message to a StreamThread."""
-
-    slot: int
-    message: ToThread
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KillThread:
-    """SIGKILL a StreamThread's process and wait for its end."""
-
-    slot: int
-    reason: str
-    """Empty if the process itself has said why."""
-    is_failure: bool = True
-    """Whether something is wrong; else it has nothing to commit, and is not needed any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartUpdater:
-    """Start a StateUpdater."""
-
-    updater: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TellUpdater:
-    """Send a message to a StateUpdater."""
-
-    updater: int
-    message: ToUpdater
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KillUpdater:
-    """SIGKILL a StateUpdater's process and wait for its end."""
-
-    updater: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginDuty:
-    """Re-read the own StreamWorker; carry the duty out if it still stands there."""
-
-    duty: Duty
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookAtGroup:
-    """Find out whether the consumer group has members: none of them is ours."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
-    """Everything is closed: the worker's process may end."""
-
-    exit_code: int
-
-
-Action: TypeAlias = (
-    ReadSpec
-    | RememberEpoch
-    | StartThread
-    | TellThread
-    | KillThread
-    | StartUpdater
-    | TellUpdater
-    | KillUpdater
-    | BeginDuty
-    | LookAtGroup
-    | End
-)
