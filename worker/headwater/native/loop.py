@@ -45,6 +45,8 @@ AHEAD_RECORDS: Final = 8_000
 HELD_RECORDS: Final = 20_000
 """So many records may be sent while a commit waits; they leave when it is done."""
 _COMMIT_POLL_S: Final = 0.002
+_CALL_POLL_S: Final = 0.002
+"""So long records are waited for while calls are in flight, or a batch is not full yet."""
 _DRAIN_S: Final = 30.0
 _DRAIN_STEP_S: Final = 0.2
 
@@ -262,16 +264,15 @@ class ProcessingLoop:
         """How long to wait for records: not at all while some can be processed."""
         if not self._hungry:
             return 0.0
-        if self._waits_for_calls():
+        if any(task.pending for task in self._with_stages):
+            if any(running.task.has_room for running in self.tasks.values()):
+                return _CALL_POLL_S
             self._commits.wait_for_call()
             return 0.0
         wait_s = self._config.poll_ms / 1000
         if any(running.task.commit_needed for running in self.tasks.values()):
             wait_s = min(wait_s, max(0.0, self._commits.next_due - time.monotonic()))
         return wait_s
-
-    def _waits_for_calls(self) -> bool:
-        return any(task.pending for task in self._with_stages)
 
     def _poll(self, timeout_s: float) -> None:
         started = time.perf_counter()

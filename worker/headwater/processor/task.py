@@ -270,6 +270,11 @@ class StreamTask:
         """How many records wait inside the task; their offsets must not be committed."""
         return self._stages.pending
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the task would take a record: its calls and batches leave room for one."""
+        return not self._is_settling and (not self._stages or self._stages.room > 0)
+
     def wait_for_call(self, timeout_s: float) -> None:
         """Wait until some call is over, of this task or another of the process."""
         self._stages.wait(timeout_s)
