@@ -13,20 +13,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
+_REFUSALS = re.compile(
+    r"StateStore \S+ is not added yet|null keyChangingChild|Invalid partition: -1\b"
+)
+
+
 def has_pattern(request: Mapping[str, Any]) -> bool:
     """Whether a topic is read by pattern, of which Java's driver does not tell what it is."""
     return any("pattern" in step for step in request["steps"])
 
 
 def refused_by_java_alone(answer: Mapping[str, Any]) -> bool:
-    """Whether Java cannot build what makes sense.
+    """Whether Java cannot build, or run, what makes sense.
 
     It writes a join before the table whose store it looks values up in: a named group that is
     aggregated again moves its repartition node behind the join. And it merges repartitions only if
-    no two of them lie below one operation below the change of the key.
+    no two of them lie below one operation below the change of the key. What a punctuation forwards
+    has no partition to which a join by a foreign key could send its answer.
     """
-    message = answer.get("error", {}).get("message", "")
-    return re.search(r"StateStore \S+ is not added yet|null keyChangingChild", message) is not None
+    error = answer.get("error", {})
+    said = f"{error.get('message', '')} {error.get('cause', '')}"
+    return _REFUSALS.search(said) is not None
 
 
 def moves_a_repartition_to_other_values(

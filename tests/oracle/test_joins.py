@@ -125,3 +125,34 @@ def test_an_empty_value_of_the_right_table_is_none_to_a_join_by_foreign_key(orac
     java, ours = oracle.ask(request), run(request)
 
     assert java["stores"]["joined"] == ours["stores"]["joined"] == [["6f", b"e1+null".hex(), 2]]
+
+
+def test_java_sends_answers_to_what_a_punctuation_forwards_to_no_partition(oracle: Oracle) -> None:
+    """What a punctuation forwards is of no partition, and the other table answers to -1."""
+    request = _asked(
+        [
+            STREAM,
+            {"id": "p", "op": "process_values", "on": "s", "fn": "wall_ticks"},
+            {"id": "o", "op": "to_table", "on": "p"},
+            {"id": "c", "op": "table", "topic": "customers"},
+            {
+                "id": "j",
+                "op": "left_join",
+                "on": "o",
+                "with": "c",
+                "foreign_key": "first_letter",
+                "fn": "both",
+                "materialized": {"store": "joined"},
+            },
+        ]
+    )
+    record = {"topic": "in", "key": "6f", "value": "6531", "timestamp": 1}
+    request["inputs"] = [record, {"advance_ms": 10}]
+
+    java, ours = oracle.ask(request), run(request)
+
+    assert refused_by_java_alone(java)
+    assert java["error"]["at"] == "run"
+    assert java["error"]["cause"].startswith("Invalid partition: -1")
+    ((key, value, timestamp),) = ours["stores"]["joined"]
+    assert (key, bytes.fromhex(value), timestamp) == ("6f", b"10 --1--1 1+null", 10)

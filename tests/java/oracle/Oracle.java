@@ -100,6 +100,9 @@ public final class Oracle {
             shown.put("at", isRequest ? "request" : stage);
             shown.put("class", error.getClass().getName());
             shown.put("message", String.valueOf(error.getMessage()));
+            Throwable cause = error;
+            while (cause.getCause() != null) cause = cause.getCause();
+            shown.put("cause", String.valueOf(cause.getMessage()));
         }
         return answer;
     }
