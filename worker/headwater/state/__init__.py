@@ -5,6 +5,7 @@ Stores differ by the layout of their keys and by their backend, never by a layer
     backends    ``MemoryBackend``, ``RocksBackend``   committed entries and their position
                 ``TimedMemoryBackend``,
                 ``SegmentedRocksBackend``             the same of windows and sessions, which expire
+                ``RocksSecondary``                    those of another process, for reading
     expiry      ``Expiry``                            what has expired by stream time
     keys        ``PlainKeys``, ``TimedKeys``          how keys become bytes
     codec       ``StoreCodec``                        how values become bytes
@@ -29,6 +30,7 @@ May import ``ports`` and what lies below; knows neither Kafka nor threads.
 
 from headwater.state.backends.memory import MemoryBackend
 from headwater.state.backends.rocks import BlockCache, RocksBackend, RocksOptions
+from headwater.state.backends.rocks_secondary import RocksSecondary
 from headwater.state.directory import StateDirectory, StoredStore
 from headwater.state.layers.cache import CacheBudget
 from headwater.state.making import memory_backend, open_store
@@ -47,6 +49,7 @@ __all__ = [
     "RebuildReason",
     "RocksBackend",
     "RocksOptions",
+    "RocksSecondary",
     "StateDirectory",
     "StoreRestorer",
     "StoredStore",

@@ -143,16 +143,20 @@ class RocksBackend:
         if self._setter is not None:
             self._setter.set_config(self._store_name, built, blocks.configs)
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            # On re-open a column family that is not named here silently gets default options.
-            families = dict.fromkeys(self._families(), built)
-            self._db = Rdict(str(path), options=built, column_families=families)
+            self._db = self._opened()
             failpoints.hit("rocks.opened")
             data: bytes | None = self._db.get(POSITION_KEY)
         except Exception as error:
             raise self._explain(error, "opened") from error
         self._position = None if data is None else decode_position(data)
         self._iterators: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
+
+    def _opened(self) -> Any:
+        """Open the database."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        # On re-open a column family that is not named here silently gets default options.
+        families = dict.fromkeys(self._families(), self._built)
+        return Rdict(str(self.path), options=self._built, column_families=families)
 
     def _families(self) -> list[str]:
         """Return the column families that the database has, or is to have."""

@@ -1,0 +1,116 @@
+"""A RocksDB database that another process writes, open for reading: a secondary instance.
+
+It shows the database as it was when it was opened or caught up last, so reads between two calls of
+``catch_up`` agree with each other. A catch-up costs about a millisecond, whether or not anything
+was written: whoever can know that nothing was does well not to call it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rocksdict import AccessType, Rdict
+
+from headwater.errors import StateError
+from headwater.state.backends.rocks import POSITION_KEY, RocksBackend
+from headwater.state.position import decode_position
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from headwater.ports import Position
+
+
+class RocksSecondary(RocksBackend):
+    """Reads the committed entries of a store that another process has open.
+
+    It takes no lock, and neither the writer nor other readers notice it.
+
+    Args:
+        path: directory of the database, which must exist.
+        scratch: a directory of its own, for RocksDB's log; deleted when it is closed.
+        others: as of ``RocksBackend``.
+
+    Raises:
+        StateError: there is no database yet.
+        StoreCorruptedError: it cannot be read.
+    """
+
+    def __init__(self, path: Path, scratch: Path, **others: Any) -> None:
+        self._scratch = scratch
+        if not (path / "CURRENT").exists():
+            raise StateError(f"there is no database at {path} yet: its writer has not opened it")
+        try:
+            super().__init__(path, **others)
+        except StateError:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        self._sequence = -1
+        self.catch_up()
+
+    def _opened(self) -> Any:
+        self._built.create_if_missing(create_if_missing=False)
+        # Tables stay open: the writer deletes what it has compacted, and does not know of us.
+        self._built.set_max_open_files(-1)
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        return Rdict(
+            str(self.path),
+            options=self._built,
+            column_families=dict.fromkeys(self._families(), self._built),
+            access_type=AccessType.secondary(str(self._scratch)),
+        )
+
+    def catch_up(self) -> bool:
+        """Show from now on what the writer has written up to now; return whether that is new.
+
+        Ranges that are open go on showing what they showed.
+
+        Raises:
+            StateError: the database cannot be followed, for example because it is another one now.
+        """
+        try:
+            self._follow()
+            sequence = self._db.latest_sequence_number()
+            if sequence == self._sequence:
+                return False
+            self._sequence = sequence
+            data: bytes | None = self._db.get(POSITION_KEY)
+        except Exception as error:
+            raise self._explain(error, "followed") from error
+        self._position = None if data is None else decode_position(data)
+        return True
+
+    def _follow(self) -> None:
+        # RocksDB reads the manifest first and then looks which logs there are. Of one that was
+        # flushed and deleted in between it misses all, without a word.
+        before, after = None, self._manifest()
+        while before != after:
+            before = after
+            self._db.try_catch_up_with_primary()
+            after = self._manifest()
+
+    def _manifest(self) -> tuple[str, int]:
+        """Return what says which tables there are: it grows before a log is deleted."""
+        name = (self.path / "CURRENT").read_text().strip()
+        return name, (self.path / name).stat().st_size
+
+    def write(
+        self, entries: Iterable[tuple[bytes, bytes | None]], position: Position | None
+    ) -> NoReturn:
+        """Refuse: one process writes.
+
+        Raises:
+            StateError: always.
+        """
+        del entries, position
+        raise StateError(f"store {self.name} at {self.path} is open for reading only")
+
+    def flush_later(self) -> None:
+        """Nothing is buffered."""
+
+    def close(self) -> None:
+        """Release the files."""
+        super().close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
