@@ -128,6 +128,8 @@ class Position(NamedTuple):
     committed_at_ms: int
     """Wall-clock time of the last commit."""
     format: int = 1
+    offsets: tuple[int, ...] = ()
+    """Of a store made of a whole topic (a global one): the next offset of each partition."""
 
 
 class Backend(Protocol):

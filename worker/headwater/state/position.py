@@ -15,11 +15,16 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from headwater.ports import Position
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 POSITION_FORMAT: Final = 1
+POSITIONS_FORMAT: Final = 2
+"""That of a store made of a whole topic."""
 CLOCK_MARGIN_MS: Final = 3_600_000
 """Taken off ``delete.retention.ms``: clocks differ between machines, and a restore takes time."""
 
@@ -150,17 +155,72 @@ def fate(
     return Discard.SET_ASIDE if is_allowed or not is_read else None
 
 
+def positions(topic_id: str, offsets: Sequence[int], committed_at_ms: int) -> Position:
+    """Return the position of a store made of all partitions of a topic."""
+    found = tuple(offsets)
+    return Position(topic_id, sum(found), committed_at_ms, POSITIONS_FORMAT, found)
+
+
 def encode_position(position: Position) -> bytes:
-    """Return format ‖ offset ‖ time ‖ topic id: what a backend stores beside the data."""
-    return (
-        _HEAD.pack(position.format, position.offset, position.committed_at_ms)
-        + position.topic_id.encode()
-    )
+    """Return format ‖ offset ‖ time ‖ topic id: what a backend stores beside the data.
+
+    With the offsets of several partitions: format ‖ their number ‖ time ‖ offsets ‖ topic id.
+    """
+    of_all = position.offsets
+    number = len(of_all) if position.format == POSITIONS_FORMAT else position.offset
+    head = _HEAD.pack(position.format, number, position.committed_at_ms)
+    return head + struct.pack(f">{len(of_all)}q", *of_all) + position.topic_id.encode()
 
 
 def decode_position(data: bytes) -> Position:
     """Read ``encode_position``'s bytes; of an unknown format only its number is read."""
+    if data and data[0] == POSITIONS_FORMAT and len(data) >= _HEAD.size:
+        return _decode_positions(data)
     if not data or data[0] != POSITION_FORMAT or len(data) < _HEAD.size:
         return Position(topic_id="", offset=-1, committed_at_ms=-1, format=data[0] if data else 0)
     known, offset, committed_at_ms = _HEAD.unpack_from(data)
     return Position(data[_HEAD.size :].decode(errors="replace"), offset, committed_at_ms, known)
+
+
+def _decode_positions(data: bytes) -> Position:
+    _, count, committed_at_ms = _HEAD.unpack_from(data)
+    end = _HEAD.size + 8 * count
+    if not 0 <= count <= (len(data) - _HEAD.size) // 8:
+        return Position(topic_id="", offset=-1, committed_at_ms=-1, format=0)
+    offsets = struct.unpack_from(f">{count}q", data, _HEAD.size)
+    return positions(data[end:].decode(errors="replace"), offsets, committed_at_ms)
+
+
+def judge_all(
+    position: Position | None,
+    *,
+    topic_id: str,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    now_ms: int,
+    delete_retention_ms: int,
+) -> tuple[int, ...] | RebuildReason:
+    """Say where a store made of a whole topic goes on in each partition, or why it cannot.
+
+    Args:
+        position: what the store says it holds.
+        topic_id: UUID of the topic now.
+        starts: first offset of each partition there is.
+        ends: end offset of each, uncommitted records included.
+        now_ms: wall-clock time.
+        delete_retention_ms: the topic's ``delete.retention.ms``.
+
+    Returns:
+        the next offset of each partition; of those that were added since, the first.
+    """
+    if position is None:
+        return RebuildReason.NO_POSITION
+    if position.format != POSITIONS_FORMAT or len(position.offsets) > len(starts):
+        is_known = position.format == POSITIONS_FORMAT
+        return RebuildReason.OTHER_TOPIC if is_known else RebuildReason.UNKNOWN_FORMAT
+    for offset, start, end in zip(position.offsets, starts, ends, strict=False):
+        of_one = Position(position.topic_id, offset, position.committed_at_ms)
+        reason = _reason(of_one, topic_id, start, end, now_ms, delete_retention_ms)
+        if reason is not None:
+            return reason
+    return (*position.offsets, *starts[len(position.offsets) :])

@@ -5,7 +5,7 @@ sorts after nearly every other. The few user keys that would reach it are escape
 a legal key and byte order is kept:
 
     key <  8 x 0xff              stored as it is
-    8 x 0xff 0x00                the position
+    8 x 0xff 0x00                the position; behind it what else is no entry
     8 x 0xff ‖ rest              stored as 8 x 0xff ‖ 0x01 ‖ rest
 
 The write-ahead log is on and never synced: a killed process loses nothing. A machine that loses
@@ -208,7 +208,7 @@ class RocksBackend:
             last = stored
             if stored < _CEILING:
                 yield stored, value
-            elif stored != POSITION_KEY:
+            elif stored.startswith(_ESCAPED):
                 yield _CEILING + stored[len(_ESCAPED) :], value
         self._check_the_end(last, reverse=reverse)
 
@@ -245,6 +245,7 @@ class RocksBackend:
                 put(stored, value)
         if position is not None:
             put(POSITION_KEY, encode_position(position))
+        self._complete(batch)
         try:
             failpoints.hit("rocks.write")
             self._db.write(batch)
@@ -253,6 +254,9 @@ class RocksBackend:
         if position is not None:
             self._position = position
         failpoints.hit("rocks.written")
+
+    def _complete(self, batch: WriteBatch) -> None:
+        """Add to a batch what is no entry."""
 
     def position(self) -> Position | None:
         """Return the stored position."""
