@@ -13,7 +13,6 @@ from tests.support.waiting import wait_for
 from headwater import KafkaStreams, Serdes, StreamsBuilder
 from headwater.ids import TaskId
 from headwater.model.lifecycle import ClientState
-from headwater.native.messages import AddTasks, Failed, Go
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +111,7 @@ def test_only_what_is_committed_gets_into_the_table(
     topics.send(f"{unique_name}-in", [("k", "a")], 0)
 
     with ThreadRig(topics, unique_name, joining(unique_name), tmp_path) as rig:
+        rig.start_global_thread()
         rig.start(TaskId(1, 0))
         wait_for(lambda: _found(topics, unique_name) == {"k": "true"}, what="the record")
 
@@ -129,6 +129,7 @@ def test_partitions_that_are_added_are_read_and_a_missing_topic_is_named(
 ) -> None:
     name = f"{unique_name}-places"
     with ThreadRig(topics, unique_name, joining(unique_name), tmp_path) as rig:
+        rig.start_global_thread()
         rig.start(TaskId(1, 0))
         topics.admin.create_partitions([NewPartitions(name, 4)])[name].result(30)
         wait_for(
@@ -146,9 +147,6 @@ def test_partitions_that_are_added_are_read_and_a_missing_topic_is_named(
 
     topics.delete(name)
     with ThreadRig(topics, unique_name, joining(unique_name), tmp_path) as rig:
-        rig.start()
-        rig.child.send(Go(epoch=1))
-        rig.child.send(AddTasks(tasks=(TaskId(1, 0),), epoch=1))
-        failed = rig.wait_for(Failed)
+        failed = rig.global_failure()
         assert failed.error == "MissingTopicError"
         assert name in failed.message

@@ -19,6 +19,7 @@ from headwater.native.messages import (
     AddTasks,
     ChildSettings,
     Failed,
+    GlobalProgress,
     Go,
     Initialized,
     Released,
@@ -183,13 +184,15 @@ class ThreadRig:
         self.messages: list[Any] = []
         self._topology = cloudpickle.dumps(build)
         self._child: ChildProcess | None = None
+        self.global_thread: ChildProcess | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._child is not None:
-            self._child.close()
+        for child in (self._child, self.global_thread):
+            if child is not None:
+                child.close()
 
     @property
     def child(self) -> ChildProcess:
@@ -211,10 +214,13 @@ class ThreadRig:
         self.messages.clear()
         if self._child is not None:
             self._child.close()
+        self._child = self._process("headwater.native.thread:run", slot, failpoints)
+
+    def _process(self, target: str, slot: int, failpoints: str = "") -> ChildProcess:
         os.environ["HEADWATER_FAILPOINTS"] = failpoints
         try:
-            self._child = ChildProcess(
-                "headwater.native.thread:run",
+            return ChildProcess(
+                target,
                 ChildSettings(
                     application_id=self.application_id,
                     worker="w-0",
@@ -228,6 +234,34 @@ class ThreadRig:
             )
         finally:
             del os.environ["HEADWATER_FAILPOINTS"]
+
+    def start_global_thread(self, number: int = 0, *, failpoints: str = "") -> GlobalProgress:
+        """Start a GlobalStreamThread and wait until it has filled its stores."""
+        if self.global_thread is not None:
+            self.global_thread.close()
+        target = "headwater.native.global_thread:run"
+        child = self.global_thread = self._process(target, number, failpoints)
+
+        def filled() -> GlobalProgress | None:
+            for message in child.receive(0.02):
+                assert isinstance(message, GlobalProgress), message
+                if message.filled:
+                    return message
+            assert not child.gone, f"ended with {child.exit_code}"
+            return None
+
+        return wait_for(filled, what="global stores that are filled", every_s=0.01)
+
+    def global_failure(self, number: int = 0) -> Failed:
+        """Start a GlobalStreamThread that cannot go on, or wait for the end of the one there is."""
+        if self.global_thread is None:
+            self.global_thread = self._process("headwater.native.global_thread:run", number)
+        child = self.global_thread
+
+        def ended() -> Failed | None:
+            return next((m for m in child.receive(0.02) if isinstance(m, Failed)), None)
+
+        return wait_for(ended, what="the end of the GlobalStreamThread", every_s=0.01)
 
     def pump(self) -> list[Any]:
         self.messages.extend(self.child.receive(0.02))

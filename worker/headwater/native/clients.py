@@ -84,15 +84,20 @@ class TaskClients(Generic[Reader]):
 
     def global_consumer(self) -> PartitionConsumer:
         """Make a consumer for the topics of global stores; whoever asked closes it."""
-        settings = consumer_settings(
-            self.access.config,
-            self.connection,
-            client_id=f"{self.access.client_id}-global-consumer",
-            role="global",
-        )
-        return PartitionConsumer(settings, self.connection, hands_on=True)
+        return global_consumer(self.access)
 
     def close(self) -> None:
         """Throw away what was not sent, and leave the broker."""
         self.producer.discard()
         self.consumer.close()
+
+
+def global_consumer(access: Access) -> PartitionConsumer:
+    """Make a consumer for the topics of global stores; whoever asked closes it."""
+    settings = consumer_settings(
+        access.config,
+        access.connection,
+        client_id=f"{access.client_id}-global-consumer",
+        role="global",
+    )
+    return PartitionConsumer(settings, access.connection, hands_on=True)

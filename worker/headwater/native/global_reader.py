@@ -1,9 +1,10 @@
-"""Fills the global stores of one process from their topics, and follows these.
+"""Fills global stores from their topics, and follows these.
 
-    bootstrap   from the beginning of every partition to where it ended just now, before any task
-    update      what has come since, between two turns of the loop
+    bootstrap   of every partition up to where it ended just now, before any task
+    update      what has come since
 
-The consumer is in no group and commits nothing: a process that starts reads everything anew. Only
+A GlobalStreamThread keeps those that lie on a disk, and goes on at their positions. Copies in
+memory are filled from the beginning. The consumer is in no group and commits nothing. Only
 committed records are read.
 """
 
@@ -11,21 +12,23 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from headwater.errors import KafkaUnavailableError, MissingTopicError, StateError
+from headwater.errors import KafkaUnavailableError, MissingTopicError, StoreCorruptedError
 from headwater.kafka.consumer import FROM_START
 from headwater.native.cutoff import CutOffWatch
-from headwater.native.global_stores import GlobalStores, global_topics
+from headwater.native.global_stores import GlobalStores
 from headwater.native.watching import TopicWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from headwater.ids import TopicPartition
+    from headwater.kafka.access import Access
     from headwater.kafka.consumer import PartitionConsumer
-    from headwater.model.topology import Topology
-    from headwater.native.clients import TaskClients
+    from headwater.kafka.topics import TopicDescription
+    from headwater.model.nodes import Subtopology
+    from headwater.native.global_places import GlobalPlaces
     from headwater.ports import Clock
     from headwater.processor.environment import GlobalStore
 
@@ -33,43 +36,53 @@ log = logging.getLogger(__name__)
 
 _POLL_S: Final = 0.1
 _STALLED_S: Final = 60.0
+_COMPLETE_S: Final = 30.0
 _POLLS_MAX: Final = 4
 """So many batches are applied between two turns of the loop; tasks have to go on, too."""
 
 
 class GlobalReader:
-    """Keeps the global stores of a process (what Kafka's ``GlobalStreamThread`` does).
+    """Keeps the global stores of a process.
 
-    It has no thread: whoever runs tasks calls ``update`` between their records, so that neither
-    waits for the other in the middle of a record.
+    It has no thread: whoever runs it calls ``update``, a StreamThread between its records.
 
     Args:
-        topology: names the stores.
-        clients: make the consumer, and know the broker.
+        groups: the sub-topologies of the stores.
+        access: to the broker.
+        consumer: makes what reads the topics.
         clock: the wall clock.
         heartbeat: called now and then while stores are filled.
+        places: where the stores lie; in memory if not given.
 
     Attributes:
         stores: the stores by name; empty before ``bootstrap``.
+        records: how many were read.
+        remaining: how many offsets are left to read before the stores are filled.
     """
 
     def __init__(
         self,
-        topology: Topology,
-        clients: TaskClients[Any],
+        groups: Iterable[Subtopology],
+        access: Access,
+        consumer: Callable[[], PartitionConsumer],
         clock: Clock,
         heartbeat: Callable[[], None],
+        places: GlobalPlaces | None = None,
     ) -> None:
         self.stores: dict[str, GlobalStore] = {}
-        self._topology = topology
-        self._clients = clients
+        self.records = self.remaining = 0
+        self._groups = tuple(groups)
+        self._access = access
+        self._make_consumer = consumer
         self._clock = clock
         self._heartbeat = heartbeat
-        self._topics = global_topics(topology)
+        self._places = places
+        self._topics = tuple(topic for group in self._groups for topic in group.source_topics)
         self._kept: GlobalStores | None = None
         self._consumer: PartitionConsumer | None = None
-        self._watch = TopicWatch(clients.admin, clients.connection)
+        self._watch = TopicWatch(access.admin, access.connection)
         self._cut_off: CutOffWatch | None = None
+        self._complete_due = 0.0
 
     def bootstrap(self) -> None:
         """Fill all stores up to the present ends of their topics; does nothing the second time.
@@ -78,50 +91,83 @@ class GlobalReader:
             KafkaUnavailableError: nothing came for a minute.
             MissingTopicError: a topic does not exist.
             RecordError: a record could not be handled and its handler said FAIL.
+            StateError: a store on a disk cannot be opened.
         """
         if self._kept is not None or not self._topics:
             return
         began = time.monotonic()
-        config, admin = self._clients.access.config, self._clients.admin
-        found = admin.describe_topics(self._topics)
+        admin = self._access.admin
+        found = self._described()
+        asked_at_ms = self._clock.now_ms()
+        kept, start = self._opened(found, asked_at_ms)
+        self._kept = kept
+        self._watch.watch({topic: about.topic_id for topic, about in found.items()})
+        consumer = self._consumer = self._make_consumer()
+        self._cut_off = CutOffWatch(consumer, admin, committed_only=True)
+        first = admin.earliest_offsets(kept.partitions)
+        ends = admin.end_offsets(kept.partitions, committed_only=True)
+        consumer.assign({p: start.get(p, FROM_START) for p in kept.partitions})
+        self._read_to({p: end for p, end in ends.items() if end > start.get(p, first[p])}, start)
+        for topic in self._topics:
+            self._complete(topic, asked_at_ms, filled=True)
+        self.stores |= kept.stores
+        names, took = ", ".join(self.stores), time.monotonic() - began
+        log.info("global stores %s: filled in %.1f s, %d records", names, took, self.records)
+
+    def _described(self) -> dict[str, TopicDescription]:
+        found = self._access.admin.describe_topics(self._topics)
         if absent := sorted(set(self._topics) - found.keys()):
             raise MissingTopicError(
                 f"topic {absent[0]} does not exist, and a global store is made of it; create it"
             )
-        counts = {topic: about.partitions for topic, about in found.items()}
-        kept = GlobalStores(self._topology, config, counts, self._clock, log.warning)
-        self._kept = kept
-        self._watch.watch({topic: about.topic_id for topic, about in found.items()})
-        consumer = self._consumer = self._clients.global_consumer()
-        self._cut_off = CutOffWatch(consumer, admin, committed_only=True)
-        first = admin.earliest_offsets(kept.partitions)
-        ends = admin.end_offsets(kept.partitions, committed_only=True)
-        consumer.assign(dict.fromkeys(kept.partitions, FROM_START))
-        self._read_to({p: end for p, end in ends.items() if end > first[p]})
-        self.stores |= kept.stores
-        names, took = ", ".join(self.stores), time.monotonic() - began
-        log.info("global stores %s: filled from their topics in %.1f s", names, took)
+        if empty := sorted(topic for topic, about in found.items() if not about.partitions):
+            raise MissingTopicError(
+                f"topic {empty[0]} has no partitions, and a global store is made of it; delete it "
+                "and create it again"
+            )
+        return found
 
-    def update(self) -> None:
-        """Apply what has come, without waiting for anything.
+    def _opened(
+        self, found: Mapping[str, TopicDescription], now_ms: int
+    ) -> tuple[GlobalStores, dict[TopicPartition, int]]:
+        """Open the stores; return them, and from where partitions are read that have a position."""
+        counts = {topic: about.partitions for topic, about in found.items()}
+        config, places = self._access.config, self._places
+        if places is None:
+            return GlobalStores(self._groups, config, counts, self._clock, log.warning), {}
+        start = places.open(self._groups, found, self._access.admin, now_ms)
+        kept = GlobalStores(
+            self._groups, config, counts, self._clock, log.warning, places.backend_of
+        )
+        return kept, start
+
+    def update(self, timeout_s: float = 0.0) -> None:
+        """Apply what has come.
+
+        Args:
+            timeout_s: so long it is waited for the first record.
 
         Raises:
             KafkaUnavailableError: the client has lost its brokers.
             MissingTopicError: a topic was deleted.
             RecordError: a record could not be handled and its handler said FAIL.
-            StateError: records were deleted before they could be read.
+            StoreCorruptedError: records were deleted before they could be read.
         """
         if self._kept is None or self._consumer is None or self._cut_off is None:
             return
         for _ in range(_POLLS_MAX):
-            self._apply(0.0)
+            self._apply(timeout_s)
             if not self._consumer.has_backlog:
                 break
         self._cut_off.check(self._assigned)
         for topic, count in self._watch.check().items():
             if added := self._kept.grow(topic, count):
                 log.info("partitions were added to %s: reading %d more", topic, len(added))
+                if self._places is not None:
+                    self._places.grow(added)
                 self._consumer.assign(dict.fromkeys(added, FROM_START))
+        if self._places is not None and time.monotonic() >= self._complete_due:
+            self._note_what_is_complete()
 
     def close(self) -> None:
         """Close the processors and their stores, and leave the broker."""
@@ -133,15 +179,18 @@ class GlobalReader:
     def _assigned(self) -> list[TopicPartition]:
         return [] if self._consumer is None else list(self._consumer.assigned)
 
-    def _read_to(self, ends: dict[TopicPartition, int]) -> None:
+    def _read_to(
+        self, ends: dict[TopicPartition, int], start: Mapping[TopicPartition, int]
+    ) -> None:
         assert self._consumer is not None
         moved_at = time.monotonic()
         while ends:
             if self._apply(_POLL_S):
                 moved_at = time.monotonic()
-            reached = [p for p, end in ends.items() if (self._consumer.position(p) or 0) >= end]
-            for partition in reached:
+            reached = {p: self._consumer.position(p) or start.get(p, 0) for p in ends}
+            for partition in [p for p, offset in reached.items() if offset >= ends[p]]:
                 del ends[partition]
+            self.remaining = sum(end - reached[p] for p, end in ends.items())
             if time.monotonic() - moved_at > _STALLED_S and ends:
                 partition, end = next(iter(ends.items()))
                 raise KafkaUnavailableError(
@@ -156,10 +205,37 @@ class GlobalReader:
         assert self._kept is not None
         batches = self._consumer.poll(timeout_s)
         for partition, records in batches:
-            self._kept.update(partition, records)
+            self.records += len(records)
+            if self._places is None:
+                self._kept.update(partition, records)
+                continue
+            position = self._places.position(partition, records[-1][0] + 1)
+            self._kept.update(partition, records, position)
+            self._places.publish(partition.topic)
         if lost := self._consumer.take_lost():
-            raise StateError(
-                f"{lost[0]}: records of a global store were deleted before they were read; a new "
-                "process fills the store from what is left"
+            raise StoreCorruptedError(
+                f"{lost[0]}: records of a global store were deleted before they were read; the "
+                "store is filled anew from what is left"
             )
         return bool(batches)
+
+    def _note_what_is_complete(self) -> None:
+        """Remember now and then that nothing is missing: an old position is not trusted."""
+        assert self._consumer is not None
+        self._complete_due = time.monotonic() + _COMPLETE_S
+        at_ms = self._clock.now_ms()
+        for topic in self._topics:
+            partitions = [p for p in self._consumer.assigned if p.topic == topic]
+            if all(self._consumer.end_of(p) is not None for p in partitions):
+                self._complete(topic, at_ms)
+
+    def _complete(self, topic: str, at_ms: int, *, filled: bool = False) -> None:
+        """Write that a store has had everything at a time, markers of transactions included."""
+        places, kept, consumer = self._places, self._kept, self._consumer
+        if places is None or kept is None or consumer is None:
+            return
+        for partition in kept.tasks[topic].partitions:
+            if (offset := consumer.position(partition)) is not None:
+                places.position(partition, offset)
+        kept.tasks[topic].commit(places.complete(topic, at_ms))
+        places.publish(topic, filled=filled)

@@ -11,13 +11,15 @@ from headwater.processor.resolving import store_serdes
 from headwater.state import memory_backend, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from headwater.config import StreamsConfig
     from headwater.model.nodes import Subtopology
+    from headwater.model.stores import StoreSpec
     from headwater.model.topology import Topology
-    from headwater.ports import Clock, KeyValueStore, Records
+    from headwater.ports import Backend, Clock, Position, Records
     from headwater.processor.environment import GlobalStore, Warn
+    from headwater.state import LayeredStore
 
 
 def global_topics(topology: Topology) -> tuple[str, ...]:
@@ -26,14 +28,15 @@ def global_topics(topology: Topology) -> tuple[str, ...]:
 
 
 class GlobalStores:
-    """Keeps the global stores of a topology in memory.
+    """Keeps global stores of a topology.
 
     Args:
-        topology: names them.
+        groups: the sub-topologies that keep them.
         config: the application's.
         counts: how many partitions each of their topics has.
         clock: the wall clock.
         warn: told one sentence per record that is dropped.
+        backend_of: opens where a store's rows lie; in memory if not given.
 
     Raises:
         ConfigError: a serde or handler cannot be found.
@@ -41,20 +44,22 @@ class GlobalStores:
 
     def __init__(
         self,
-        topology: Topology,
+        groups: Iterable[Subtopology],
         config: StreamsConfig,
         counts: Mapping[str, int],
         clock: Clock,
         warn: Warn,
+        backend_of: Callable[[StoreSpec], Backend] = memory_backend,
     ) -> None:
         self._tasks: dict[str, GlobalTask] = {}
-        for group in topology.global_subtopologies:
+        for group in groups:
             (topic,) = group.source_topics
+            (spec,) = group.stores
             self._tasks[topic] = GlobalTask(
                 subtopology=group,
                 partitions=[TopicPartition(topic, n) for n in range(counts[topic])],
                 config=config,
-                store=_open(group, config),
+                store=open_global_store(group, config, backend_of(spec)),
                 clock=clock,
                 warn=warn,
             )
@@ -76,15 +81,22 @@ class GlobalStores:
         """All partitions that are read."""
         return tuple(p for task in self._tasks.values() for p in task.partitions)
 
-    def update(self, partition: TopicPartition, records: Records) -> None:
+    def update(
+        self, partition: TopicPartition, records: Records, position: Position | None = None
+    ) -> None:
         """Apply records of one partition, in the order of their offsets.
+
+        Args:
+            partition: whose.
+            records: of it.
+            position: what the store is told to hold with them.
 
         Raises:
             RecordError: a record could not be handled and its handler said FAIL.
         """
         task = self._tasks[partition.topic]
         task.update(partition, records)
-        task.commit()
+        task.commit(position)
 
     def grow(self, topic: str, count: int) -> list[TopicPartition]:
         """Take in the partitions that a topic has got since; return them."""
@@ -100,16 +112,34 @@ class GlobalStores:
             task.close()
 
 
-def _open(group: Subtopology, config: StreamsConfig) -> KeyValueStore:
+def open_global_store(
+    group: Subtopology,
+    config: StreamsConfig,
+    backend: Backend,
+    settled_bytes_max: int | None = None,
+) -> LayeredStore:
+    """Return the store of a global sub-topology over its backend.
+
+    Args:
+        group: names the store.
+        config: has the default serdes.
+        backend: the store closes it.
+        settled_bytes_max: bound on the rows that are kept decoded, if not the usual one.
+
+    Raises:
+        ConfigError: a serde is missing.
+    """
     (spec,) = group.stores
     key_serde, value_serde = store_serdes(config, spec)
+    bound = {} if settled_bytes_max is None else {"settled_bytes_max": settled_bytes_max}
     return open_store(
         spec,
         task=TaskId(group.id, 0),
         changelog_topic=changelog_topic(config.application_id, spec.name),
-        backend=memory_backend(spec),
+        backend=backend,
         cache=None,
         changelog_send=None,
         key_serde=key_serde,
         value_serde=value_serde,
+        **bound,
     )

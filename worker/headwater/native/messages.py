@@ -4,6 +4,8 @@
     StreamThread ──► main    Initialized  TaskRunning  Released  Stats  Failed  Stopped
     main ──► StateUpdater    Restore  Follow  CancelRestore  Stop
     StateUpdater ──► main    RestoreProgress  Restored  Following  Cancelled  Failed  Stopped
+    main ──► GlobalStreamThread    Stop
+    GlobalStreamThread ──► main    GlobalProgress  Failed  Stopped
 
 A StreamThread never touches Kafka output before ``Go``: main sends it only after it has read its
 own StreamWorker again, *after* the thread's ``init_transactions`` (``Initialized``). End of file on
@@ -199,6 +201,20 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalProgress:
+    """Sent about once a second by a GlobalStreamThread, and once its stores are filled."""
+
+    records: int
+    """Records that it has applied since it started."""
+    remaining: int
+    """Offsets still to read before the stores are filled."""
+    filled: bool
+    """Every global store has reached the end of its topic: tasks may start."""
+    problem: str = ""
+    """What keeps it from following although it goes on trying, for example a lost broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """The child, or one task of it, cannot go on.
 
@@ -224,3 +240,4 @@ ToThread: TypeAlias = Go | AddTasks | RevokeTasks | LeaseRenewed | ShareCache | 
 FromThread: TypeAlias = Initialized | TaskRunning | Released | Stats | Failed | Stopped
 ToUpdater: TypeAlias = Restore | Follow | CancelRestore | Stop
 FromUpdater: TypeAlias = RestoreProgress | Restored | Following | Cancelled | Failed | Stopped
+FromGlobals: TypeAlias = GlobalProgress | Failed | Stopped

@@ -26,10 +26,11 @@ from headwater.kafka.settings import offset_reset
 from headwater.model import metrics
 from headwater.model.metrics import Snapshot
 from headwater.native.clients import TaskClients
+from headwater.native.clock import SystemClock
 from headwater.native.commit import Committer
 from headwater.native.cutoff import CutOffWatch
 from headwater.native.garbage import tune_garbage_collection
-from headwater.native.global_reader import GlobalReader
+from headwater.native.global_sight import GlobalSight
 from headwater.native.loading import child_topology
 from headwater.native.loop import ProcessingLoop
 from headwater.native.losses import guard_of
@@ -67,14 +68,6 @@ _STATS_INTERVAL_S: Final = 1.0
 _EXIT_LEASE_LOST: Final = 72
 _IDLE_S: Final = 0.5
 _DEAD_LETTERS_S: Final = 10.0
-
-
-class SystemClock:
-    """The machine's wall clock."""
-
-    def now_ms(self) -> int:
-        """Return milliseconds since the epoch."""
-        return time.time_ns() // 1_000_000
 
 
 def run(settings: ChildSettings, link: Link) -> None:
@@ -131,7 +124,7 @@ class StreamThread:
             heartbeat=self._report_if_due,
             guard=guard,
         )
-        self._globals = GlobalReader(topology, clients, self._clock, self._pass_time)
+        self._globals = GlobalSight(settings, topology, clients, self._clock, self._pass_time)
         self._opener = TaskOpener(
             topology=topology,
             clients=clients,

@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
     from headwater.config import StreamsConfig
     from headwater.model.nodes import Subtopology
-    from headwater.ports import Clock, Headers, KeyValueStore, OnRefused, Records, Send
+    from headwater.ports import (
+        Clock,
+        Headers,
+        KeyValueStore,
+        OnRefused,
+        Position,
+        Records,
+        Send,
+    )
 
 
 class GlobalTask:
@@ -125,10 +133,10 @@ class GlobalTask:
             ) from error
         self.current.leave()
 
-    def commit(self) -> None:
-        """Write what was applied to the store's backend."""
+    def commit(self, position: Position | None = None) -> None:
+        """Write what was applied, and the position if one is kept, to the store's backend."""
         self.store.store.flush_changelog()
-        self.store.store.commit(None)
+        self.store.store.commit(position)
 
     def close(self) -> None:
         """Close processor and store."""

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.native.messages import Failed
 from headwater.native.process import ChildProcess
-from headwater.service.decide.observations import ThreadEnded, ThreadSaid, UpdaterEnded, UpdaterSaid
+from headwater.service.decide.observations import (
+    GlobalThreadSaid,
+    ThreadEnded,
+    ThreadSaid,
+    UpdaterEnded,
+    UpdaterSaid,
+)
+from headwater.service.global_child import GlobalChild
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +45,7 @@ class Children:
         self._config = config
         self._threads: dict[int, ChildProcess] = {}
         self._updaters: dict[int, ChildProcess] = {}
+        self.global_thread = GlobalChild(self._start, self._reap)
 
     def start_thread(self, slot: int, threads: int) -> None:
         """Start the process of a slot, one of so many StreamThreads."""
@@ -49,7 +57,7 @@ class Children:
         name = f"StateUpdater-{number}"
         self._updaters[number] = self._start(UPDATER_TARGET, name, number, threads=1)
 
-    def _start(self, target: str, name: str, number: int, threads: int) -> ChildProcess:
+    def _start(self, target: str, name: str, number: int, threads: int = 1) -> ChildProcess:
         child = ChildProcess(
             target,
             self._settings.for_child(self._config, number, threads),
@@ -106,11 +114,16 @@ class Children:
             if child.gone:
                 del self._updaters[number]
                 yield UpdaterEnded(updater=number, exit_code=self._reap(child))
+        yield from self.global_thread.observe()
 
     def connections(self) -> list[Connection]:
         """Return what becomes readable when a child says something or ends."""
-        children = (*self._threads.values(), *self._updaters.values())
-        return [child.connection for child in children]
+        return [child.connection for child in self._all()]
+
+    def _all(self) -> list[ChildProcess]:
+        alone = self.global_thread.child
+        every = [*self._threads.values(), *self._updaters.values()]
+        return every if alone is None else [*every, alone]
 
     def pid_of_thread(self, slot: int) -> int | None:
         """Return the process id of a slot's process, if it has one."""
@@ -124,8 +137,9 @@ class Children:
 
     def close(self) -> None:
         """Kill whatever still runs."""
-        for child in (*self._threads.values(), *self._updaters.values()):
+        for child in self._all():
             child.close()
+        self.global_thread.child = None
         self._threads.clear()
         self._updaters.clear()
 
@@ -163,6 +177,8 @@ def log_failure(worker: str, observation: Observation, *, is_raised: bool) -> No
             child = f"StreamThread-{number}"
         case UpdaterSaid(updater=number, message=Failed() as failure):
             child = f"StateUpdater-{number}"
+        case GlobalThreadSaid(message=Failed() as failure):
+            child = "GlobalStreamThread"
         case _:
             return
     where = "" if failure.task is None else f", task {failure.task}"

@@ -33,16 +33,20 @@ from headwater.service.decide.actions import (
     Action,
     BeginDuty,
     End,
+    KillGlobalThread,
     KillThread,
     KillUpdater,
     LookAtGroup,
     ReadSpec,
     RememberEpoch,
+    StartGlobalThread,
     StartThread,
     StartUpdater,
+    TellGlobalThread,
     TellThread,
     TellUpdater,
 )
+from headwater.service.decide.global_thread import GlobalThread
 from headwater.service.decide.observations import (
     DutyEnded,
     GroupSeen,
@@ -63,6 +67,7 @@ from headwater.service.settings import lease_duration_ms
 from headwater.service.stored import stored_tasks
 from headwater.service.view import Numbers
 from headwater.state.directory import StateDirectory
+from headwater.state.global_store import shared_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -285,6 +290,9 @@ class Worker:
                 log.warning("killing StateUpdater %d: %s", updater, reason)
                 for observation in self._children.kill_updater(updater):
                     self._observe(observation)
+            case StartGlobalThread() | TellGlobalThread() | KillGlobalThread():
+                for observation in self._children.global_thread.act(action):
+                    self._observe(observation)
             case BeginDuty(duty=duty):
                 return self._begin_duty(duty)
             case LookAtGroup():
@@ -476,4 +484,5 @@ def _table(
             if any(store.logging and store.persistent for store in subtopology.stores)
         ),
         topology=configured(report, config),
+        global_thread=GlobalThread() if shared_groups(topology) else None,
     )

@@ -126,7 +126,13 @@ class SingleTask(Generic[Reader, Policy]):
             producer = clients.producer
             sending = producer if collector is None else collector(producer, topology)
             guard = guard_of(config, topology, clients)
-            self.globals = GlobalReader(topology, clients, clock, _on)
+            self.globals = GlobalReader(
+                topology.global_subtopologies,
+                clients.access,
+                clients.global_consumer,
+                clock,
+                _on,
+            )
             opened.callback(self.globals.close)
             self._stores = StoreOpener(
                 directory=StateDirectory(Path(state_dir), config.application_id),

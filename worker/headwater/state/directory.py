@@ -1,6 +1,7 @@
 """Where stores lie on disk, who may open them, and which format they have.
 
-    <state dir>/<application id>/<task id>/rocksdb/<store>/
+    <state dir>/<application id>/<task id>/rocksdb/<store>/     of a task
+    <state dir>/<application id>/global/rocksdb/<store>/        a global one
         lock     held (flock) by the process that has the store open; its text names the holder
         format   the version of this layout; a newer one is refused
         db/      the RocksDB database
@@ -95,6 +96,11 @@ class StateDirectory:
         """Return the directory of one store; nothing is touched yet."""
         path = self.path / str(task) / _ROCKSDB / name
         return StoreDirectory(path, f"{name} of task {task}", root=self._root)
+
+    def global_store(self, name: str) -> StoreDirectory:
+        """Return the directory of a global store; nothing is touched yet."""
+        path = self.path / "global" / _ROCKSDB / name
+        return StoreDirectory(path, f"{name}, which is global,", root=self._root)
 
     def stored(self, tasks: Collection[TaskId] | None = None) -> list[StoredStore]:
         """Return every store on disk with its position, whether or not somebody has it open.

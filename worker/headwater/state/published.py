@@ -22,9 +22,15 @@ class Mark(NamedTuple):
     """What a store's readers may see."""
 
     generation: int
-    """Grows when the database is made anew; 0 before it is complete for the first time."""
+    """Odd once the database is complete. It becomes even when the database is to be made anew:
+    readers then keep what they see, until there is the next one."""
     batch: int
     """The last batch that was written."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the database may be opened."""
+        return self.generation % 2 == 1
 
 
 class Published:

@@ -18,7 +18,7 @@ from headwater.state.layers.scan import scan_prefix, scan_range
 from headwater.state.layers.updaters import Updating, compile_cached, compile_direct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from headwater.model.stores import StoreSpec
     from headwater.ports import Forward, Headers, Position, UnderWay, Update
@@ -206,6 +206,20 @@ class LayeredStore:
             # Clean entries too: some were flushed and are as uncommitted as the rest.
             self._cache.clear()
         self._below.abort(resend=resend)
+
+    def forget(self, keys: Iterable[bytes] | None) -> None:
+        """Read entries from the backend again: somebody else has changed it.
+
+        Args:
+            keys: which, serialized; ``None`` for all.
+        """
+        entries = self._below.entries
+        if keys is None:
+            entries.clear()
+            return
+        identity_of = self._keys.decode if self._keys.is_identity else bytes
+        for key in keys:
+            entries.pop(identity_of(key), None)
 
     def uncommitted_bytes(self) -> int:
         """About how much memory the writes that are not committed hold."""

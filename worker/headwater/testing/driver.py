@@ -146,7 +146,7 @@ class TopologyTestDriver:
         )
         self._cache = CacheBudget(config.statestore_cache_max_bytes)
         self._globals = GlobalStores(
-            topology,
+            topology.global_subtopologies,
             config,
             {topic: counts.get(topic, 1) for topic in global_topics(topology)},
             self._clock,

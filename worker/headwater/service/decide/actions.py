@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from headwater.model.duties import Duty
-    from headwater.native.messages import ToThread, ToUpdater
+    from headwater.native.messages import Stop, ToThread, ToUpdater
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +72,29 @@ class KillUpdater:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartGlobalThread:
+    """Start the GlobalStreamThread."""
+
+    number: int
+    """How many processes there have been before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TellGlobalThread:
+    """Send a message to the GlobalStreamThread."""
+
+    message: Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillGlobalThread:
+    """SIGKILL the GlobalStreamThread's process and wait for its end."""
+
+    reason: str
+    """Empty if the process itself has said why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BeginDuty:
     """Re-read the own StreamWorker; carry the duty out if it still stands there."""
 
@@ -99,6 +122,9 @@ Action: TypeAlias = (
     | StartUpdater
     | TellUpdater
     | KillUpdater
+    | StartGlobalThread
+    | TellGlobalThread
+    | KillGlobalThread
     | BeginDuty
     | LookAtGroup
     | End

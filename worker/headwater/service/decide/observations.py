@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from headwater.model.cluster import WorkerSpec
     from headwater.model.duties import DutyResult
-    from headwater.native.messages import FromThread, FromUpdater
+    from headwater.native.messages import FromGlobals, FromThread, FromUpdater
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,20 @@ class UpdaterEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalThreadSaid:
+    """The GlobalStreamThread's message."""
+
+    message: FromGlobals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalThreadEnded:
+    """The GlobalStreamThread's process has ended and was awaited."""
+
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DutyEnded:
     """A duty has a result, or was dropped because it no longer stood in the spec (``None``)."""
 
@@ -84,6 +98,8 @@ Observation: TypeAlias = (
     | ThreadEnded
     | UpdaterSaid
     | UpdaterEnded
+    | GlobalThreadSaid
+    | GlobalThreadEnded
     | DutyEnded
     | GroupSeen
     | StopAsked

@@ -12,6 +12,7 @@ from headwater.native.messages import (
     Cancelled,
     Failed,
     Following,
+    GlobalProgress,
     Initialized,
     Released,
     Restored,
@@ -21,8 +22,11 @@ from headwater.native.messages import (
     TaskRunning,
 )
 from headwater.service.decide import copies
+from headwater.service.decide.global_thread import note_end, note_progress
 from headwater.service.decide.observations import (
     DutyEnded,
+    GlobalThreadEnded,
+    GlobalThreadSaid,
     GroupSeen,
     LeaseKept,
     Observation,
@@ -50,7 +54,7 @@ if TYPE_CHECKING:
 
     from headwater.ids import TaskId
     from headwater.model.cluster import WorkerSpec
-    from headwater.native.messages import FromThread, FromUpdater
+    from headwater.native.messages import FromGlobals, FromThread, FromUpdater
 
 _PATIENCE_MS: Final = 60_000
 """A process that ran this long counts as healthy when it ends."""
@@ -61,7 +65,9 @@ _PASSING: Final = (errors.StoreLockedError, errors.StoreCorruptedError)
 """What passes soon or not at all: locks are released, damaged stores are rebuilt."""
 
 
-def observe(table: Table, observation: Observation, now_ms: int) -> None:
+def observe(  # noqa: C901, PLR0912 - one case per observation
+    table: Table, observation: Observation, now_ms: int
+) -> None:
     """Note ``observation`` in ``table``."""
     match observation:
         case SpecRead(spec=spec):
@@ -76,6 +82,12 @@ def observe(table: Table, observation: Observation, now_ms: int) -> None:
             _updater_said(table, updater, message, now_ms)
         case UpdaterEnded(updater=updater):
             _updater_ended(table, updater, now_ms)
+        case GlobalThreadSaid(message=message):
+            _global_thread_said(table, message, now_ms)
+        case GlobalThreadEnded() if table.global_thread is not None:
+            note_end(table.global_thread, now_ms)
+        case GlobalThreadEnded():
+            pass
         case DutyEnded(id=duty_id, result=result):
             table.duty_begun = ""
             if result is not None:
@@ -320,3 +332,22 @@ def _updater_ended(table: Table, number: int, now_ms: int) -> None:
     for task in table.tasks.values():
         if task.updater == number and task.on_updater:
             task.phase = TaskPhase.WAITING
+
+
+def _global_thread_said(table: Table, message: FromGlobals, now_ms: int) -> None:
+    thread = table.global_thread
+    if thread is None:
+        return
+    thread.heard_ms = now_ms
+    match message:
+        case GlobalProgress():
+            note_progress(thread, message)
+        case Failed():
+            thread.problem, thread.doomed = f"{message.error}: {message.message}", True
+            is_lost = _is_given_up(table, message, thread.began_ms, now_ms)
+            if is_final(message, thread.failures) or is_lost:
+                fail(table, message, now_ms)
+        case Stopped():
+            pass
+        case _:
+            assert_never(message)

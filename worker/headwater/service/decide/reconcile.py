@@ -41,6 +41,12 @@ from headwater.service.decide.actions import (
     TellThread,
     TellUpdater,
 )
+from headwater.service.decide.global_thread import (
+    GlobalThread,
+    allows_tasks,
+    end_global_thread,
+    keep_global_thread,
+)
 from headwater.service.decide.values import (
     DRAIN_LIMIT_MS,
     LEASE_LOST,
@@ -83,6 +89,7 @@ def decide(table: Table, now_ms: int) -> list[Action]:
     _place(table, wanted)
     if leased:
         actions += _start_slots(table, wanted, now_ms)
+    actions += keep_global_thread(table, now_ms, leased=leased)
     actions += _go(table)
     actions += _release(table, wanted)
     actions += _advance(table, wanted, now_ms)
@@ -106,8 +113,9 @@ def _forgive_own_sleep(table: Table, now_ms: int) -> None:
     table.last_tick_ms = now_ms
 
 
-def _processes(table: Table) -> list[Slot | Updater]:
-    return [*table.slots.values(), *table.updaters.values()]
+def _processes(table: Table) -> list[Slot | Updater | GlobalThread]:
+    alone = [] if table.global_thread is None else [table.global_thread]
+    return [*table.slots.values(), *table.updaters.values(), *alone]
 
 
 def _wanted(table: Table, now_ms: int) -> frozenset[TaskId]:
@@ -287,7 +295,7 @@ def _advance(table: Table, wanted: frozenset[TaskId], now_ms: int) -> list[Actio
             else:
                 table.copies.pop(task.id, None)
                 task.phase = TaskPhase.READY
-        if task.phase is TaskPhase.READY:
+        if task.phase is TaskPhase.READY and allows_tasks(table):
             task.phase = TaskPhase.STARTING
             ready.setdefault(task.slot, []).append(task.id)
     for number, tasks in ready.items():
@@ -386,6 +394,7 @@ def _leave(table: Table, now_ms: int) -> list[Action]:
         elif updater.alive and not updater.stopping and not updaters.is_busy(table, updater):
             updater.stopping = True
             actions.append(TellUpdater(updater=updater.number, message=Stop()))
+    actions += end_global_thread(table, now_ms, overdue=overdue)
     if not any(process.alive for process in _processes(table)):
         unclean = any(task.dirty for task in table.tasks.values())
         actions.append(End(exit_code=table.exit_code or int(unclean)))

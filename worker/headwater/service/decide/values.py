@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from headwater.model.duties import DutyResult
     from headwater.model.topics import TopologyReport
+    from headwater.service.decide.global_thread import GlobalThread
 
 LEASE_MS: Final = 30_000
 """How long the control loop waits for a renewal, unless ``session.timeout.ms`` says otherwise."""
@@ -247,6 +248,8 @@ class Table:
     copies: dict[TaskId, Copy] = field(default_factory=dict)
     """Standby and warm-up tasks. One that is to be active stays here until its restore begins."""
     updaters: dict[int, Updater] = field(default_factory=dict)
+    global_thread: GlobalThread | None = None
+    """Of a topology with global stores."""
     barred: dict[TaskId, int] = field(default_factory=dict)
     """Tasks dropped by a fence, and the epoch they must not start under again."""
     released: dict[TaskId, ReleasedTask] = field(default_factory=dict)

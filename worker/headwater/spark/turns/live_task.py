@@ -24,7 +24,7 @@ from headwater.kafka.engine import EngineRecords
 from headwater.kafka.manifest import ManifestGate
 from headwater.kafka.settings import offset_reset
 from headwater.model.metrics import TASK_PROCESS
-from headwater.native.thread import SystemClock
+from headwater.native.clock import SystemClock
 from headwater.native.watching import TopicWatch
 from headwater.spark.reader import TurnReader
 from headwater.spark.single import SingleTask, for_a_task

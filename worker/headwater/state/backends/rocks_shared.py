@@ -74,6 +74,20 @@ class SharedRocksReader(RocksSecondary):
         super().__init__(*given, **others)
         self.batch = _batch_of(self._db.get(_BATCH_KEY))
 
+    def reopen(self) -> None:
+        """Read the database that lies at the path now; ranges that are open end.
+
+        Raises:
+            StateError: there is none.
+        """
+        for iterator in list(self._iterators):
+            iterator.close()
+        self._db.close()
+        self._db = self._opened()
+        self._sequence = -1
+        self.catch_up()
+        self.batch = _batch_of(self._db.get(_BATCH_KEY))
+
     def changes(self) -> list[bytes] | None:
         """Catch up; return the keys that have changed, ``None`` if they are too many to tell.
 
