@@ -46,7 +46,7 @@ class LateCommits(TopologyTestDriver):
 
 
 def run(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``describe``, ``outputs``, ``produced``, ``stores`` and ``seen``."""
+    """Return what the oracle answers, and ``buffers``: the changelogs of what waits."""
     config = {
         "application.id": request["app_id"],
         "default.key.serde": request.get("key", "bytes"),
@@ -87,7 +87,8 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
         driver.close()
     produced = [_shown(record) for record in driver.history]
     internal = {f"{request['app_id']}-{name}" for name in topology.repartition_topics}
-    internal |= {f"{request['app_id']}-{name}-changelog" for name in topology.stores}
+    changelogs = {name: f"{request['app_id']}-{name}-changelog" for name in topology.stores}
+    internal.update(changelogs.values())
     return {
         "describe": topology.describe(),
         "produced": produced,
@@ -97,6 +98,11 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
         "printed": printed.getvalue().splitlines(),
         "wrapped": noted.wrapped,
         "records": noted.records,
+        "buffers": [
+            topic
+            for name, topic in changelogs.items()
+            if kinds[name].is_buffer or kinds[name].holds_records
+        ],
     }
 
 
