@@ -176,6 +176,77 @@ def test_a_flush_may_write_to_the_store_it_flushes() -> None:
     assert heard.changes == [("a", 1, None, 1), ("a", 2, 1, 2), ("a", 3, 2, 3)]
 
 
+def reading_while_flushed(heard: Recorder) -> Any:
+    """A store with room for two entries; whoever hears of a change looks up two others."""
+    store = build_store(heard, cache=CacheBudget(2 * ENTRY))
+
+    def look_up(key: str, change: Any, timestamp: int, headers: Any) -> None:
+        heard.forward(key, change, timestamp, headers)
+        for other in keys(2, start=8):
+            store.get(other)
+
+    store.on_change(look_up, send_old=True)
+    return store
+
+
+def committed(store: Any) -> None:
+    """Commit as a task does."""
+    store.flush_cache()
+    store.flush_changelog()
+    store.commit(None)
+
+
+def test_what_is_read_during_a_flush_pushes_out_nothing_that_is_still_to_be_flushed() -> None:
+    heard = Recorder()
+    store = reading_while_flushed(heard)
+    for key in keys(10):
+        store.put(key, 1, 1)
+    committed(store)
+    heard.changes.clear()
+
+    store.put("0000", 2, 2)
+    store.put("0001", 2, 2)
+    store.flush_cache()
+
+    assert heard.changes == [("0000", 2, 1, 2), ("0001", 2, 1, 2)]
+    assert [store.get(key) for key in keys(2)] == [(2, 2), (2, 2)]
+
+
+def test_what_is_read_during_a_flush_may_push_out_what_is_deleted() -> None:
+    heard = Recorder()
+    store = reading_while_flushed(heard)
+    for key in keys(10):
+        store.put(key, 1, 1)
+    committed(store)
+    heard.changes.clear()
+
+    for key in keys(3):
+        store.put(key, None, 2)
+    committed(store)
+
+    assert heard.changes == [(key, None, 1, 2) for key in keys(3)]
+    assert [store.get(key) for key in keys(4)] == [None, None, None, (1, 1)]
+
+
+def test_room_is_made_at_the_end_of_a_flush() -> None:
+    heard = Recorder()
+    budget = CacheBudget(2 * ENTRY)
+    store = build_store(heard, cache=budget)
+
+    def echo(key: str, change: Any, timestamp: int, headers: Any) -> None:
+        heard.forward(key, change, timestamp, headers)
+        if timestamp == 1:
+            for other in keys(5, start=100):
+                store.put(other, 1, 2)
+
+    store.on_change(echo, send_old=True)
+    store.put("0000", 1, 1)
+    store.flush_cache()
+
+    assert [change[0] for change in heard.changes] == ["0000", *keys(5, start=100)]
+    assert budget.used <= budget.limit
+
+
 def test_the_listener_is_named_before_the_update_function_is_made() -> None:
     store = build_store(Recorder())
     store.updater(add, Timestamps.MAX)

@@ -79,7 +79,9 @@ class RecordCache:
     __slots__ = (
         "_base",
         "_forward",
+        "_is_flushing",
         "_keeps_read",
+        "_owes_room",
         "_send_old",
         "_used",
         "below",
@@ -101,6 +103,8 @@ class RecordCache:
         self._used = 0
         self._forward: Forward | None = None
         self._send_old = False
+        self._is_flushing = False
+        self._owes_room = False
         # Kafka's caches of windows and sessions do not keep what they only read.
         self._keeps_read = not below.codec.expires
         budget.register(self)
@@ -126,7 +130,7 @@ class RecordCache:
                 del self.entries[identity]
                 self.entries[entry.identity] = entry
             return entry
-        if not self._keeps_read:
+        if not self._keeps_read or self._owes_room:
             return self.below.entries.get(identity) or self.below.read(identity)
         entry = self.below.entries.pop(identity, None) or self.below.read(identity)
         if entry is not None:
@@ -210,7 +214,14 @@ class RecordCache:
         self.budget.used += grown
 
     def make_room(self) -> None:
-        """Drop the eldest entries, flushing if one is dirty, until the budget is kept."""
+        """Drop the eldest entries, flushing if one is dirty, until the budget is kept.
+
+        In the midst of a flush nothing may go, for some of it is not below yet: room is made at the
+        end of the flush.
+        """
+        if self._is_flushing:
+            self._owes_room = True
+            return
         budget, entries = self.budget, self.entries
         while budget.used > budget.limit and entries:
             before = len(entries)
@@ -272,10 +283,15 @@ class RecordCache:
         under_way = self.under_way
         # An eviction happens in the middle of a record that may have nothing to do with it.
         record, source = under_way.record, under_way.source
+        self._is_flushing = True
         try:
             self._flush_all(dirty, known, base)
         finally:
+            self._is_flushing = False
             under_way.record, under_way.source = record, source
+        if self._owes_room:
+            self._owes_room = False
+            self.make_room()
         return len(dirty)
 
     def _flush_all(self, dirty: list[Entry], known: list[int], base: dict[Any, Any]) -> None:
@@ -325,6 +341,7 @@ class RecordCache:
         self.entries.clear()
         self._base.clear()
         self.dirty_count = 0
+        self._owes_room = False
         self.grow(-self._used)
 
     def dirty_bytes(self) -> int:
