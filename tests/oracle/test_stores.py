@@ -66,7 +66,8 @@ def _records(random: Random, nulls: float = 0.2) -> list[dict[str, Any]]:
     ]
 
 
-def _request(random: Random, steps: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+def asked(random: Random, steps: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """Return a request with 40 records, with or without record caches, with few commits or many."""
     both = {"key": "string", "value": "string"}
     config = {"statestore.cache.max.bytes": random.choice(("0", "400", "100000"))}
     request = {"app_id": "app", **both, "config": config, "steps": steps, **more}
@@ -100,50 +101,12 @@ def test_every_scan_of_a_store_finds_what_it_finds_in_java(
         {"id": "out", "op": "to", "on": "p", "topic": "out"},
     ]
 
-    request = _request(random, steps)
+    request = asked(random, steps)
     if kept == "lru" and fn == "scan_forward":
         # A scan uses what it finds in Java's cache; only above such a store one can tell.
         request["config"] = {"statestore.cache.max.bytes": "100000"}
 
     compare(request, oracle)
-
-
-@pytest.mark.seeded(60)
-def test_a_table_that_keeps_what_was_used_last(seed: str, oracle: Oracle) -> None:
-    random = Random(f"{seed} tables of few entries")
-    kept = {
-        "store": "kept",
-        "lru": random.choice((1, 2, 4)),
-        "key": "string",
-        **({"caching": False} if random.random() < 0.5 else {}),
-    }
-    steps = random.choice(
-        (
-            [
-                {"id": "t", "op": "table", "topic": "in", "materialized": kept},
-                {"id": "g", "op": "group_by", "on": "t", "fn": "swap"},
-                {"id": "c", "op": "count", "on": "g"},
-                {"id": "o", "op": "to_stream", "on": "c"},
-                {"id": "out", "op": "to", "on": "o", "topic": "out", "produced": {"value": "long"}},
-            ],
-            [
-                STREAM,
-                {"id": "g", "op": "group_by_key", "on": "s"},
-                {
-                    "id": "t",
-                    "op": "aggregate",
-                    "on": "g",
-                    "init": "empty",
-                    "fn": "append",
-                    "materialized": {**kept, "value": "string"},
-                },
-                {"id": "o", "op": "to_stream", "on": "t"},
-                {"id": "out", "op": "to", "on": "o", "topic": "out"},
-            ],
-        )
-    )
-
-    compare(_request(random, steps), oracle)
 
 
 @pytest.mark.seeded(30)
@@ -173,7 +136,7 @@ def test_a_read_only_store_is_what_it_is_in_java(
             "readers": ["reader"],
         },
     ]
-    request = _request(random, steps)
+    request = asked(random, steps)
     if optimized:
         request["config"]["topology.optimization"] = "all"
     for record in request["inputs"]:
@@ -209,7 +172,7 @@ def test_every_read_of_windows_and_sessions_finds_what_it_finds_in_java(
         {"id": "p", "op": "process", "on": "s", "fn": kind, "stores": [store]},
         {"id": "out", "op": "to", "on": "p", "topic": "out"},
     ]
-    request = _request(random, steps)
+    request = asked(random, steps)
     request["config"] = {"statestore.cache.max.bytes": "100000"}
     for record in request["inputs"]:
         record["key"] = random.choice(("61", "62", "63", "64"))

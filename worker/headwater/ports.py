@@ -238,6 +238,8 @@ class KeyValueStore(Protocol):
     name: str
     caching: bool
     logging: bool
+    evicts: bool
+    """It keeps a number of entries, those put or looked up last."""
 
     def get(self, key: Any) -> tuple[Any, int] | None:
         """Return ``(value, timestamp)``; the timestamp is -1 in a store without timestamps."""

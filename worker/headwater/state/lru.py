@@ -156,6 +156,8 @@ class LruRecordCache(RecordCache):
 class LruStore(LayeredStore):
     """The ``KeyValueStore`` of ``ports`` that keeps a number of entries."""
 
+    evicts = True
+
     def commit(self, position: Position | None) -> None:
         """Keep what was written, under ``position``."""
         below = self._below

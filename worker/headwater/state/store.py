@@ -33,7 +33,10 @@ class LayeredStore:
         name: the store's name.
         caching: changes are delayed in the record cache.
         logging: writes go to a changelog.
+        evicts: it keeps a number of entries, those put or looked up last.
     """
+
+    evicts = False
 
     def __init__(self, spec: StoreSpec, below: WriteBack, cache: RecordCache | None) -> None:
         self.name = spec.name

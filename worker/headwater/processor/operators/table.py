@@ -40,7 +40,8 @@ def compile_table_upsert(operator: TableOperator, site: Site) -> Emit:
     drop, fail, update = site.environment.dropping(), site.fail, None
     if operator.store is not None:
         store = site.store(operator.store)
-        update = _replacing(store, site.children.forward, send_old=operator.send_old)
+        forward, send_old = site.children.forward, operator.send_old
+        update = _replacing(store, forward, send_old=send_old, reads_old=True)
 
     def emit(code: Code, names: Names) -> Names | None:
         key, value = names
@@ -167,7 +168,7 @@ def compile_stepwise(
         return stepwise
 
     store = site.store(operator.store)
-    update = _replacing(store, forward, send_old=send_old)
+    update = _replacing(store, forward, send_old=send_old, reads_old=send_old)
 
     def stepwise_stored(key: Any, change: Any, timestamp: int, headers: Headers) -> None:
         try:
@@ -181,7 +182,21 @@ def compile_stepwise(
     return stepwise_stored
 
 
-def _replacing(store: KeyValueStore, forward: Forward, *, send_old: bool) -> Forward:
-    """Return the update that replaces a key's value and forwards the change."""
+def _replacing(
+    store: KeyValueStore, forward: Forward, *, send_old: bool, reads_old: bool
+) -> Forward:
+    """Return the update that replaces a key's value and forwards the change.
+
+    ``reads_old``: the node of Kafka Streams reads the old value first. That is done only where it
+    shows, because it decides which entry is used last.
+    """
     store.on_change(forward, send_old=send_old)
-    return store.updater(None, Timestamps.RECORD)
+    update = store.updater(None, Timestamps.RECORD)
+    if not (store.evicts and store.caching and reads_old):
+        return update
+
+    def update_used(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        store.get(key)
+        update(key, value, timestamp, headers)
+
+    return update_used
