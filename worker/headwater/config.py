@@ -26,6 +26,8 @@ from headwater.client_settings import (
 )
 from headwater.errors import ConfigError
 from headwater.logsettings import parse_format, parse_levels
+from headwater.metrics_settings import METRICS_OPTIONS, MetricsSettings, metrics_setting
+from headwater.option_names import ALIASES, NOT_HERE
 from headwater.topology_settings import (
     WINDOW_CHANGELOG_SLACK_MS,
     Optimization,
@@ -248,6 +250,8 @@ class StreamsConfig:
     """By logger, the root logger's under the empty name; empty: as ``LogSettings`` has it."""
     logging_format: str = ""
     """Of the lines of processes whose application does not set up logging itself."""
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    """What is measured, and where it is pushed to."""
     replication_factor: int = -1
     """Of internal topics; -1 is the broker's default."""
     request_timeout_ms: int = 40_000
@@ -305,6 +309,7 @@ class StreamsConfig:
         options: dict[str, Any] = {}
         overrides: dict[str, object] = {}
         registry: dict[str, object] = {}
+        measured: dict[str, tuple[str, object]] = {}
         for name, value in given.items():
             if not isinstance(name, str):
                 raise ConfigError(f"option names are texts, not {name!r}")
@@ -314,8 +319,11 @@ class StreamsConfig:
             if is_serde_setting(dotted := name.replace("_", ".")):
                 registry[dotted] = value
                 continue
-            snake = _canonical(name)
-            if snake in options:
+            if (option := metrics_setting(name)) is not None and option not in measured:
+                measured[option] = name, value
+                continue
+            snake = option or _canonical(name)
+            if snake in options or snake in measured:
                 raise ConfigError(f"{name} is given twice; keep one spelling")
             options[snake] = _PARSERS[snake](name, value)
         if "application_id" not in options:
@@ -324,6 +332,7 @@ class StreamsConfig:
             )
         config = cls(
             **options,
+            metrics=MetricsSettings.parse(measured),
             overrides=overrides,
             serde_settings=registry,
             originals=dict(given),
@@ -407,35 +416,13 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "default_dsl_store": parse_default_dsl_store,
     "ensure_explicit_internal_resource_naming": parse_flag,
 }
-"""How each option is checked; every field of ``StreamsConfig`` but the last three has one."""
-
-_ALIASES: Final = {
-    "__emit_interval_ms_kstreams_windowed_aggregation__": "windows_emit_interval_ms",
-    "__emit_interval_ms_kstreams_outer_join_spurious_results_fix__": "joins_emit_interval_ms",
-    "cache_max_bytes_buffering": "statestore_cache_max_bytes",
-    "default_deserialization_exception_handler": "deserialization_exception_handler",
-    "default_production_exception_handler": "production_exception_handler",
-}
-_NOT_HERE: Final = {
-    "acceptable_recovery_lag": "copies of tasks are a StreamApp's: spec.assignment",
-    "built_in_metrics_version": "there is one version of the metrics",
-    "default_client_supplier": "it names a Java class",
-    "group_protocol": "workers do not join a consumer group",
-    "log_summary_interval_ms": "the metrics say it at any time",
-    "max_warmup_replicas": "copies of tasks are a StreamApp's: spec.assignment",
-    "metrics_recording_level": "there is one level of metrics",
-    "num_standby_replicas": "copies of tasks are a StreamApp's: spec.assignment",
-    "probing_rebalance_interval_ms": "tasks move when the control loop says so",
-    "task_assignor_class": "the control loop assigns tasks",
-    "upgrade_from": "there is no older version to upgrade from",
-}
-"""Options of Kafka Streams that would change nothing, and why."""
+"""How each option is checked; the fields that hold several options have none."""
 
 
 def field_of(name: str) -> str:
     """Return the field that an option sets, whichever way it is spelt; of others the snake_case."""
     snake = name.strip().replace(".", "_").replace("-", "_")
-    return _ALIASES.get(snake, snake)
+    return ALIASES.get(snake, snake)
 
 
 def _canonical(name: str) -> str:
@@ -443,11 +430,12 @@ def _canonical(name: str) -> str:
     snake = field_of(name)
     if snake in _PARSERS:
         return snake
-    if snake in _NOT_HERE:
-        raise ConfigError(f"{name} has no effect here: {_NOT_HERE[snake]}; remove it")
-    candidates = {option.replace("_", "."): option for option in [*_PARSERS, *_ALIASES]}
+    if snake in NOT_HERE:
+        raise ConfigError(f"{name} has no effect here: {NOT_HERE[snake]}; remove it")
+    candidates = {option.replace("_", "."): option for option in [*_PARSERS, *ALIASES]}
     candidates |= {
-        setting: setting for setting in COMMON | CONSUMER | PRODUCER | REGISTRY | DEFAULT_SERDES
+        setting: setting
+        for setting in COMMON | CONSUMER | PRODUCER | REGISTRY | DEFAULT_SERDES | METRICS_OPTIONS
     }
     near = difflib.get_close_matches(snake.replace("_", "."), candidates, n=1, cutoff=0.6)
     hint = f"; did you mean {near[0]}?" if near else ""

@@ -38,6 +38,7 @@ from headwater.kafka.errors import (
 )
 from headwater.kafka.refused import Output, RefusedOutputs
 from headwater.kafka.settings import refused_settings
+from headwater.ports import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -151,7 +152,7 @@ class StreamsProducer:
 
         self._counters.append(lambda: sent)
         self._redirects.append(redirect)
-        return send
+        return counted(send, lambda: sent)
 
     def hold(self) -> None:
         """Keep what is sent from now on until ``release``: it belongs to the next commit."""

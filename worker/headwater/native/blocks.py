@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 _OPTION = "rocksdb.config.setter"
 
 
-def shared_blocks(config: StreamsConfig, *, write_buffer_bytes: int | None = None) -> BlockCache:
+def shared_blocks(
+    config: StreamsConfig, *, write_buffer_bytes: int | None = None, statistics: bool = False
+) -> BlockCache:
     """Return the block cache of a process, and with it what sets options of its stores.
 
     Args:
         config: the application's.
         write_buffer_bytes: as of ``BlockCache``.
+        statistics: as of ``BlockCache``.
 
     Raises:
         ConfigError: ``rocksdb.config.setter`` names no ``RocksDBConfigSetter``.
@@ -32,5 +35,8 @@ def shared_blocks(config: StreamsConfig, *, write_buffer_bytes: int | None = Non
             "subclass, 'module:Class'"
         )
     return BlockCache(
-        write_buffer_bytes=write_buffer_bytes, config_setter=made, configs=config.originals
+        write_buffer_bytes=write_buffer_bytes,
+        config_setter=made,
+        configs=config.originals,
+        statistics=statistics,
     )

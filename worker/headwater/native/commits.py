@@ -84,7 +84,7 @@ class Commits:
         self._listener = listener
         self._is_each_round = is_each_round
         self._under_way: Generator[Future[Any], None, None] | None = None
-        self._answered_at = 0.0
+        self._answered_at = self._started = 0.0
         self._queued = 0
         self._aborting_since: float | None = None
         now = time.monotonic()
@@ -213,7 +213,7 @@ class Commits:
         Args:
             every_offset: commit all tasks, and offsets that have not changed, too.
         """
-        started = time.perf_counter()
+        started = self._started = time.perf_counter()
         self._is_wanted = False
         self._producer.begin()
         tasks = self._tasks.values()
@@ -255,6 +255,7 @@ class Commits:
 
     def _done(self) -> None:
         self._aborting_since = None
+        self._ratios.committed(time.perf_counter() - self._started)
         self.repeating.end_if_done(self._intake.owners)
         now = time.monotonic()
         self._due = now + self._interval_s

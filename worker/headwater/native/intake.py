@@ -74,8 +74,8 @@ class Intake:
         self._consumer.unassign(partitions)
         self.several = [found for found in self.several if found not in removed]
 
-    def poll(self, timeout_s: float) -> None:
-        """Buffer what is there, waiting for it at most ``timeout_s`` seconds.
+    def poll(self, timeout_s: float) -> int:
+        """Buffer what is there, waiting for it at most ``timeout_s`` seconds; return how many.
 
         Raises:
             OffsetsExpiredError: records were deleted before they were read, and no policy says
@@ -85,7 +85,9 @@ class Intake:
         limit = self._records_max
         found = self._consumer.poll(timeout_s)
         self._check_lease()
+        count = 0
         for partition, records in found:
+            count += len(records)
             running = self.owners.get(partition)
             if running is None:
                 continue  # unassigned since it was fetched
@@ -96,6 +98,7 @@ class Intake:
         for partition in self._consumer.take_lost():
             if partition in self.owners:
                 self._reset_offset(partition)
+        return count
 
     def resume(self) -> None:
         """Go on with paused partitions of which enough is processed."""

@@ -70,6 +70,7 @@ class ProcessingLoop:
         check_lease: called between waiting for records and processing them; a process that was
             frozen meanwhile ends there.
         full_commit_interval_s: how often every offset is committed, changed or not.
+        ratios: where time is noted, if somebody looks at it.
     """
 
     def __init__(
@@ -85,10 +86,11 @@ class ProcessingLoop:
         heartbeat: Callable[[], None] = nothing,
         check_lease: Callable[[], None] = nothing,
         full_commit_interval_s: float = FULL_COMMIT_INTERVAL_S,
+        ratios: Ratios | None = None,
     ) -> None:
         self.tasks: dict[TaskId, RunningTask] = {}
         """The running tasks; changed by ``add`` and ``remove`` only."""
-        self.ratios = Ratios()
+        self.ratios = ratios or Ratios()
         self.failing: TaskId | None = None
         """The task in which the last error happened."""
         self._config = config
@@ -232,7 +234,9 @@ class ProcessingLoop:
         fetched of a paused one.
         """
         if self._config.exactly_once and self._intake.buffered() > AHEAD_RECORDS:
+            started = time.perf_counter()
             wait([waiting], timeout=_COMMIT_POLL_S)
+            self.ratios.blocked += time.perf_counter() - started
         else:
             # Under at-least-once this is also what completes the commit.
             self._poll(_COMMIT_POLL_S)
@@ -276,8 +280,8 @@ class ProcessingLoop:
 
     def _poll(self, timeout_s: float) -> None:
         started = time.perf_counter()
-        self._intake.poll(timeout_s)
-        self.ratios.poll += time.perf_counter() - started
+        found = self._intake.poll(timeout_s)
+        self.ratios.polled(found, time.perf_counter() - started)
 
     def _update_lags(self) -> None:
         """Say which empty partitions have nothing more on the broker."""
@@ -290,13 +294,20 @@ class ProcessingLoop:
         now_ms = self._clock.now_ms()
         started = time.perf_counter()
         is_full = False
+        began, done = started, 0
         for task_id, running in self.tasks.items():
             self.failing = task_id
-            if running.task.process(n, now_ms) >= n:
-                is_full = True
+            taken = running.task.process(n, now_ms)
+            if taken:
+                done += taken
+                now = time.perf_counter()
+                running.busy_s += now - began
+                began = now
+                if taken >= n:
+                    is_full = True
         self.failing = None
         took = time.perf_counter() - started
-        self.ratios.process += took
+        self.ratios.processed(done, took)
         self._pace.adapt(took, is_full=is_full)
         return is_full
 
@@ -308,11 +319,12 @@ class ProcessingLoop:
         """
         started = time.perf_counter()
         now_ms = self._clock.now_ms()
+        fired = 0
         for task_id, running in self.tasks.items():
             self.failing = task_id
-            running.task.punctuate(now_ms)
+            fired += running.task.punctuate(now_ms)
         self.failing = None
-        self.ratios.punctuate += time.perf_counter() - started
+        self.ratios.punctuated(fired, time.perf_counter() - started)
 
     def _check_connection(self) -> None:
         lost_s = self._connection.lost_for_s

@@ -150,6 +150,8 @@ class Stats:
 
     numbers: Snapshot
     """Of the thread and of its tasks, counted since it started, or took them."""
+    tree: Snapshot | None = None
+    """Of nodes, topics, stores and the user's sensors, every few seconds."""
     committed: Mapping[TaskId, Mapping[str, int]] = field(default_factory=dict)
     """What it runs: committed offsets by task and ``topic-partition``."""
     problem: str = ""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from headwater.ids import TaskId
     from headwater.kafka.committed import CommittedOffset
     from headwater.kafka.topics import TopicDescription
+    from headwater.measuring.task import Measures
     from headwater.model.nodes import Subtopology
     from headwater.model.topology import Topology
     from headwater.native.clients import TaskClients
@@ -64,6 +65,8 @@ class RunningTask:
     """An input partition has no committed offset yet."""
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets committed last, as far as this process knows."""
+    busy_s: float = 0.0
+    """For how long its records were processed since somebody looked."""
 
     @property
     def task_id(self) -> TaskId:
@@ -86,6 +89,7 @@ class TaskOpener:
         group: whose committed offsets count; the application's own if not given.
         global_stores: those of the process, by name, before the first task is opened.
         topics: what patterns are matched with; all topics there are if not given.
+        measures: what is measured; nothing if not given.
     """
 
     def __init__(
@@ -102,7 +106,9 @@ class TaskOpener:
         group: str | None = None,
         global_stores: Mapping[str, GlobalStore] = MappingProxyType({}),
         topics: Collection[str] | None = None,
+        measures: Measures | None = None,
     ) -> None:
+        self._measures = measures
         self._global_stores = global_stores
         self._matched_with = topics
         self._callers = ThreadCallers()
@@ -276,6 +282,7 @@ class TaskOpener:
                 warn=log.warning,
                 global_stores=self._global_stores,
                 callers=self._callers,
+                measures=self._measures,
             )
             task.restore_metadata(
                 {p: (start[p], committed[p].metadata if p in committed else None) for p in inputs}

@@ -16,6 +16,7 @@ from headwater.errors import (
     ChangelogLostError,
     StoreCorruptedError,
 )
+from headwater.metrics_settings import RecordingLevel
 from headwater.model import losses
 from headwater.model.reporting import changelog_of
 from headwater.native.blocks import shared_blocks
@@ -81,7 +82,8 @@ class StoreOpener:
         self._collector = collector
         self._restore_consumer = clients.restore_consumer
         self._clock = clock
-        self._blocks = blocks or shared_blocks(self._config)
+        is_debug = self._config.metrics.level.records(RecordingLevel.DEBUG)
+        self._blocks = blocks or shared_blocks(self._config, statistics=is_debug)
         self._heartbeat = heartbeat
         self._guard = guard
         self._opener = ChangelogOpener(holder, self._blocks, guard)

@@ -34,6 +34,7 @@ from headwater.native.global_sight import GlobalSight
 from headwater.native.loading import child_topology
 from headwater.native.loop import ProcessingLoop
 from headwater.native.losses import guard_of
+from headwater.native.measured import ThreadNumbers
 from headwater.native.messages import (
     AddTasks,
     Go,
@@ -101,6 +102,7 @@ class StreamThread:
         self._link = link
         self._clock = SystemClock()
         slot = self._slot = SlotId(settings.worker, settings.slot)
+        numbers = self._numbers = ThreadNumbers(config, self._clock, slot.thread_id)
         application_id = config.application_id
         clients = TaskClients(
             config,
@@ -135,6 +137,7 @@ class StreamThread:
             guard=guard,
             check=guard.gate.check,
             global_stores=self._globals.stores,
+            measures=numbers.measures,
         )
         self.loop = ProcessingLoop(
             config=config,
@@ -145,6 +148,7 @@ class StreamThread:
             heartbeat=self._report_if_due,
             check_lease=self._check_lease,
             full_commit_interval_s=settings.full_commit_interval_s,
+            ratios=numbers.ratios,
         )
         self._watch = TopicWatch(self._admin, self._connection)
         self._cut_off = CutOffWatch(self._consumer, self._admin, committed_only=config.exactly_once)
@@ -259,6 +263,7 @@ class StreamThread:
         wanted = [task_id for task_id in tasks if task_id not in self.loop.tasks]
         opened = self._opener.open(wanted)
         self.loop.add(opened)
+        self._numbers.opened(len(opened))
         if not self._config.exactly_once and any(running.is_new for running in opened):
             # Or else a crash between the first changelog entry and the first commit would look as
             # if offsets had expired.
@@ -293,6 +298,7 @@ class StreamThread:
     def _close_task(self, running: RunningTask) -> dict[str, int]:
         self._processed_by_closed += running.task.statistics().total(metrics.TASK_PROCESS)
         running.task.close()
+        self._numbers.closed(1)
         return {str(partition): offset for partition, offset in running.committed.items()}
 
     def _watch_topics(self) -> None:
@@ -350,9 +356,11 @@ class StreamThread:
             },
             self._slot.thread_id,
         )
+        numbers = Snapshot.merged([thread, self._numbers.of_thread(), *tasks])
         lost_s = self._connection.lost_for_s
         return Stats(
-            numbers=Snapshot.merged([thread, *tasks]),
+            numbers=Snapshot.merged([numbers, self._numbers.rates(numbers)]),
+            tree=self._numbers.tree(self.loop.tasks.values()),
             committed={
                 running.task_id: {str(p): offset for p, offset in running.committed.items()}
                 for running in self.loop.tasks.values()

@@ -41,6 +41,7 @@ class RecordBuffer:
         self._arrived: list[Lane] = []
         """Lanes that were empty and are not in the heap yet, in order of arrival."""
         self._lags: dict[TopicPartition, int] = {}
+        self._measures = environment.measures
         self._idle_deadlines: dict[TopicPartition, int] = {}
 
     def add(self, partition: TopicPartition, records: Records) -> int:
@@ -71,6 +72,7 @@ class RecordBuffer:
             return self.size > 0
         filled = False
         waiting = False
+        enforced = 0
         for partition, lane in self.lanes.items():
             if lane.size:
                 self._idle_deadlines.pop(partition, None)
@@ -81,7 +83,12 @@ class RecordBuffer:
                 waiting = True
             elif now_ms < self._idle_deadlines.setdefault(partition, now_ms + self._idle_ms):
                 waiting = True
-        return filled and not waiting
+            else:
+                enforced = 1
+        is_ready = filled and not waiting
+        if is_ready:
+            self._measures.enforced += enforced
+        return is_ready
 
     def process(self, records_max: int, now_ms: int) -> int:
         """Run up to ``records_max`` records; return how many were taken, dropped ones included."""
@@ -102,6 +109,7 @@ class RecordBuffer:
         current.source = lane.partition
         head = lane.head
         taken = 0
+        late, is_exact = self._measures.lateness, self._measures.is_debug
         try:
             while head is not None and taken < records_max:
                 if head[3] > limit:
@@ -113,6 +121,14 @@ class RecordBuffer:
                 current.record = record
                 if timestamp > lane.partition_time:  # noqa: PLR1730 - max() costs a call
                     lane.partition_time = timestamp
+                if late is not None:
+                    late(timestamp)
+                arrival = lane.arrival
+                if arrival is not None:
+                    if is_exact:
+                        arrival(timestamp)
+                    else:
+                        arrival.timestamp = timestamp
                 lane.forward(key, value, timestamp, record[4])
                 taken += 1
                 head = lane.advance()

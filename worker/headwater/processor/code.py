@@ -23,8 +23,9 @@ import linecache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from headwater.measuring.task import Arrival, Output
     from headwater.processor.failures import Fail
 
 Names: TypeAlias = "tuple[str, str]"
@@ -49,6 +50,9 @@ class Code:
 
     def __init__(self, *, skip: str, indent: int = 1) -> None:
         self.skip = skip
+        self._is_batch = indent > 1
+        self._before: list[str] = []
+        self._after: list[str] = []
         self.depth = 0
         self._indent = indent
         self._lines: list[str] = []
@@ -70,6 +74,39 @@ class Code:
         number = self._used.get(name, 0)
         self._used[name] = number + 1
         return f"{name}_{number}" if number else name
+
+    def reached(self, arrival: Arrival) -> None:
+        """Write that the record has come to a node.
+
+        In a loop over a batch this is a variable, read behind the loop.
+        """
+        bound = self.bind(arrival, "arrival")
+        if arrival.is_exact:
+            self.line(f"{bound}(timestamp)")
+        elif self._is_batch:
+            last = self.fresh("arrived")
+            self.line(f"{last} = timestamp")
+            self._leave(arrival, {"timestamp": (last, "-1")})
+        else:
+            self.line(f"{bound}.timestamp = timestamp")
+
+    def sent(self, output: Output, key: str, value: str) -> None:
+        """Write that the record was sent; its bytes are in the variables ``key``, ``value``."""
+        bound = self.bind(output, "output")
+        if output.is_exact:
+            self.line(f"{bound}({key}, {value}, headers)")
+        elif self._is_batch:
+            self._leave(output, {"key": (key, "None"), "value": (value, "None")})
+        else:
+            self.line(f"{bound}.key = {key}")
+            self.line(f"{bound}.value = {value}")
+
+    def _leave(self, to: object, variables: Mapping[str, tuple[str, str]]) -> None:
+        """Leave the last value of variables in attributes, once the batch is done."""
+        bound = self.bind(to, "left")
+        for attribute, (variable, first) in variables.items():
+            self._before.append(f"{INDENT}{variable} = {first}")
+            self._after.append(f"{INDENT}{bound}.{attribute} = {variable}")
 
     def guarded(self, text: str, fail: Fail, names: Names) -> None:
         """Write lines that call user code; if they raise, ``fail`` decides about the record."""
@@ -99,7 +136,9 @@ class Code:
         """
         name = head.partition("(")[0].removeprefix("def ")
         self.line("pass")  # the innermost block may be empty
-        source = "\n".join([head, *self._lines, ""])
+        definition, *beginning = head.splitlines()
+        lines = [definition, *self._before, *beginning, *self._lines, *self._after, ""]
+        source = "\n".join(lines)
         filename = f"<{title}>"
         # So that tracebacks show the lines.
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from headwater.errors import TopologyError
+from headwater.measuring.task import Measures, TaskMeasures
 from headwater.ports import NO_RECORD, NOWHERE, UnderWay
 from headwater.processor.resolving import serde_of
 from headwater.processor.stages import Stages
@@ -108,6 +109,8 @@ class Environment:
     processor_metadata: MutableMapping[str, int] = field(default_factory=dict)
     """What nodes commit with the offsets, by the names of their stores."""
     global_stores: Mapping[str, GlobalStore] = field(default_factory=dict)
+    measures: TaskMeasures = field(default_factory=lambda: TaskMeasures(Measures.off(), ""))
+    """What is measured of the task."""
     stages: Stages = field(default_factory=Stages)
     """The nodes where records wait."""
     shared: dict[str, Any] = field(default_factory=dict)

@@ -6,10 +6,12 @@ that a bad record is found after the good ones before it are done. The loops are
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from headwater.measuring.task import RECORD_BYTES, SAMPLED
 from headwater.ports import Unreadable
 from headwater.processor.loops import Head, compile_loops
 
@@ -22,6 +24,24 @@ if TYPE_CHECKING:
     from headwater.processor.operators.endpoints import Input
 
 UNKNOWN_TIME: Final = -1
+
+
+def bytes_of(records: Records, sampled: int, topic: str) -> int:
+    """Return about how many bytes records have, as Kafka Streams counts them.
+
+    Args:
+        records: of one partition.
+        sampled: how many of them are looked at; the others are taken to be alike.
+        topic: whose name counts, too.
+    """
+    count = len(records)
+    looked_at = records if count <= sampled else records[:: count // sampled]
+    size = (RECORD_BYTES + len(topic)) * len(looked_at)
+    for _, _, key, value, headers in looked_at:
+        size += len(key or b"") + len(value or b"")
+        if headers:
+            size += sum(len(name) + len(data or b"") for name, data in headers)
+    return size * count // len(looked_at)
 
 
 class Lane:
@@ -37,6 +57,10 @@ class Lane:
         size: records buffered, the head included.
         head: the next record, decoded; ``None`` before ``advance`` and when nothing is buffered.
         forward: the pipeline behind this partition.
+        node: the source node.
+        arrival: where the node's records are noted, if they are.
+        added: records queued so far, but for those that were forgotten.
+        added_bytes: their bytes, estimated from some of them unless each is recorded.
     """
 
     __slots__ = (
@@ -48,9 +72,14 @@ class Lane:
         "_iterator",
         "_remaining",
         "_run",
+        "_sampled",
         "_unreadable",
+        "added",
+        "added_bytes",
+        "arrival",
         "forward",
         "head",
+        "node",
         "partition",
         "partition_time",
         "position",
@@ -64,6 +93,10 @@ class Lane:
         self.size = 0
         self.head: Head | None = None
         self.forward = source.forward
+        self.node, self.arrival = source.node, source.arrival
+        self.added = self.added_bytes = 0
+        measures = environment.measures
+        self._sampled = 0 if not measures.is_on else sys.maxsize if measures.is_debug else SAMPLED
         self._current = environment.current
         self._chunks: deque[Records] = deque()
         self._chunk: Records = ()
@@ -79,11 +112,17 @@ class Lane:
         if records:
             self._chunks.append(records)
             self.size += len(records)
+            self.added += len(records)
+            if self._sampled:
+                self.added_bytes += bytes_of(records, self._sampled, self.partition.topic)
 
     def clear(self) -> None:
         """Forget what is queued."""
         self._chunks.clear()
         self._turn_to((), 0)
+        if self.size:
+            self.added_bytes -= self.added_bytes * self.size // self.added
+            self.added -= self.size
         self.size = 0
 
     @property

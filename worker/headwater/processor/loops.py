@@ -67,8 +67,9 @@ def run(records):
             reject(record, key, value, timestamp)
             continue
         if timestamp > partition_time:
-            lane.partition_time = partition_time = timestamp
+            lane.partition_time = partition_time = timestamp{late}
 """
+_LATE: Final = "\n        late(timestamp)"
 _STAMP: Final = "\n        timestamp = stamp(record, key, value)"
 
 
@@ -89,10 +90,14 @@ def _compile_run(
         "undecodable": undecodable,
         "stamp": stamp,
         "reject": reject,
+        "late": environment.measures.lateness,
     }.items():
         code.bind(value, name)
+    if source.arrival is not None:
+        code.reached(source.arrival)
     source.emit(code, ("key", "value"))
-    head = _RUN.format(stamp="" if stamp is None else _STAMP).rstrip()
+    late = "" if environment.measures.lateness is None else _LATE
+    head = _RUN.format(stamp="" if stamp is None else _STAMP, late=late).rstrip()
     return code.build(head, f"task {environment.task_id} {lane.partition}")
 
 

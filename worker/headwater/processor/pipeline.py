@@ -22,6 +22,7 @@ from headwater.processor.wrapped import compile_wrapped
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.measuring.task import Arrival
     from headwater.model.topology import Node, ProcessorNode, Subtopology
     from headwater.ports import Forward
     from headwater.processor.code import Emit, Names
@@ -44,6 +45,8 @@ class Pipeline:
                     self._children[parent].append(node.name)
         self._emits: dict[str, Emit] = {}
         self._functions: dict[str, Forward] = {}
+        self.arrivals: dict[str, Arrival | None] = {}
+        """Where the records of each source node are noted, if they are."""
         self.inputs: Mapping[str, Input] = self._compile(subtopology)
         """How records enter, by the broker's topic name."""
 
@@ -69,11 +72,13 @@ class Pipeline:
             if isinstance(node, SourceNode):
                 forward = self._children_of(node).forward
                 emit = self._then_children(node, _as_it_is)
+                self.arrivals[node.name] = environment.measures.arrival(node.name, ends=True)
                 for undecorated in node.topics:
                     topic = environment.topic_name(undecorated)
-                    inputs[topic] = compile_source(node, topic, forward, emit, environment)
+                    found = compile_source(node, topic, forward, emit, environment)
+                    inputs[topic] = found._replace(arrival=self.arrivals[node.name])
             elif isinstance(node, SinkNode):
-                self._emits[node.name] = emit_sink(node, environment)
+                self._emits[node.name] = self._then_children(node, emit_sink(node, environment))
             else:
                 self._emits[node.name] = self._then_children(node, self._emit_node(node))
         self._residents.reverse()
@@ -82,9 +87,15 @@ class Pipeline:
     def _then_children(self, node: Node, emit_node: Emit) -> Emit:
         """Return an emitter of ``node`` and everything below it."""
         children = self._children[node.name]
+        arrival = None
+        if not isinstance(node, SourceNode):
+            measures = self._environment.measures
+            arrival = measures.arrival(node.name, ends=not children)
 
         def emit(code: Code, names: Names) -> None:
             flowing = emit_node(code, names)
+            if arrival is not None:
+                code.reached(arrival)
             if flowing is None:
                 return
             if len(children) == 1 and code.depth < NESTED_MAX:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError, ProcessingError, TopologyError
+from headwater.measuring.task import Measures, TaskMeasures
 from headwater.model import metrics
 from headwater.model.metrics import Snapshot
 from headwater.ports import PartitionOffsets
@@ -52,6 +53,7 @@ class StreamTask:
         warn: told one sentence per dropped record that a handler or extractor let go.
         global_stores: those of the process, by name; the task only reads them.
         callers: where functions that wait are run; shared by the tasks of a StreamThread.
+        measures: what is measured; nothing if not given.
 
     Raises:
         ConfigError: a serde, handler or extractor cannot be found.
@@ -72,12 +74,16 @@ class StreamTask:
         warn: Warn,
         global_stores: Mapping[str, GlobalStore] = MappingProxyType({}),
         callers: Callers | None = None,
+        measures: Measures | None = None,
     ) -> None:
         self.task_id = task_id
         self.commit_requested = False
         """A processor asked for a commit, or too much is uncommitted."""
         self._config = config
         self._clock = clock
+        self._measures = TaskMeasures(measures or Measures.off(), str(task_id))
+        for spec in subtopology.stores:
+            self._measures.watch(spec, stores[spec.name])
         # Registration order is the order of flushing (Kafka Streams flushes upstream stores first).
         self._stores = [stores[spec.name] for spec in subtopology.stores]
         self.current = Current()
@@ -113,6 +119,7 @@ class StreamTask:
             global_stores=global_stores,
             processor_metadata=self._processor_metadata,
             stages=Stages(callers),
+            measures=self._measures,
         )
         environment.count_expired(subtopology.stores)
         self._pipeline = Pipeline(subtopology, environment)
@@ -229,6 +236,8 @@ class StreamTask:
             return 0
         if now_ms is None:
             now_ms = self._clock.now_ms()
+        measures = self._measures
+        started = measures.now_ns() if measures.is_debug else 0
         try:
             if self._stages:
                 taken = self._process_in_stages(records_max, now_ms)
@@ -239,6 +248,10 @@ class StreamTask:
         except Exception as error:
             raise self._unexpected(error) from error
         if taken:
+            if measures.is_on:
+                measures.sample(now_ms)
+                if measures.is_debug:
+                    measures.processed(taken, measures.now_ns() - started)
             self._worked = True
             self._counters.processed += taken
             if self._stores and self.uncommitted_bytes() > self._config.max_uncommitted_bytes:
@@ -313,15 +326,21 @@ class StreamTask:
 
     def punctuate_stream_time(self) -> int:
         """Call the punctuators due at the task's stream time; return how many were."""
+        started = self._measures.now_ns()
         fired = self._punctuations.fire_stream_time(self.stream_time, self._failures)
-        self._worked = self._worked or fired > 0
-        return fired
+        return self._fired(fired, started)
 
     def punctuate_wall_clock(self, now_ms: int) -> int:
         """Call the punctuators due at the wall-clock time ``now_ms``; return how many were."""
+        started = self._measures.now_ns()
         fired = self._punctuations.fire_wall_clock(now_ms, self._failures)
-        self._worked = self._worked or fired > 0
-        return fired
+        return self._fired(fired, started)
+
+    def _fired(self, count: int, started_ns: int) -> int:
+        if count:
+            self._worked = True
+            self._measures.punctuated(count, self._measures.now_ns() - started_ns)
+        return count
 
     # ---- commit --------------------------------------------------------------------------------
 
@@ -395,6 +414,8 @@ class StreamTask:
         # What one store forwards may be written to another that was flushed before it.
         while sum(store.flush_cache() for store in self._stores):
             pass
+        if self._measures.is_on:
+            self._measures.sample(self._clock.now_ms())
         for store in self._stores:
             store.flush_changelog()
 
@@ -409,6 +430,18 @@ class StreamTask:
             },
             str(self.task_id),
         )
+
+    def measured(self, now_s: float) -> Snapshot:
+        """Return what is measured of the task's nodes, topics, stores and caches, and of itself.
+
+        Args:
+            now_s: of a clock that never goes back; averages are of the last windows.
+        """
+        sources = [
+            (lane.node, partition.topic, lane.added - lane.size, lane.added_bytes)
+            for partition, lane in self._buffer.lanes.items()
+        ]
+        return self._measures.numbers(sources, now_s)
 
     def _request_commit(self) -> None:
         self.commit_requested = True

@@ -18,7 +18,7 @@ from headwater.state.layers.scan import scan_prefix, scan_range
 from headwater.state.layers.updaters import Updating, compile_cached, compile_direct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from headwater.model.stores import StoreSpec
     from headwater.ports import Forward, Headers, Position, UnderWay, Update
@@ -228,6 +228,25 @@ class LayeredStore:
         """About how much memory the writes that are not committed hold."""
         dirty = 0 if self._cache is None else self._cache.dirty_bytes()
         return dirty + self._below.uncommitted_bytes()
+
+    def cached_bytes(self) -> int:
+        """How much the record cache holds of the store."""
+        return 0 if self._cache is None else self._cache.used
+
+    def is_cached(self, key: Any) -> bool | None:
+        """Whether the record cache has a key; ``None`` without one."""
+        if self._cache is None:
+            return None
+        try:
+            return self._keys.identity(key) in self._cache.entries
+        except Exception:  # noqa: BLE001 - whoever uses such a key is told
+            return False
+
+    def backend_numbers(self) -> Mapping[str, float]:
+        """Return what the backend tells of itself, by the names of metrics."""
+        told: Callable[[], Mapping[str, float]] | None
+        told = getattr(self._below.backend, "numbers", None)
+        return {} if told is None else told()
 
     def position(self) -> Position | None:
         """Return the position of the last commit."""

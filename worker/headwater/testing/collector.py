@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from headwater.ports import counted
+
 if TYPE_CHECKING:
     from headwater.ports import Headers, OnRefused, Send
 
@@ -32,6 +34,7 @@ class MemoryCollector:
         """Return the function that keeps records for ``topic``; it refuses none."""
         del on_refused
         keep = self.records.append
+        sent = 0
 
         def send(
             key: bytes | None,
@@ -40,9 +43,11 @@ class MemoryCollector:
             headers: Headers,
             partition: int | None,
         ) -> None:
+            nonlocal sent
+            sent += 1
             keep(ProducedRecord(topic, partition, key, value, timestamp, headers))
 
-        return send
+        return counted(send, lambda: sent)
 
     def partitions(self, topic: str) -> int:
         """Return the same number for every topic."""

@@ -15,6 +15,7 @@ from headwater.wire.change import change_deserializer, change_serializer
 from headwater.wire.partitioner import partition_for_key
 
 if TYPE_CHECKING:
+    from headwater.measuring.task import Arrival
     from headwater.model.topology import SinkNode, SourceNode
     from headwater.ports import Forward, Headers
     from headwater.processor.code import Code, Emit, Names
@@ -39,6 +40,10 @@ class Input(NamedTuple):
     """The nodes below, as one function."""
     emit: Emit
     """The same, to be written into a loop."""
+    node: str
+    """The name of the source node."""
+    arrival: Arrival | None = None
+    """Where its records are noted, if they are."""
 
 
 def compile_source(
@@ -56,6 +61,7 @@ def compile_source(
         extractor_of(reference, environment.clock),
         forward,
         emit,
+        node.name,
     )
 
 
@@ -72,6 +78,7 @@ def emit_sink(node: SinkNode, environment: Environment) -> Emit:
     sender = environment.collector.sender(topic, refused)
     key_serde = environment.serde("key", node.key_serde, node.name)
     by_key_alone = _partition_of_key_alone(key_serde, topic, environment)
+    output = environment.measures.output(node.name, topic, sender)
 
     def emit(code: Code, names: Names) -> None:
         key, value = names
@@ -88,6 +95,8 @@ def emit_sink(node: SinkNode, environment: Environment) -> Emit:
         if by_key_alone is not None:
             chosen = f"{code.bind(by_key_alone, 'partition_of')}({key_bytes})"
         code.line(f"{send}({key_bytes}, {value_bytes}, timestamp, headers, {chosen})")
+        if output is not None:
+            code.sent(output, key_bytes, value_bytes)
 
     return emit
 
@@ -135,6 +144,7 @@ def _partitioned_sink(node: SinkNode, topic: str, environment: Environment) -> F
     send = environment.collector.sender(topic, refused)
     partitions_of = _partitioner(node, topic, environment)
     drop = environment.dropping()
+    output = environment.measures.output(node.name, topic, send)
 
     def sink(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         partitions = partitions_of(key, value)
@@ -149,6 +159,12 @@ def _partitioned_sink(node: SinkNode, topic: str, environment: Environment) -> F
             return
         for partition in partitions:
             send(key_bytes, value_bytes, timestamp, headers, partition)
+            if output is None:
+                continue
+            if output.is_exact:
+                output(key_bytes, value_bytes, headers)
+            else:
+                output.key, output.value = key_bytes, value_bytes
 
     return sink
 

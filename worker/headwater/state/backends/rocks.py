@@ -36,11 +36,12 @@ from rocksdict import (
 
 from headwater import failpoints
 from headwater.errors import DiskFullError, StateError, StoreCorruptedError, StoreLockedError
+from headwater.state.backends.statistics import numbers_of, properties_of
 from headwater.state.diskfull import is_disk_full
 from headwater.state.position import decode_position, encode_position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from headwater.model.rocksdb import RocksDBConfigSetter
@@ -80,9 +81,10 @@ class BlockCache:
             to flush. By default each store has its own bound only.
         config_setter: makes what changes the options of each store (``rocksdb.config.setter``).
         configs: what it is told, the application's configuration.
+        statistics: each store keeps statistics, which costs a few percent.
     """
 
-    __slots__ = ("config_setter", "configs", "handle", "write_buffers")
+    __slots__ = ("config_setter", "configs", "handle", "statistics", "write_buffers")
 
     def __init__(
         self,
@@ -91,7 +93,9 @@ class BlockCache:
         write_buffer_bytes: int | None = None,
         config_setter: Callable[[], RocksDBConfigSetter] | None = None,
         configs: Mapping[str, object] | None = None,
+        statistics: bool = False,
     ) -> None:
+        self.statistics = statistics
         self.config_setter = config_setter
         self.configs = configs or {}
         self.handle: Any = Cache(capacity_bytes)
@@ -136,6 +140,9 @@ class RocksBackend:
         self.name = name or path.name
         blocks = block_cache or BlockCache(8 * 1024 * 1024)
         self._built = built = build_options(options or RocksOptions(), blocks)
+        self._keeps_statistics = blocks.statistics
+        if blocks.statistics:
+            built.enable_statistics()
         self._on_close = on_close
         self._closed = False
         self._store_name = store_name or self.name
@@ -266,6 +273,17 @@ class RocksBackend:
         """RocksDB's estimate of the number of keys; overwritten ones count until compaction."""
         estimate: int | None = self._db.property_int_value("rocksdb.estimate-num-keys")
         return max(0, (estimate or 0) - (self._position is not None))
+
+    def numbers(self) -> Mapping[str, float]:
+        """Return RocksDB's properties and, if it keeps them, statistics, by names of metrics."""
+        found = properties_of(self._all())
+        if self._keeps_statistics:
+            found |= numbers_of(str(self._built.get_statistics() or ""))
+        return found
+
+    def _all(self) -> Sequence[Any]:
+        """Return the column families."""
+        return [self._db]
 
     def flush_later(self) -> None:
         """Begin to write the write buffer to a table, so that closing the store has little to do.

@@ -21,7 +21,7 @@ from headwater.state.expiry import bounds, time_at
 from headwater.state.position import encode_position
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from headwater.ports import Position
@@ -297,6 +297,10 @@ class SegmentedRocksBackend(RocksBackend):
                     self._db.drop_column_family(f"{prefix}{segment}")
                 except Exception as error:
                     raise self._explain(error, "written") from error
+
+    def _all(self) -> Sequence[Any]:
+        """Return the column families: the default one, and those of all segments."""
+        return [self._db, *self._segments.values(), *self._times.values()]
 
     def approximate_num_entries(self) -> int:
         """RocksDB's estimate of the number of rows of all segments."""

@@ -208,6 +208,11 @@ class RecordCache:
         if self._send_old:
             self._base[entry.identity] = old
 
+    @property
+    def used(self) -> int:
+        """What the entries count, in bytes."""
+        return self._used
+
     def grow(self, grown: int) -> None:
         """Count ``grown`` more bytes."""
         self._used += grown

@@ -1,0 +1,94 @@
+import java.time.Duration;
+import java.util.*;
+import org.apache.kafka.common.Metric;
+import org.apache.kafka.common.MetricName;
+import org.apache.kafka.common.metrics.Sensor;
+import org.apache.kafka.common.serialization.*;
+import org.apache.kafka.streams.*;
+import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.processor.api.*;
+import org.apache.kafka.streams.state.*;
+
+/**
+ * Prints every metric of Kafka Streams for a level of metrics.recording.level: group, name, names of the tags.
+ *
+ * <p>Those of tasks, nodes and stores come from the TopologyTestDriver, those of client and threads from a
+ * KafkaStreams that is made and not started.
+ */
+public final class MetricTree {
+    private MetricTree() {
+    }
+
+    static Topology topology() {
+        StreamsBuilder builder = new StreamsBuilder();
+        KStream<String, String> lines = builder.stream("lines", Consumed.with(Serdes.String(), Serdes.String()));
+        KTable<String, Long> counts = lines.groupByKey(Grouped.with(Serdes.String(), Serdes.String()))
+            .count(Materialized.<String, Long>as(Stores.persistentKeyValueStore("counts"))
+                .withKeySerde(Serdes.String()).withValueSerde(Serdes.Long()));
+        counts.toStream().to("counted", Produced.with(Serdes.String(), Serdes.Long()));
+        KGroupedStream<String, String> grouped =
+            lines.groupByKey(Grouped.with(Serdes.String(), Serdes.String()));
+        grouped.windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofSeconds(10)))
+            .emitStrategy(EmitStrategy.onWindowClose())
+            .count(Materialized.as("windows"));
+        grouped.windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofSeconds(10)))
+            .count(Materialized.as(Stores.inMemorySessionStore("sessions", Duration.ofMinutes(1))));
+        grouped.count(Materialized.as(Stores.inMemoryKeyValueStore("memory")));
+        grouped.count(Materialized.as(Stores.lruMap("lru", 10)));
+        counts.suppress(Suppressed.untilTimeLimit(Duration.ofSeconds(1), Suppressed.BufferConfig.unbounded()))
+            .toStream().foreach((key, value) -> { });
+        lines.process(MeasuringProcessor::new);
+        return builder.build();
+    }
+
+    static final class MeasuringProcessor implements Processor<String, String, Void, Void> {
+        private Sensor sensor;
+
+        @Override
+        public void init(ProcessorContext<Void, Void> context) {
+            sensor = context.metrics().addLatencyRateTotalSensor(
+                "model", "prices", "predict", Sensor.RecordingLevel.INFO, "kind", "linear");
+            context.metrics().addRateTotalSensor("model", "prices", "miss", Sensor.RecordingLevel.INFO);
+        }
+
+        @Override
+        public void process(org.apache.kafka.streams.processor.api.Record<String, String> record) {
+            sensor.record(5.0);
+        }
+    }
+
+    static void print(String level, Map<MetricName, ? extends Metric> metrics) {
+        for (Map.Entry<MetricName, ? extends Metric> entry : metrics.entrySet()) {
+            MetricName name = entry.getKey();
+            if (name.group().startsWith("stream")) {
+                System.out.println(String.join("\t", level, name.group(), name.name(),
+                    String.join(",", new TreeSet<>(name.tags().keySet())), name.description()));
+            }
+        }
+    }
+
+    public static void main(String[] args) {
+        for (String level : List.of("INFO", "DEBUG", "TRACE")) {
+            Properties config = new Properties();
+            config.put("application.id", "tree");
+            config.put("bootstrap.servers", "127.0.0.1:9");
+            config.put("metrics.recording.level", level);
+            config.put("default.key.serde", Serdes.StringSerde.class);
+            config.put("default.value.serde", Serdes.StringSerde.class);
+            config.put("state.dir", args[0]);
+            try (TopologyTestDriver driver = new TopologyTestDriver(topology(), config)) {
+                TestInputTopic<String, String> lines =
+                    driver.createInputTopic("lines", new StringSerializer(), new StringSerializer());
+                for (int i = 0; i < 20; i++) {
+                    lines.pipeInput("k" + i % 3, "v", 1000L * i);
+                }
+                print(level, driver.metrics());
+            }
+            try (KafkaStreams streams = new KafkaStreams(topology(), config)) {
+                print(level, streams.metrics());
+                streams.close(Duration.ofMillis(1));
+            }
+        }
+        System.exit(0);
+    }
+}

@@ -1,0 +1,90 @@
+"""What a StreamThread tells of itself about once a second, as metrics."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from headwater.measuring.task import Measures
+from headwater.measuring.windows import Rates
+from headwater.model import metrics
+from headwater.model.metrics import RecordingLevel, Snapshot
+from headwater.native.ratios import Ratios
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from headwater.config import StreamsConfig
+    from headwater.native.opening import RunningTask
+    from headwater.ports import Clock
+
+TREE_INTERVAL_S: Final = 5.0
+"""How often nodes, topics and stores are looked at: RocksDB is asked then."""
+
+
+class ThreadNumbers:
+    """The numbers of one StreamThread beside those that the control loop needs.
+
+    Args:
+        config: says what is measured.
+        clock: the wall clock.
+        thread_id: Kafka Streams' name of the thread.
+    """
+
+    def __init__(self, config: StreamsConfig, clock: Clock, thread_id: str) -> None:
+        asked = config.metrics
+        self.measures = Measures.of(config, clock.now_ms, time.perf_counter_ns)
+        self.is_on = asked.level.records(RecordingLevel.INFO)
+        self.ratios = Ratios(self.measures.new_windows(), is_on=self.is_on)
+        self._thread_id = thread_id
+        self._started_ms = clock.now_ms()
+        self._created = self._closed = 0
+        window_s = asked.window_ms / 1000
+        self._rates = Rates(asked.samples, window_s)
+        self._tree_rates = Rates(asked.samples, window_s)
+        self._tree_due = 0.0
+
+    def opened(self, count: int) -> None:
+        """Note that tasks were opened; they are looked at soon."""
+        self._created += count
+        self._tree_due = 0.0
+
+    def closed(self, count: int) -> None:
+        """Note that tasks were closed."""
+        self._closed += count
+
+    def of_thread(self) -> Snapshot:
+        """Return the numbers of the thread."""
+        if not self.is_on:
+            return Snapshot()
+        return Snapshot.of(
+            {
+                **self.ratios.numbers(time.monotonic()),
+                metrics.TASK_CREATED: self._created,
+                metrics.TASK_CLOSED: self._closed,
+                metrics.THREAD_START_TIME: self._started_ms,
+            },
+            self._thread_id,
+        )
+
+    def rates(self, numbers: Snapshot) -> Snapshot:
+        """Return how fast the counters of thread and tasks grow."""
+        return self._rates.of(numbers, time.monotonic()) if self.is_on else Snapshot()
+
+    def tree(self, tasks: Collection[RunningTask]) -> Snapshot | None:
+        """Return the numbers of nodes, topics and stores, if it is time to look at them."""
+        now_s = time.monotonic()
+        if not self.is_on or now_s < self._tree_due:
+            return None
+        self._tree_due = now_s + TREE_INTERVAL_S
+        busy_s = sum(running.busy_s for running in tasks)
+        parts = [running.task.measured(now_s) for running in tasks]
+        for running in tasks:
+            ratio = running.busy_s / busy_s if busy_s else 0.0
+            running.busy_s = 0.0
+            values = {metrics.ACTIVE_PROCESS_RATIO: ratio}
+            parts.append(Snapshot.of(values, str(running.task_id)))
+        self.measures.windows.roll_if_due(now_s)
+        parts.append(self.measures.users.numbers(self._thread_id, now_s))
+        found = Snapshot.merged(parts)
+        return Snapshot.merged([found, self._tree_rates.of(found, now_s)])
