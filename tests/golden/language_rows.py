@@ -223,8 +223,8 @@ PROCESSOR_API: Final = (
     ("`keySerde`, `valueSerde`", "ProcessorContext.key_serde ProcessorContext.value_serde", ""),
     (
         "`ProcessorContext.metrics`",
-        "",
-        "the numbers of a worker are [a fixed list](metrics.md); a processor adds none",
+        "ProcessorContext.metrics StreamsMetrics Sensor Sensor.add Stat",
+        "`addSensor` and its kin in snake_case; see [Metrics](../metrics.md)",
     ),
     ("`ConnectedStoreProvider.stores`", "ConnectedStoreProvider", ""),
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from headwater.model.metrics import METRICS, Scope
+from headwater.model.metrics import GROUPS, LEFT_OUT, METRICS, Scope
 
 if TYPE_CHECKING:
     from headwater.model.metrics import Metric
@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 _HEAD: Final = """# Metrics
 
 Workers and Spark's driver serve these numbers by HTTP: `/metrics` for Prometheus, and some of them
-as JSON, a worker at `/tasks` and the driver at `/status`. Names are Kafka Streams' in snake_case:
-`process-total` of `stream-thread-metrics` is `stream_thread_process_total`.
+as JSON, a worker at `/tasks` and the driver at `/status`. [Metrics](../metrics.md) says how to use
+them. A name is Kafka Streams' in snake_case, behind its group: `process-total` of
+`stream-thread-metrics` is `stream_thread_process_total`.
 
-*Level* is from which `metrics.recording.level` on Kafka Streams records the metric; here every
-metric is always recorded. Prometheus makes rates itself, so `/metrics` serves none. A number that
-only JSON shows has no name in the first column.
+*Level* is from which `metrics.recording.level` a metric is measured. Where Kafka Streams has
+another one, it is in brackets: what costs nothing is always measured. *Kafka Streams* names
+the metric there; it is empty for our own. A number that only JSON shows has no name in the first
+column. JSON shows it under its *key*.
 
 The numbers of the operator (`headwater_operator_…`) are declared in
 `operator/headwater_operator/handlers/metrics.py`.
@@ -35,6 +37,23 @@ _SCOPES: Final = {
         "Task",
         "For each task; `thread_id` is who has it. Keys are those of an item of `tasks`.",
     ),
+    Scope.NODE: ("Processor node", "For each node of a task's sub-topology."),
+    Scope.TOPIC: ("Topic", "For each topic that a source node reads or a sink node writes."),
+    Scope.STORE: (
+        "State store",
+        (
+            "For each store of a task. `state_scope` is its kind, such as `rocksdb-window-state`, "
+            "and `state_id` its name: in Kafka Streams one label, `rocksdb-window-state-id`."
+        ),
+    ),
+    Scope.CACHE: ("Record cache", "For each store that has a record cache."),
+    Scope.KAFKA_CLIENT: (
+        "Kafka client",
+        (
+            "For the consumer and the producer of each StreamThread, from librdkafka's statistics: "
+            "only if `statistics.interval.ms` is set."
+        ),
+    ),
     Scope.DRIVER: (
         "Spark's driver",
         "For each application that runs on Spark. Keys are those of the object at `/status`.",
@@ -44,20 +63,21 @@ _SCOPES: Final = {
 
 def metrics_page() -> str:
     """Return the reference page of all metrics."""
-    return "\n".join([_HEAD, *(_section(scope) for scope in Scope)])
+    return "\n".join([_HEAD, *(_section(scope) for scope in _SCOPES), _left_out()])
 
 
 def _section(scope: Scope) -> str:
     title, about = _SCOPES[scope]
     metrics = [metric for metric in METRICS if metric.scope is scope]
-    labels = ", ".join(f"`{label}`" for label in metrics[0].labels if label != "state")
+    named = [metric for metric in metrics if not metric.tags]
+    labels = ", ".join(f"`{label}`" for label in named[0].labels if label != "state")
     lines = [
         f"## {title}",
         "",
         f"{about} Labels: {labels or 'none'}.",
         "",
-        "| Name | Type | Level | Key | Meaning |",
-        "| --- | --- | --- | --- | --- |",
+        "| Name | Type | Unit | Level | Kafka Streams | Key | Meaning |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
         *(_row(metric) for metric in metrics),
     ]
     return "\n".join(lines) + "\n"
@@ -71,4 +91,24 @@ def _row(metric: Metric) -> str:
         meaning += f" Also labelled `state`: {', '.join(metric.states)}."
     if metric.roles:
         meaning += f" Roles: {', '.join(metric.roles)}."
-    return f"| {name} | {metric.type} | {metric.level} | {key} | {meaning} |"
+    level = str(metric.level)
+    if metric.java_level is not None:
+        level += f" ({metric.java_level})"
+    java = ""
+    if metric.is_kafkas and metric.scope is not Scope.DRIVER:
+        java = f"`{metric.kafka}`"
+        if metric.group != GROUPS[metric.scope]:
+            java += f" of `{metric.group}`"
+    return f"| {name} | {metric.type} | {metric.unit} | {level} | {java} | {key} | {meaning} |"
+
+
+def _left_out() -> str:
+    rows = [f"| `{group}` | `{name}` | {why} |" for (group, name), why in LEFT_OUT.items()]
+    lines = [
+        "## What Kafka Streams has beyond",
+        "",
+        "| Group | Metric | Why it is not here |",
+        "| --- | --- | --- |",
+        *rows,
+    ]
+    return "\n".join(lines) + "\n"

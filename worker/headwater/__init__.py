@@ -71,6 +71,7 @@ from headwater.errors import (
     TopologyError,
     UserError,
 )
+from headwater.metrics_settings import RecordingLevel
 from headwater.model.custom_stores import KeyValueBytesStore
 from headwater.model.dsl_stores import (
     BuiltInDslStoreSuppliers,
@@ -80,6 +81,7 @@ from headwater.model.dsl_stores import (
     DslWindowParams,
 )
 from headwater.model.lifecycle import ClientState
+from headwater.model.metrics.kafka import KafkaMetric, MetricName
 from headwater.model.offset_reset import AutoOffsetReset, OffsetReset
 from headwater.model.processor_api import (
     Cancellable,
@@ -151,6 +153,8 @@ if TYPE_CHECKING:
     from headwater.kafka.registry import AvroSerde, JsonSchemaSerde, ProtobufSerde
     from headwater.service.streams import KafkaStreams
 
+from headwater.model.sensors import Sensor, Stat, StreamsMetrics
+
 __all__ = [
     "AutoOffsetReset",
     "AvroSerde",
@@ -205,6 +209,7 @@ __all__ = [
     "KStream",
     "KTable",
     "KafkaAuthError",
+    "KafkaMetric",
     "KafkaStreams",
     "KafkaUnavailableError",
     "KeyValueBytesStore",
@@ -212,6 +217,7 @@ __all__ = [
     "KeyValueStore",
     "LocalKafkaError",
     "Materialized",
+    "MetricName",
     "MissingTopicError",
     "Named",
     "OffsetReset",
@@ -234,6 +240,7 @@ __all__ = [
     "RecordError",
     "RecordMetadata",
     "RecordTooLargeError",
+    "RecordingLevel",
     "Repartitioned",
     "Response",
     "Result",
@@ -241,6 +248,7 @@ __all__ = [
     "SchemaNotFoundError",
     "SchemaRegistryError",
     "SchemaRegistryUnavailableError",
+    "Sensor",
     "Serde",
     "Serdes",
     "SerializationError",
@@ -252,6 +260,7 @@ __all__ = [
     "SlidingWindowedKStream",
     "SlidingWindows",
     "SpecError",
+    "Stat",
     "StateError",
     "StoreCorruptedError",
     "StoreFormatError",
@@ -261,6 +270,7 @@ __all__ = [
     "Stores",
     "StreamJoined",
     "StreamsBuilder",
+    "StreamsMetrics",
     "Suppressed",
     "TableJoined",
     "TimeWindowedCogroupedKStream",

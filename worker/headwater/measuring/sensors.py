@@ -1,20 +1,8 @@
-"""Sensors that processors add: Kafka's ``StreamsMetrics`` and ``Sensor``.
-
-    def init(self, context):
-        self.predictions = context.metrics.add_latency_rate_total_sensor(
-            "model", "prices", "predict", kind="linear")
-
-    def process(self, record):
-        self.predictions.record(elapsed_ms)
-
-``/metrics`` then has ``stream_model_predict_latency_avg``, ``_latency_max``, ``_rate`` and
-``_total`` with the labels ``thread_id``, ``model_id="prices"`` and ``kind="linear"``.
-"""
+"""The sensors of one StreamThread, as ``model.sensors`` describes them to processors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import TopologyError
@@ -29,32 +17,14 @@ from headwater.model.metrics import (
     Spread,
     Unit,
 )
+from headwater.model.sensors import GROUP, Stat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.measuring.windows import Window
     from headwater.model.metrics import Labels
-
-GROUP: Final = "stream-user-metrics"
-"""Of a metric that names no group."""
-
-
-class Stat(StrEnum):
-    """What a metric of a sensor tells of the recorded values (Kafka's ``MeasurableStat``)."""
-
-    AVG = "avg"
-    MAX = "max"
-    MIN = "min"
-    RATE = "rate"
-    """Records of the sensor per second."""
-    COUNT = "count"
-    """How often the sensor was recorded since the thread began (``CumulativeCount``)."""
-    SUM = "sum"
-    """The sum of all values since the thread began (``CumulativeSum``)."""
-    VALUE = "value"
-    """The last value."""
-
+    from headwater.model.sensors import Sensor
 
 _COUNTED: Final = "rate and total"
 _TIMED: Final = "latency, rate and total"
@@ -62,8 +32,8 @@ _COUNTERS: Final = (Stat.COUNT, Stat.SUM)
 _OF_WINDOW: Final = (Stat.AVG, Stat.MAX, Stat.MIN)
 
 
-class Sensor:
-    """Takes values that a processor measures (Kafka's ``Sensor``); ``StreamsMetrics`` makes it.
+class ThreadSensor:
+    """Takes values that a processor measures (a ``Sensor``); ``ThreadSensors`` makes it.
 
     Attributes:
         name: of the sensor, unique in its StreamThread.
@@ -71,7 +41,7 @@ class Sensor:
     """
 
     def __init__(
-        self, name: str, level: RecordingLevel, owner: StreamsMetrics, parents: tuple[Sensor, ...]
+        self, name: str, level: RecordingLevel, owner: ThreadSensors, parents: tuple[Sensor, ...]
     ) -> None:
         self.name = name
         self.level = level
@@ -187,8 +157,8 @@ class _Definition:
     more: tuple[Any, ...]
 
 
-class StreamsMetrics:
-    """The sensors of one StreamThread (Kafka's ``StreamsMetrics``); its tasks share them.
+class ThreadSensors:
+    """The sensors of one StreamThread (a ``StreamsMetrics``); its tasks share them.
 
     Args:
         level: what is recorded.
@@ -202,9 +172,9 @@ class StreamsMetrics:
         self.level = level
         self.windows = windows
         self._samples, self._window_s = samples, window_s
-        self._sensors: dict[str, Sensor] = {}
+        self._sensors: dict[str, ThreadSensor] = {}
         self._definitions: dict[str, _Definition] = {}
-        self._owners: dict[tuple[str, Labels], Sensor] = {}
+        self._owners: dict[tuple[str, Labels], ThreadSensor] = {}
         self._declared: dict[str, Metric] = {}
         self._rates: Rates | None = None
 
@@ -213,7 +183,7 @@ class StreamsMetrics:
         name: str,
         level: RecordingLevel | str = RecordingLevel.INFO,
         *parents: Sensor,
-    ) -> Sensor:
+    ) -> ThreadSensor:
         """Return the sensor ``name``, made now if there is none; say with ``add`` what it shows.
 
         Raises:
@@ -228,7 +198,7 @@ class StreamsMetrics:
         operation_name: str,
         level: RecordingLevel | str = RecordingLevel.INFO,
         **tags: str,
-    ) -> Sensor:
+    ) -> ThreadSensor:
         """Return a sensor that counts an operation: ``-rate`` and ``-total``.
 
         Args:
@@ -250,7 +220,7 @@ class StreamsMetrics:
         operation_name: str,
         level: RecordingLevel | str = RecordingLevel.INFO,
         **tags: str,
-    ) -> Sensor:
+    ) -> ThreadSensor:
         """As ``add_rate_total_sensor``, with ``-latency-avg`` and ``-latency-max`` of the values.
 
         Raises:
@@ -260,20 +230,21 @@ class StreamsMetrics:
 
     def remove_sensor(self, sensor: Sensor) -> None:
         """Take a sensor and its metrics out; one that is not there is passed over."""
-        if self._sensors.get(sensor.name) is not sensor:
+        known = self._sensors.get(sensor.name)
+        if known is None or known is not sensor:
             return
         del self._sensors[sensor.name], self._definitions[sensor.name]
-        for name in sensor.names():
+        for name in known.names():
             del self._owners[name]
         shown = {name for name, _ in self._owners}
         self._declared = {name: m for name, m in self._declared.items() if name in shown}
         self._rates = None
 
-    def sensor(self, name: str) -> Sensor | None:
+    def sensor(self, name: str) -> ThreadSensor | None:
         """Return the sensor of this name, if there is one."""
         return self._sensors.get(name)
 
-    def _sensor(self, name: str, definition: _Definition) -> Sensor:
+    def _sensor(self, name: str, definition: _Definition) -> ThreadSensor:
         known = self._definitions.get(name)
         if known is not None and known != definition:
             raise TopologyError(
@@ -282,7 +253,7 @@ class StreamsMetrics:
             )
         if known is None:
             parents = definition.more if definition.kind == "sensor" else ()
-            self._sensors[name] = Sensor(name, definition.level, self, parents)
+            self._sensors[name] = ThreadSensor(name, definition.level, self, parents)
             self._definitions[name] = definition
         return self._sensors[name]
 
@@ -294,7 +265,7 @@ class StreamsMetrics:
         operation: str,
         level: RecordingLevel | str,
         tags: Mapping[str, str],
-    ) -> Sensor:
+    ) -> ThreadSensor:
         name = f"{scope}.{entity}.{operation}"
         definition = _Definition(kind, _level(level), tuple(sorted(tags.items())))
         is_new = name not in self._definitions
@@ -317,7 +288,7 @@ class StreamsMetrics:
             raise
         return sensor
 
-    def claim(self, metric: Metric, labels: Labels, sensor: Sensor) -> None:
+    def claim(self, metric: Metric, labels: Labels, sensor: ThreadSensor) -> None:
         """Note that a sensor shows a metric.
 
         Raises:
@@ -357,6 +328,7 @@ class StreamsMetrics:
             return Snapshot(values, declared)
         counts = {name: values.pop(name) for name in rates if name in values}
         shown = self._of_counts(rates).of(Snapshot(counts), now_s)
+        declared = {name: m for name, m in declared.items() if name in {*values, *shown.values}}
         return Snapshot.merged([Snapshot(values, declared), shown])
 
     def _of_counts(self, rates: Mapping[str, Metric]) -> Rates:

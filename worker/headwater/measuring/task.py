@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.measuring.sensors import StreamsMetrics
+from headwater.measuring.sensors import ThreadSensors
 from headwater.measuring.stores import StoreMeasures
 from headwater.measuring.windows import Windows
 from headwater.model import metrics
@@ -53,7 +53,7 @@ class Measures:
         self.samples, self.window_s = samples, window_s
         self.now_ms, self.now_ns = now_ms, now_ns
         self.windows = self.new_windows()
-        self.users = StreamsMetrics(level, self.windows, samples=samples, window_s=window_s)
+        self.users = ThreadSensors(level, self.windows, samples=samples, window_s=window_s)
 
     @classmethod
     def of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from headwater.model.metrics import BY_NAME, RATES, Snapshot
+from headwater.model.metrics import RATES, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -113,9 +113,10 @@ class Rates:
         A counter that is new, or that has begun again, is taken to have begun at 0.
         """
         counters = {name: numbers.values[name] for name in self._counters & numbers.values.keys()}
-        if not self._former or now_s - self._former[-1][0] >= self._window_s:
+        is_due = not self._former or now_s - self._former[-1][0] >= self._window_s
+        then_s, then = self._former[0] if self._former else (now_s, counters)
+        if is_due:
             self._former.append((now_s, counters))
-        then_s, then = self._former[0]
         elapsed_s = now_s - then_s
         if elapsed_s <= 0:
             return Snapshot()
@@ -132,8 +133,3 @@ class Rates:
 
 def _grown(value: float, before: float) -> float:
     return value - before if value >= before else value
-
-
-def is_rate(metric: Metric) -> bool:
-    """Whether a metric is made of a counter of the table."""
-    return metric.rate_of in BY_NAME

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from headwater.ids import TaskId
     from headwater.model.durations import Duration
+    from headwater.model.sensors import StreamsMetrics
 
 Headers: TypeAlias = "list[tuple[str, bytes | None]] | None"
 
@@ -130,6 +131,11 @@ class ProcessingContext(Protocol):
     @property
     def state_dir(self) -> str:
         """The configured state directory."""
+        ...
+
+    @property
+    def metrics(self) -> StreamsMetrics:
+        """The sensors of the StreamThread, to which a processor may add its own."""
         ...
 
     @property

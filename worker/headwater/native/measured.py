@@ -77,6 +77,11 @@ class ThreadNumbers:
         if not self.is_on or now_s < self._tree_due:
             return None
         self._tree_due = now_s + TREE_INTERVAL_S
+        return self.look(tasks)
+
+    def look(self, tasks: Collection[RunningTask]) -> Snapshot:
+        """Return the numbers of nodes, topics and stores."""
+        now_s = time.monotonic()
         busy_s = sum(running.busy_s for running in tasks)
         parts = [running.task.measured(now_s) for running in tasks]
         for running in tasks:

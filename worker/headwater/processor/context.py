@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from headwater.ids import TaskId
     from headwater.model.durations import Duration
+    from headwater.model.sensors import StreamsMetrics
     from headwater.processor.environment import Environment
     from headwater.processor.routing import Children
     from headwater.serde import Serde
@@ -55,6 +56,11 @@ class TaskContext:
     def application_id(self) -> str:
         """The application id."""
         return self._environment.config.application_id
+
+    @property
+    def metrics(self) -> StreamsMetrics:
+        """The sensors of the StreamThread, to which a processor may add its own."""
+        return self._environment.measures.users
 
     @property
     def state_dir(self) -> str:

@@ -47,6 +47,8 @@ class Emission:
         self._interval_ms = environment.config.windows_emit_interval_ms
         self._next_ms = 0
         self._emitted = NEVER
+        self._measures = environment.measures
+        self._told = environment.measures.final_emissions(site.node.name)
 
     @classmethod
     def of_time_windows(
@@ -120,8 +122,11 @@ class Emission:
             return
         first = self._first(self._emitted)
         forward = self._forward
+        started = self._measures.now_ns()
         found = [] if first > last else self._store.fetch_closed(first, last)
         for key, time, other, value, timestamp in found:
             forward((key, time, other), (value, None), timestamp, headers)
+        if self._told is not None:
+            self._told(len(found), self._measures.now_ns() - started)
         self._emitted = closed
         self._metadata[self._store.name] = closed

@@ -38,7 +38,8 @@ def bytes_of(records: Records, sampled: int, topic: str) -> int:
     looked_at = records if count <= sampled else records[:: count // sampled]
     size = (RECORD_BYTES + len(topic)) * len(looked_at)
     for _, _, key, value, headers in looked_at:
-        size += len(key or b"") + len(value or b"")
+        # Kafka's clients say -1 of what is null.
+        size += (-1 if key is None else len(key)) + (-1 if value is None else len(value))
         if headers:
             size += sum(len(name) + len(data or b"") for name, data in headers)
     return size * count // len(looked_at)

@@ -93,9 +93,9 @@ class Pipeline:
             arrival = measures.arrival(node.name, ends=not children)
 
         def emit(code: Code, names: Names) -> None:
-            flowing = emit_node(code, names)
             if arrival is not None:
                 code.reached(arrival)
+            flowing = emit_node(code, names)
             if flowing is None:
                 return
             if len(children) == 1 and code.depth < NESTED_MAX:

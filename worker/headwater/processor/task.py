@@ -124,15 +124,20 @@ class StreamTask:
         environment.count_expired(subtopology.stores)
         self._pipeline = Pipeline(subtopology, environment)
         self._stages = environment.stages
-        inputs = self._pipeline.inputs
-        for partition in partitions:
-            if partition.topic not in inputs:
-                raise TopologyError(f"task {task_id}: no source reads {partition}")
-        self._buffer = RecordBuffer({tp: inputs[tp.topic] for tp in partitions}, environment)
+        self._buffer = self._buffer_of(partitions, environment)
         self._worked = self._is_settling = False
         self._committed: dict[TopicPartition, PartitionOffsets] = {}
         self._prepared: tuple[PartitionOffsets, ...] = ()
         self._running = False
+
+    def _buffer_of(
+        self, partitions: Iterable[TopicPartition], environment: Environment
+    ) -> RecordBuffer:
+        inputs = self._pipeline.inputs
+        for partition in partitions:
+            if partition.topic not in inputs:
+                raise TopologyError(f"task {self.task_id}: no source reads {partition}")
+        return RecordBuffer({tp: inputs[tp.topic] for tp in partitions}, environment)
 
     # ---- life ----------------------------------------------------------------------------------
 

@@ -1,11 +1,8 @@
-"""A worker's metrics for Prometheus, as ``model/metrics.py`` declares them.
-
-Rates are left to Prometheus.
-"""
+"""A worker's metrics as ``model.metrics`` declares them: for Prometheus, OTLP, ``KafkaStreams``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -13,14 +10,43 @@ from prometheus_client.registry import Collector
 from headwater.ids import SlotId
 from headwater.model.cluster import Role
 from headwater.model.metrics import METRICS, MetricType, Scope
+from headwater.model.metrics.kafka import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from prometheus_client.core import Metric as Family
 
-    from headwater.model.metrics import Labels, Metric
+    from headwater.model.metrics import Labels, Metric, Snapshot
     from headwater.service.view import TaskView, WorkerView
+
+
+class Told(NamedTuple):
+    """One metric with what was measured: values of all its labels, and the number."""
+
+    metric: Metric
+    rows: list[tuple[Labels, float]]
+
+
+def told(view: WorkerView) -> Iterator[Told]:
+    """Yield every metric that a worker shows, those of the user's last."""
+    threads = {str(task.task): _thread_id(view, task) for task in view.tasks}
+    numbers = view.all_numbers()
+    for metric in (*METRICS, *numbers.of_users.values()):
+        if metric.is_scraped and metric.scope is not Scope.DRIVER:
+            yield Told(metric, list(_rows(view, numbers, metric, threads)))
+
+
+def _rows(
+    view: WorkerView, numbers: Snapshot, metric: Metric, threads: dict[str, str]
+) -> Iterator[tuple[Labels, float]]:
+    client: Labels = (view.application_id, view.worker)
+    for labels, value in numbers.rows(metric).items():
+        row = labels_of(metric, labels, client, threads.get(labels[0], "") if labels else "")
+        if not metric.states:
+            yield row, float(value)
+        for state in metric.states:
+            yield (*row[:-1], state), float(state == row[-1])
 
 
 class WorkerCollector(Collector):
@@ -38,27 +64,14 @@ class WorkerCollector(Collector):
         return []
 
     def collect(self) -> Iterator[Family]:
-        """Yield every metric."""
-        view = self._view()
-        threads = {str(task.task): _thread_id(view, task) for task in view.tasks}
-        for metric in METRICS:
-            if metric.is_scraped and metric.scope is not Scope.DRIVER:
-                yield _family(view, metric, threads)
-
-
-def _family(view: WorkerView, metric: Metric, threads: dict[str, str]) -> Family:
-    is_counter = metric.type is MetricType.COUNTER
-    kind = CounterMetricFamily if is_counter else GaugeMetricFamily
-    family = kind(metric.name, metric.help, labels=metric.labels)
-    for labels, value in view.numbers.rows(metric).items():
-        client: Labels = (view.application_id, view.worker)
-        thread: Labels = (threads[labels[0]],) if metric.scope is Scope.TASK else ()
-        if not metric.states:
-            family.add_metric((*client, *thread, *labels), float(value))
-        for state in metric.states:
-            is_it = state == labels[-1]
-            family.add_metric((*client, *thread, *labels[:-1], state), float(is_it))
-    return family
+        """Yield every metric that was measured."""
+        for metric, rows in told(self._view()):
+            is_counter = metric.type is MetricType.COUNTER
+            kind = CounterMetricFamily if is_counter else GaugeMetricFamily
+            family = kind(metric.name, metric.help, labels=metric.labels)
+            for labels, value in rows:
+                family.add_metric(labels, value)
+            yield family
 
 
 def _thread_id(view: WorkerView, task: TaskView) -> str:

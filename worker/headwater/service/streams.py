@@ -28,6 +28,7 @@ from headwater.errors import (
 )
 from headwater.ids import SlotId
 from headwater.model.lifecycle import ClientState, Engine, ThreadState, client_state_of, move
+from headwater.model.metrics.kafka import kafka_metrics
 from headwater.native import logs
 from headwater.native.application import ApplicationSettings
 from headwater.native.loading import built, is_loading
@@ -35,6 +36,7 @@ from headwater.native.process import is_child
 from headwater.service import signals
 from headwater.service.carrier import CarrierUnavailableError
 from headwater.service.duties import Duties
+from headwater.service.metrics import told
 from headwater.service.owner import OwnedCarrier, OwnerRecord, where
 from headwater.service.planning import TopicPlan, check_group
 from headwater.service.settings import WorkerSettings, lease_duration_ms, with_state_dir
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from headwater.model.cluster import WorkerError
+    from headwater.model.metrics.kafka import KafkaMetric, MetricName
     from headwater.model.topology import Topology
     from headwater.ports import StateListener
 
@@ -139,6 +142,13 @@ class KafkaStreams:
     def endpoint(self) -> str:
         """``host:port`` of the HTTP service; empty without one."""
         return "" if self._worker is None else self._worker.endpoint
+
+    def metrics(self) -> dict[MetricName, KafkaMetric]:
+        """Return what was measured, by Kafka Streams' names; empty before ``start``.
+
+        StreamThreads report each second, stores and nodes every five.
+        """
+        return {} if self._worker is None else kafka_metrics(told(self._worker.view))
 
     def set_state_listener(self, listener: StateListener) -> None:
         """Hear of every change of state, as ``listener(new, old)``, from a thread of ours.

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 from headwater.ids import SlotId
+from headwater.measuring.windows import Rates
+from headwater.metrics_settings import MetricsSettings, RecordingLevel
 from headwater.model import metrics
 from headwater.model.cluster import LAG_UNKNOWN, Role
+from headwater.model.lifecycle import ClientState, ThreadState, client_state_of
 from headwater.model.metrics import Snapshot
 from headwater.native.messages import Following, Restored, RestoreProgress, Stats
-from headwater.service.decide.observations import ThreadSaid, UpdaterEnded, UpdaterSaid
+from headwater.service.decide.observations import (
+    ThreadEnded,
+    ThreadSaid,
+    UpdaterEnded,
+    UpdaterSaid,
+)
 from headwater.service.decide.report import is_ready, status_of, thread_state
 from headwater.service.decide.values import SlotPhase, TaskPhase
 
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
     from headwater.service.decide.observations import Observation
     from headwater.service.decide.values import Copy, Slot, Table
 
+_VERSION: Final = metadata.version("headwater")
 _ON_THREAD: Final = (TaskPhase.RUNNING, TaskPhase.REVOKING)
 
 
@@ -62,6 +72,7 @@ class WorkerView:
     Attributes:
         at_ms: boot-time clock; a main loop that hangs is seen by it.
         numbers: of the worker, its StreamThreads and its tasks.
+        trees: of nodes, topics and stores, and of the user's sensors, by StreamThread.
     """
 
     at_ms: int
@@ -70,6 +81,7 @@ class WorkerView:
     incarnation: str
     is_stopping: bool
     numbers: Snapshot
+    trees: Mapping[int, Snapshot] = field(default_factory=dict)
     threads: tuple[ThreadView, ...] = ()
     updaters: Mapping[int, int] = field(default_factory=dict)
     """Process id by number."""
@@ -81,16 +93,37 @@ class WorkerView:
         """The acknowledged epoch; 0 before the first."""
         return self.numbers.count(metrics.ASSIGNMENT_EPOCH) or 0
 
+    def all_numbers(self) -> Snapshot:
+        """Return the trees, too, of the tasks that their StreamThreads have still."""
+        parts = [self.numbers]
+        for slot, tree in self.trees.items():
+            tasks = {str(it.task) for it in self.tasks if _is_run_by(it, slot)}
+            parts.append(tree.of_things({*tasks, SlotId(self.worker, slot).thread_id}))
+        return Snapshot.merged(parts)
+
     @property
     def is_ready(self) -> bool:
         """Whether every granted task is processed."""
         return bool(self.numbers.value(metrics.READY))
 
 
-class Numbers:
-    """Keeps the newest counters of the children, and their rates."""
+def _is_run_by(task: TaskView, slot: int) -> bool:
+    return task.role is Role.ACTIVE and task.slot == slot and task.updater is None
 
-    def __init__(self) -> None:
+
+class Numbers:
+    """Keeps the newest counters of the children, and their rates.
+
+    Args:
+        settings: what is measured.
+    """
+
+    def __init__(self, settings: MetricsSettings | None = None) -> None:
+        self._settings = settings = settings or MetricsSettings()
+        self._client_rates = Rates(settings.samples, settings.window_ms / 1000)
+        self._trees: dict[int, Snapshot] = {}
+        self.failed_pushes = 0
+        """Pushes by OTLP that failed."""
         self._stats: dict[int, tuple[int, Stats]] = {}
         self._rates: dict[int, float] = {}
         self._task_rates: dict[TaskId, float] = {}
@@ -104,6 +137,8 @@ class Numbers:
         match observation:
             case ThreadSaid(slot=slot, message=Stats() as stats):
                 self._take_stats(slot, stats, now_ms)
+            case ThreadEnded(slot=slot):
+                self._trees.pop(slot, None)
             case UpdaterSaid(message=RestoreProgress(task=task, restored=restored)):
                 before = self._restoring.get(task, 0)
                 if restored < before:
@@ -122,6 +157,8 @@ class Numbers:
     def _take_stats(self, slot: int, stats: Stats, now_ms: int) -> None:
         before = self._stats.get(slot)
         self._stats[slot] = (now_ms, stats)
+        if stats.tree is not None:
+            self._trees[slot] = stats.tree
         if before is None or now_ms <= before[0]:
             return
         seconds, then = (now_ms - before[0]) / 1000, before[1].numbers
@@ -152,6 +189,7 @@ class Numbers:
             incarnation=table.incarnation,
             is_stopping=table.stopping_since_ms is not None,
             numbers=Snapshot.merged(numbers),
+            trees=dict(self._trees),
             threads=threads,
             updaters={
                 number: pid
@@ -167,8 +205,12 @@ class Numbers:
     ) -> Snapshot:
         copies = [task for task in tasks if task.role is not Role.ACTIVE]
         restarts = sum(max(0, slot.process - 1) for slot in table.slots.values())
-        return Snapshot.of(
+        state = _client_state(table, threads)
+        found = Snapshot.of(
             {
+                metrics.RECORDING_LEVEL: self._settings.level.number,
+                metrics.CLIENT_STATE: list(ClientState).index(state),
+                metrics.OTLP_FAILED_PUSHES: self.failed_pushes,
                 metrics.ALIVE_STREAM_THREADS: sum(thread.pid is not None for thread in threads),
                 metrics.READY: is_ready(table),
                 metrics.LEASE_HELD: table.has_lease(now_ms),
@@ -181,6 +223,11 @@ class Numbers:
                 metrics.STANDBY_UPDATE_RECORDS: self._followed + sum(self._following.values()),
             }
         )
+        told = [found, Snapshot.of({metrics.STATE: 1}, state)]
+        if self._settings.level.records(RecordingLevel.INFO):
+            told.append(self._client_rates.of(found, now_ms / 1000))
+            told.append(Snapshot.of({metrics.VERSION: 1}, _VERSION))
+        return Snapshot.merged(told)
 
     def _thread(self, table: Table, children: Children, number: int) -> ThreadView:
         slot, stats = table.slots[number], self._stats_of(number)
@@ -201,6 +248,7 @@ class Numbers:
             ours[metrics.THREAD_PROCESS_RATE] = self._rates.get(thread.slot, 0.0)
         if stats is not None and thread.pid is None:
             ours[metrics.TRANSACTION_OPEN] = False
+        ours[metrics.THREAD_STATE_NUMBER] = list(ThreadState).index(ThreadState(thread.state))
         state = Snapshot.of({metrics.THREAD_STATE: True}, name, thread.state)
         return Snapshot.merged([told, Snapshot.of(ours, name), state])
 
@@ -225,7 +273,10 @@ class Numbers:
             return Snapshot.merged([Snapshot.of({metrics.STANDBY_RECORDS_LAG: known}, name), state])
         task, stats = table.tasks[shown.task], self._stats_of_task(table, shown.task)
         told = Snapshot() if stats is None else stats.numbers.only(name)
-        ours: dict[Metric, float] = {metrics.LAST_RESTORED_RECORDS: task.restored}
+        ours: dict[Metric, float] = {
+            metrics.LAST_RESTORED_RECORDS: task.restored,
+            metrics.TASK_RESTORED: task.restored,
+        }
         if task.on_updater:
             ours[metrics.RESTORED_RECORDS] = task.restored
             ours[metrics.RESTORE_REMAINING_RECORDS] = task.remaining
@@ -243,6 +294,15 @@ class Numbers:
         if stats is None or task_id not in stats.committed or task.phase not in _ON_THREAD:
             return None
         return stats if slot is not None and slot.alive else None
+
+
+def _client_state(table: Table, threads: Iterable[ThreadView]) -> ClientState:
+    if table.error is not None:
+        return ClientState.PENDING_ERROR
+    if table.stopping_since_ms is not None:
+        return ClientState.PENDING_SHUTDOWN
+    states = {str(thread.slot): ThreadState(thread.state) for thread in threads}
+    return client_state_of(states) if states else ClientState.REBALANCING
 
 
 def _is_running(slot: Slot) -> bool:

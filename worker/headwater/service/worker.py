@@ -136,7 +136,7 @@ class Worker:
         self._table = _table(settings, config, topology, self._epoch_file.read())
         if incarnation is not None:
             self._table.incarnation = incarnation
-        self._numbers = Numbers()
+        self._numbers = Numbers(config.metrics)
         self._written: WorkerStatus | None = None
         self._renewals = self._renew_due_ms = self._write_due_ms = self._view_due_ms = 0
         self._read_due_ms = 0

@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from headwater.config import StreamsConfig
 from headwater.errors import TopologyError
 from headwater.ids import TaskId
+from headwater.measuring.sensors import ThreadSensors
+from headwater.measuring.windows import Windows
+from headwater.metrics_settings import RecordingLevel
 from headwater.model.callables import check_function
 from headwater.model.durations import millis
 from headwater.model.processor_api import FixedKeyRecord, Record, RecordMetadata
@@ -28,7 +31,7 @@ from headwater.processor.environment import Current
 from headwater.processor.resolving import serde_of, store_serdes
 from headwater.processor.views import view
 from headwater.state import memory_backend, open_store
-from headwater.testing.driver import ManualClock
+from headwater.testing.clock import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -99,6 +102,8 @@ class ProcessorTestContext(Generic[KForward, VForward]):
         self.scheduled_punctuators: list[CapturedPunctuator] = []
         """What the processor has scheduled so far, in order, cancelled ones among them."""
         self._committed = False
+        windows = Windows(samples=2, window_s=30.0)
+        self._sensors = ThreadSensors(RecordingLevel.TRACE, windows, samples=2, window_s=30.0)
 
     # ---- what a processor is given -------------------------------------------------------------
 
@@ -111,6 +116,11 @@ class ProcessorTestContext(Generic[KForward, VForward]):
     def application_id(self) -> str:
         """The application id."""
         return self._config.application_id
+
+    @property
+    def metrics(self) -> ThreadSensors:
+        """The sensors that the processor adds; all of them record."""
+        return self._sensors
 
     @property
     def state_dir(self) -> str:

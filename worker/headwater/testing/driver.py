@@ -30,6 +30,7 @@ from headwater.model.stores import KeyLayout
 from headwater.native.calls import ThreadCallers
 from headwater.native.global_stores import GlobalStores, global_topics
 from headwater.native.loop import ProcessingLoop
+from headwater.native.measured import ThreadNumbers
 from headwater.native.opening import RunningTask
 from headwater.processor.resolving import serde_of, store_serdes
 from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore
@@ -38,6 +39,7 @@ from headwater.processor.versionedstore import VersionedKeyValueStore
 from headwater.processor.views import view
 from headwater.processor.windowstores import SessionStore, TimestampedWindowStore, WindowStore
 from headwater.state import CacheBudget, memory_backend, open_store
+from headwater.testing.clock import ManualClock
 from headwater.testing.collector import ProducedRecord
 from headwater.testing.memory import (
     LastingBackend,
@@ -46,6 +48,7 @@ from headwater.testing.memory import (
     MemoryOffsets,
     RecordByRecord,
 )
+from headwater.testing.numbers import THREAD, driver_metrics
 from headwater.testing.topics import TestInputTopic, TestOutputTopic
 from headwater.wire.partitioner import partition_for_key
 
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from headwater.model.durations import Duration
+    from headwater.model.metrics.kafka import KafkaMetric, MetricName
     from headwater.model.nodes import Subtopology
     from headwater.model.stores import StoreKind, StoreSpec
     from headwater.model.topology import Topology
@@ -62,23 +66,6 @@ if TYPE_CHECKING:
     from headwater.processor.environment import Current
     from headwater.serde import Serde
     from headwater.state import LayeredStore
-
-
-class ManualClock:
-    """A wall clock that stands still until it is moved."""
-
-    def __init__(self, now_ms: int) -> None:
-        self._now_ms = now_ms
-
-    def now_ms(self) -> int:
-        """Return the time, in milliseconds since the epoch."""
-        return self._now_ms
-
-    def advance(self, milliseconds: int) -> None:
-        """Move the clock forward."""
-        if milliseconds < 0:
-            raise ValueError(f"time only moves forward, not by {milliseconds} ms")
-        self._now_ms += milliseconds
 
 
 class _Found(NamedTuple):
@@ -136,6 +123,7 @@ class TopologyTestDriver:
         self._callers = ThreadCallers()
         self._captured = 0
         self._outputs: defaultdict[str, deque[ProducedRecord]] = defaultdict(deque)
+        self._numbers = ThreadNumbers(config, self._clock, THREAD)
         self._loop = ProcessingLoop(
             config=config,
             clock=self._clock,
@@ -143,6 +131,7 @@ class TopologyTestDriver:
             committer=self._committer,
             opener=MemoryOffsets(),
             policy=RecordByRecord(self._clients.consumer),
+            ratios=self._numbers.ratios,
         )
         self._cache = CacheBudget(config.statestore_cache_max_bytes)
         self._globals = GlobalStores(
@@ -263,6 +252,16 @@ class TopologyTestDriver:
         self._loop.punctuate()
         self._commit()
         self._complete()
+
+    # ---- metrics -------------------------------------------------------------------------------
+
+    def metrics(self) -> dict[MetricName, KafkaMetric]:
+        """Return what is measured, by Kafka Streams' names (``TopologyTestDriver.metrics``).
+
+        What ``metrics.recording.level`` does not record is not there. Latencies are those of the
+        machine; ages of records are by the driver's wall clock.
+        """
+        return driver_metrics(self._numbers, self.config, self._tasks)
 
     # ---- stores --------------------------------------------------------------------------------
 
@@ -441,6 +440,7 @@ class TopologyTestDriver:
             warn=self.warnings.append,
             global_stores=self._globals.stores,
             callers=self._callers,
+            measures=self._numbers.measures,
         )
         read = {found.partition: (found.offset, found.metadata) for found in committed}
         task.restore_metadata(read)

@@ -55,6 +55,7 @@ class _Suppression:
         self._duration_ms = operator.duration_ms
         self._bounds = operator.bounds
         self._stream_time = -1
+        self._emitted = site.environment.measures.emissions(site.node.name)
 
     def init(self) -> None:
         """Find what the buffer held before."""
@@ -98,6 +99,8 @@ class _Suppression:
             current = self._current
             before = current.record, current.source
             current.record, current.source = (offset, timestamp, None, None, headers), source
+            if self._emitted is not None:
+                self._emitted[0] += 1
             try:
                 self._forward(key, change, timestamp, headers)
             finally:

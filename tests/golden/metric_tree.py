@@ -1,0 +1,134 @@
+"""Every metric of Kafka Streams, as Java shows them: ``python -m tests.golden.metric_tree``.
+
+The topology of ``tests/java/metrics/MetricTree.java`` in Python, and what was recorded from there:
+names with the names of their tags, and values that depend on no clock of the machine.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headwater import (
+    BufferConfig,
+    EmitStrategy,
+    Materialized,
+    Processor,
+    Serdes,
+    SessionWindows,
+    Stores,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+)
+from headwater.testing import TopologyTestDriver
+from tests.java.tool import JavaTool
+
+if TYPE_CHECKING:
+    from headwater import ProcessorContext, Record
+    from headwater.model.topology import Topology
+
+RECORDED = Path(__file__).parent / "metric_tree.tsv"
+NAME = "name"
+TEN_SECONDS = timedelta(seconds=10)
+
+
+class Value(NamedTuple):
+    """A value that Java shows at a level."""
+
+    level: str
+    group: str
+    name: str
+    tags: tuple[tuple[str, str], ...]
+    value: float
+
+
+def names() -> dict[tuple[str, str], list[str]]:
+    """Return Java's metrics, by group and name, with the names of tags of each kind of thing."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in RECORDED.read_text().splitlines():
+        kind, group, name, tags, *_ = line.split("\t")
+        if kind == NAME:
+            found.setdefault((group, name), []).append(tags)
+    return found
+
+
+def values() -> list[Value]:
+    """Return the values that Java shows."""
+    found = []
+    for line in RECORDED.read_text().splitlines():
+        kind, group, name, tags, *rest = line.split("\t")
+        if kind != NAME:
+            pairs = [pair.split("=") for pair in tags.strip("{}").split(", ")]
+            value = Value(kind, group, name, tuple((k, v) for k, v in pairs), float(rest[0]))
+            found.append(value)
+    return found
+
+
+class Measuring(Processor[str, str, None, None]):
+    """Adds sensors."""
+
+    def init(self, context: ProcessorContext[None, None]) -> None:
+        self._sensor = context.metrics.add_latency_rate_total_sensor(
+            "model", "prices", "predict", kind="linear"
+        )
+        context.metrics.add_rate_total_sensor("model", "prices", "miss")
+
+    def process(self, record: Record[str, str]) -> None:
+        self._sensor.record(5.0)
+
+
+def topology() -> Topology:
+    """Return the same topology as ``MetricTree.java``."""
+    strings: dict[str, Any] = {"key_serde": Serdes.string, "value_serde": Serdes.string}
+    builder = StreamsBuilder()
+    lines = builder.stream("lines", **strings)
+    counts = lines.group_by_key(**strings).count(store="counts")
+    counts.to_stream().to("counted", key_serde=Serdes.string, value_serde=Serdes.long)
+    grouped = lines.group_by_key(**strings)
+    (
+        grouped.windowed_by(TimeWindows.of_size_with_no_grace(TEN_SECONDS))
+        .emit_strategy(EmitStrategy.on_window_close())
+        .count(store="windows")
+    )
+    minute = timedelta(minutes=1)
+    grouped.windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(TEN_SECONDS)).count(
+        Materialized.as_(Stores.in_memory_session_store("sessions", minute))
+    )
+    grouped.count(Materialized.as_(Stores.in_memory_key_value_store("memory")))
+    grouped.count(Materialized.as_(Stores.lru_map("lru", 10)))
+    limit = Suppressed.until_time_limit(timedelta(seconds=1), BufferConfig.unbounded())
+    counts.suppress(limit).to_stream().for_each(lambda _key, _value: None)
+    lines.process(Measuring)
+    return builder.build()
+
+
+def driven(level: str) -> TopologyTestDriver:
+    """Return a driver after the records that Java's has had."""
+    config = {
+        "application.id": "tree",
+        "metrics.recording.level": level,
+        "default.key.serde": "string",
+        "default.value.serde": "string",
+    }
+    driver = TopologyTestDriver(topology(), config, start_ms=100_000)
+    lines = driver.create_input_topic("lines", Serdes.string, Serdes.string)
+    for i in range(20):
+        lines.pipe_input(f"k{i % 3}", f"value {i}", 500 * i if i % 5 == 4 else 1_000 * i)
+    lines.pipe_input(None, "without a key", 20_000)
+    return driver
+
+
+def main() -> None:
+    tool = JavaTool(Path(__file__).parents[1] / "java" / "metrics")
+    with tempfile.TemporaryDirectory() as folder:
+        command = tool.command("MetricTree", folder)
+        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    RECORDED.write_text(told.stdout)
+
+
+if __name__ == "__main__":
+    main()
