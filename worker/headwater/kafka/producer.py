@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
-from headwater.errors import (
-    HeadwaterError,
-    KafkaUnavailableError,
-    MissingTopicError,
-)
+from headwater.errors import HeadwaterError, KafkaUnavailableError, MissingTopicError
 from headwater.kafka.connecting import connect
 from headwater.kafka.errors import (
     DENIED,
