@@ -20,7 +20,7 @@ from headwater.kafka.errors import OutputRefusedError, TransactionAbortedError
 from headwater.native.commits import Commits
 from headwater.native.intake import Intake
 from headwater.native.messages import FULL_COMMIT_INTERVAL_S
-from headwater.native.pace import Pace
+from headwater.native.pace import ROUND_S, Round
 from headwater.native.policy import Endless, Unheard
 from headwater.native.ratios import Ratios
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POLL_EVERY_S: Final = 0.050
-"""Rounds go on for so long before the next poll, if there is enough to do."""
+"""Rounds go on for so long before the next poll, if every task has enough to do."""
 AHEAD_RECORDS: Final = 8_000
 """So many records are fetched ahead while a commit waits and nothing may be processed."""
 HELD_RECORDS: Final = 20_000
@@ -49,6 +49,10 @@ _CALL_POLL_S: Final = 0.002
 """So long records are waited for while calls are in flight, or a batch is not full yet."""
 _DRAIN_S: Final = 30.0
 _DRAIN_STEP_S: Final = 0.2
+
+
+def _turn_of(running: RunningTask) -> float:
+    return running.pace.turn_s
 
 
 def nothing() -> None:
@@ -102,8 +106,8 @@ class ProcessingLoop:
         self._listener = listener or Unheard()
         self._heartbeat = heartbeat
         self._check_lease = check_lease
-        self._pace = Pace()
         self._hungry = True
+        self._last_round = Round()
         self._with_stages: list[StreamTask] = []
         self._intake = Intake(
             consumer=clients.consumer,
@@ -224,7 +228,7 @@ class ProcessingLoop:
         self._intake.resume()
         self._poll(_COMMIT_POLL_S if self._hungry else 0.0)
         self._update_lags()
-        self._hungry = not self._round()
+        self._hungry = not self._round().is_full
         self.punctuate()
 
     def _pass_time(self, waiting: Future[Any]) -> None:
@@ -256,12 +260,18 @@ class ProcessingLoop:
         self._update_lags()
         polled_at = time.monotonic()
         while True:
-            is_full = self._round()
+            this = self._round()
             self.punctuate()
             self._producer.check()
             now = time.monotonic()
-            if self._commits.start_if_due(now) or not is_full or now - polled_at > POLL_EVERY_S:
-                self._hungry = not is_full
+            poll_every_s = ROUND_S if this.has_idle else POLL_EVERY_S
+            if (
+                self._commits.start_if_due(now)
+                or not this.is_full
+                or this.ran_out
+                or now - polled_at > poll_every_s
+            ):
+                self._hungry = not this.is_full
                 return
 
     def _poll_timeout_s(self) -> float:
@@ -288,28 +298,43 @@ class ProcessingLoop:
         for running in self._intake.several:
             running.task.update_lags(self._policy.lags(running, self._intake))
 
-    def _round(self) -> bool:
-        """Process up to n records of each task; return whether one of them used it up."""
-        n = 1 if self._policy.is_record_by_record else self._pace.records
+    def _round(self) -> Round:
+        """Process some records of each task, or of those whose turn it is."""
         now_ms = self._clock.now_ms()
+        if self._policy.is_record_by_record:
+            return self._single_round(now_ms)
+        tasks = list(self.tasks.values())
+        this = self._last_round.next([running.pace for running in tasks])
+        if len(tasks) > 1:
+            tasks.sort(key=_turn_of)
+        began = started = time.perf_counter()
+        for running in tasks:
+            pace = running.pace
+            if this.leaves_out(pace):
+                break
+            wanted = pace.records
+            self.failing = running.task_id
+            taken = running.task.process(wanted, now_ms)
+            ended = time.perf_counter()
+            this.add(pace, ended - started, taken, wanted)
+            started = ended
+        self.failing = None
+        self.ratios.processed(this.records, started - began)
+        self._last_round = this
+        return this
+
+    def _single_round(self, now_ms: int) -> Round:
+        """Process one record of each task."""
+        this = Round()
         started = time.perf_counter()
-        is_full = False
-        began, done = started, 0
         for task_id, running in self.tasks.items():
             self.failing = task_id
-            taken = running.task.process(n, now_ms)
-            if taken:
-                done += taken
-                now = time.perf_counter()
-                running.busy_s += now - began
-                began = now
-                if taken >= n:
-                    is_full = True
+            taken = running.task.process(1, now_ms)
+            this.records += taken
+            this.is_full |= taken > 0
         self.failing = None
-        took = time.perf_counter() - started
-        self.ratios.processed(done, took)
-        self._pace.adapt(took, is_full=is_full)
-        return is_full
+        self.ratios.processed(this.records, time.perf_counter() - started)
+        return this
 
     def punctuate(self) -> None:
         """Call the punctuators that are due.

@@ -82,11 +82,11 @@ class ThreadNumbers:
     def look(self, tasks: Collection[RunningTask]) -> Snapshot:
         """Return the numbers of nodes, topics and stores."""
         now_s = time.monotonic()
-        busy_s = sum(running.busy_s for running in tasks)
+        busy_s = sum(running.pace.busy_s for running in tasks)
         parts = [running.task.measured(now_s) for running in tasks]
         for running in tasks:
-            ratio = running.busy_s / busy_s if busy_s else 0.0
-            running.busy_s = 0.0
+            ratio = running.pace.busy_s / busy_s if busy_s else 0.0
+            running.pace.busy_s = 0.0
             values = {metrics.ACTIVE_PROCESS_RATIO: ratio}
             parts.append(Snapshot.of(values, str(running.task_id)))
         self.measures.windows.roll_if_due(now_s)

@@ -28,6 +28,7 @@ from headwater.model.partitions import topics_to_describe
 from headwater.model.patterns import is_pattern, matching, of_topics
 from headwater.model.reporting import changelog_of, decorate
 from headwater.native.calls import ThreadCallers
+from headwater.native.pace import Pace
 from headwater.processor.task import StreamTask
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ class RunningTask:
     """An input partition has no committed offset yet."""
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     """The offsets committed last, as far as this process knows."""
-    busy_s: float = 0.0
-    """For how long its records were processed since somebody looked."""
+    pace: Pace = field(default_factory=Pace)
+    """What it may take of a round of its thread."""
 
     @property
     def task_id(self) -> TaskId:
