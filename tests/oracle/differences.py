@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _REFUSALS = re.compile(
     r"StateStore \S+ is not added yet|null keyChangingChild|Invalid partition: -1\b"
 )
+_WHOLE_NUMBERS = re.compile(
+    r"java\.lang\.(Integer|Long) cannot be cast to class java\.lang\.(Integer|Long)"
+)
 
 
 def has_pattern(request: Mapping[str, Any]) -> bool:
@@ -57,6 +60,11 @@ def moves_a_repartition_to_other_values(
     asked = request["config"].get("topology.optimization", "")
     joins = any("selector" in step for step in request["steps"])
     return bool(re.search("all|merge", asked)) and joins
+
+
+def takes_whole_numbers_alike(answer: Mapping[str, Any]) -> bool:
+    """Whether Java failed because an int is no long: both are whole numbers here."""
+    return _WHOLE_NUMBERS.search(answer["error"]["cause"]) is not None
 
 
 def written_together(ours: str) -> set[str]:

@@ -9,6 +9,7 @@ with some left out, and the last must be the same.
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from tests.oracle.differences import (
     merges_too_much,
     moves_a_repartition_to_other_values,
     refused_by_java_alone,
+    takes_whole_numbers_alike,
     without_offset,
     written_together,
 )
@@ -189,8 +191,12 @@ def test_javas_driver_counts_the_offsets_of_all_topics_of_a_pattern(oracle: Orac
 def compare(request: dict[str, Any], oracle: Oracle) -> None:
     java = oracle.ask(request)
     if moves_a_repartition_to_other_values(request, java):
-        with pytest.raises(SerializationError):
-            run(request)
+        if takes_whole_numbers_alike(java):
+            with suppress(SerializationError):
+                run(request)
+        else:
+            with pytest.raises(SerializationError):
+                run(request)
         return
     if refused_by_java_alone(java):
         return
