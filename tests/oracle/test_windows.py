@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.oracle.run import run
 from tests.oracle.test_run import compare
 
 if TYPE_CHECKING:
@@ -102,6 +103,26 @@ def test_what_waits_until_windows_close_comes_out_as_in_java(
         request["commit_every"] = every
 
     compare(request, oracle)
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_sessions_that_end_at_once_are_let_go_in_the_order_of_javas_store(
+    persistent: bool, oracle: Oracle
+) -> None:
+    """On disk the one that began first comes first; in memory the one whose key comes first."""
+    request = {**drawn(Random("ending at once"), "session", "close"), "config": {}}
+    windows, table = request["steps"][2:4]
+    windows["windows"] = {"kind": "session", "gap": 10, "grace": 5}
+    table["materialized"] = {"persistent": persistent, "retention": 1_000_000}
+    request["inputs"] = [
+        {"topic": "in", "key": key, "value": "78", "timestamp": at}
+        for key, at in (("62", 27), ("62", 33), ("6162", 33), ("62", 58))
+    ]
+
+    compare(request, oracle)
+    seen = [key for _, key, _ in run(request)["seen"]]
+    first, second = "[b@27/33]", "[ab@33/33]"
+    assert seen == ([first, second] if persistent else [second, first])
 
 
 def drawn(random: Random, kind: str, emit: str | None) -> dict[str, Any]:

@@ -232,7 +232,10 @@ class TimedStore(LayeredStore):
         return sum(1 for _ in self.fetch_all(0, LONG_MAX))
 
     def fetch_closed(self, first: int, last: int) -> list[tuple[Any, int, int, Any, int]]:
-        """Return as ``fetch_all`` what is forwarded now because it has closed, by time and key."""
+        """Return as ``fetch_all`` what is forwarded now because it has closed.
+
+        By time, then by key; on disk sessions of one end are ordered by their start before the key.
+        """
         oldest = self._expiry.oldest_read(self._time_below)
         if self._expiry.persistent and isinstance(self._timed_keys, SessionKeys):
             # Of sessions Kafka Streams finds all that are there.
@@ -251,8 +254,9 @@ class TimedStore(LayeredStore):
             for stored, timestamp in [rows[key]]
             if stored is not None
         ]
-        # Rows of equal time are ordered by key as they come.
-        found.sort(key=itemgetter(1, 2))
+        if self._expiry.persistent:
+            # Rows of equal times are ordered by key as they come.
+            found.sort(key=itemgetter(1, 2))
         return found
 
     def _written_rows(self, first: int, last: int, oldest: int) -> dict[bytes, tuple[Any, int]]:
