@@ -168,6 +168,12 @@ IN_TIME: Final[list[Sent]] = [
 CASES: Final[dict[str, dict[str, Any]]] = {
     "a_key_value_store": case(_held(timestamped=False), VALUES),
     "a_key_value_store_in_memory": case(_held(timestamped=False, persistent=False), VALUES),
+    "a_store_of_few_entries": case(_held(timestamped=False, lru=2), VALUES),
+    "a_timestamped_store_of_few_entries": case(_held(timestamped=True, lru=2), VALUES),
+    "a_table_of_few_entries": case(
+        [{**TABLE, "materialized": {"store": "table", "lru": 2}}],
+        [("tab", *rest) for _, *rest in VALUES],
+    ),
     "a_timestamped_key_value_store": case(_held(timestamped=True), VALUES),
     "a_table": case([TABLE], [("tab", *rest) for _, *rest in VALUES]),
     "a_window_store": case(
