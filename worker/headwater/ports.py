@@ -136,6 +136,11 @@ class Position(NamedTuple):
     format: int = 1
     offsets: tuple[int, ...] = ()
     """Of a store made of a whole topic (a global one): the next offset of each partition."""
+    read: bytes = b""
+    """Up to where the input was read that made what the store holds, as ``wire.positions`` writes
+    it; empty if that is unknown, as in a copy that follows a changelog."""
+    stream_time: int = -1
+    """Of a versioned store, in milliseconds; others know it otherwise."""
 
 
 class Backend(Protocol):

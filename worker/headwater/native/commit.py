@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from headwater import failpoints
 from headwater.errors import KafkaUnavailableError
 from headwater.ports import Position
+from headwater.wire import positions
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -78,11 +79,13 @@ class Committer:
         """
         offsets: list[PartitionOffsets] = []
         sourced: dict[TopicPartition, int] = {}
+        read: list[bytes] = []
         for running in tasks:
             changed = running.task.prepare_commit()
             current = running.task.offsets()
             offsets.extend(current if every_offset else changed)
             sourced |= {**running.start, **{o.partition: o.offset for o in current}}
+            read.append(positions.encode_read((o.partition, o.offset) for o in current))
             for store in running.stores.values():
                 store.seal()
         self._producer.hold()
@@ -101,11 +104,14 @@ class Committer:
         failpoints.hit("commit.offsets_committed")
 
         now_ms = self._clock.now_ms()
-        for running in tasks:
+        for running, position in zip(tasks, read, strict=True):
             running.task.post_commit(
                 {
-                    store: Position(topic_ids[p.topic], ends[p], now_ms)
-                    for store, p in running.changelogs.items()
+                    **dict.fromkeys(running.stores, Position("", 0, now_ms, read=position)),
+                    **{
+                        store: Position(topic_ids[p.topic], ends[p], now_ms, read=position)
+                        for store, p in running.changelogs.items()
+                    },
                 }
             )
             failpoints.hit("commit.store_written")

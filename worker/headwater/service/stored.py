@@ -34,6 +34,8 @@ def stored_tasks(application_id: str, stores: Iterable[StoredStore]) -> dict[Tas
     for store in stores:
         if is_of_source(store.store):
             continue  # its task takes no state along: see PartitionPlan
+        if store.position is not None and not store.position.topic_id:
+            continue  # it has no changelog, and no position but for queries
         if store.position is not None and store.position.format == POSITION_FORMAT:
             topic = changelog_topic(application_id, store.store)
             positions[store.task][topic] = store.position

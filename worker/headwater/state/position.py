@@ -29,6 +29,9 @@ CLOCK_MARGIN_MS: Final = 3_600_000
 """Taken off ``delete.retention.ms``: clocks differ between machines, and a restore takes time."""
 
 _HEAD: Final = struct.Struct(">Bqq")
+_STREAM_TIME: Final = struct.Struct(">q")
+_END: Final = b"\x00"
+"""Behind the topic id; what follows is not needed to continue a store, only to query it."""
 
 
 class RebuildReason(StrEnum):
@@ -104,8 +107,8 @@ def _reason(
     now_ms: int,
     delete_retention_ms: int,
 ) -> RebuildReason | None:
-    if position is None:
-        return RebuildReason.NO_POSITION
+    if position is None or (position.format == POSITION_FORMAT and not position.topic_id):
+        return RebuildReason.NO_POSITION  # an empty topic id: it had no changelog then
     age_ms = now_ms - position.committed_at_ms
     checks = (
         (position.format != POSITION_FORMAT, RebuildReason.UNKNOWN_FORMAT),
@@ -162,14 +165,19 @@ def positions(topic_id: str, offsets: Sequence[int], committed_at_ms: int) -> Po
 
 
 def encode_position(position: Position) -> bytes:
-    """Return format ‖ offset ‖ time ‖ topic id: what a backend stores beside the data.
+    """Return what a backend stores beside the data.
 
-    With the offsets of several partitions: format ‖ their number ‖ time ‖ offsets ‖ topic id.
+    Format ‖ offset ‖ time ‖ topic id ‖ 0x00 ‖ stream time ‖ input offsets; without the latter two
+    it ends with the topic id. With the offsets of several partitions: format ‖ their number ‖ time
+    ‖ offsets ‖ topic id.
     """
     of_all = position.offsets
     number = len(of_all) if position.format == POSITIONS_FORMAT else position.offset
     head = _HEAD.pack(position.format, number, position.committed_at_ms)
-    return head + struct.pack(f">{len(of_all)}q", *of_all) + position.topic_id.encode()
+    data = head + struct.pack(f">{len(of_all)}q", *of_all) + position.topic_id.encode()
+    if not position.read and position.stream_time < 0:
+        return data
+    return data + _END + _STREAM_TIME.pack(position.stream_time) + position.read
 
 
 def decode_position(data: bytes) -> Position:
@@ -179,7 +187,16 @@ def decode_position(data: bytes) -> Position:
     if not data or data[0] != POSITION_FORMAT or len(data) < _HEAD.size:
         return Position(topic_id="", offset=-1, committed_at_ms=-1, format=data[0] if data else 0)
     known, offset, committed_at_ms = _HEAD.unpack_from(data)
-    return Position(data[_HEAD.size :].decode(errors="replace"), offset, committed_at_ms, known)
+    topic_id, _, more = data[_HEAD.size :].partition(_END)
+    is_known = len(more) >= _STREAM_TIME.size
+    return Position(
+        topic_id.decode(errors="replace"),
+        offset,
+        committed_at_ms,
+        known,
+        read=more[_STREAM_TIME.size :] if is_known else b"",
+        stream_time=_STREAM_TIME.unpack_from(more)[0] if is_known else -1,
+    )
 
 
 def _decode_positions(data: bytes) -> Position:

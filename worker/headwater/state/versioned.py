@@ -324,6 +324,8 @@ class VersionedStore(LayeredStore):
         if self._sealed_rows is None:
             self.seal()
         rows, sealed = self._sealed_rows or [], self._sealed
+        if position is not None:
+            position = position._replace(stream_time=self._sealed_time)
         if rows or position is not None:
             self._backend.write([*rows, *self._outlived(len(rows))], position)
         self._sealed_rows, self._sealed = None, []

@@ -27,10 +27,15 @@ if TYPE_CHECKING:
     from headwater.ports import Position
     from headwater.state.expiry import Expiry
 
-_STREAM_TIME_KEY: Final = b"stream-time"
+STREAM_TIME_KEY: Final = b"stream-time"
 _TIME: Final = struct.Struct(">q")
 _PREFIX: Final = "segment."
 _TIMES: Final = "times."
+
+
+def stream_time_of(data: bytes | None) -> int:
+    """Return the stream time that a database holds; -1 before the first row."""
+    return -1 if data is None else int(_TIME.unpack(data)[0])
 
 
 class SegmentedRocksBackend(RocksBackend):
@@ -71,11 +76,11 @@ class SegmentedRocksBackend(RocksBackend):
             for family in sorted(self._found):
                 kind, _, number = family.partition(".")
                 self._add(f"{kind}.", int(number))
-            data: bytes | None = self._db.get(_STREAM_TIME_KEY)
+            data: bytes | None = self._db.get(STREAM_TIME_KEY)
         except Exception as error:
             self.close()
             raise self._explain(error, "opened") from error
-        self.stream_time: int = -1 if data is None else _TIME.unpack(data)[0]
+        self.stream_time = stream_time_of(data)
 
     def _families(self) -> list[str]:
         self._found: list[str] = []
@@ -136,9 +141,7 @@ class SegmentedRocksBackend(RocksBackend):
         found: list[tuple[bytes, bytes]] = []
         try:
             for segment in self._between(first, last):
-                cursor = self._cursors.get(segment)
-                if cursor is None:
-                    cursor = self._cursors[segment] = self._segments[segment].iter(ReadOptions())
+                cursor = self._cursors.get(segment) or self._cursor(segment)
                 cursor.seek(low)
                 while cursor.valid():
                     row = cursor.key()
@@ -153,6 +156,11 @@ class SegmentedRocksBackend(RocksBackend):
         except Exception as error:
             raise self._explain(error, "read") from error
         return found
+
+    def _cursor(self, segment: int) -> Any:
+        """Return a cursor of a segment, to be used again until the next write."""
+        cursor = self._cursors[segment] = self._segments[segment].iter(ReadOptions())
+        return cursor
 
     def fetch_all(
         self, first: int, last: int, low: bytes | None, high: bytes | None, *, reverse: bool
@@ -283,7 +291,7 @@ class SegmentedRocksBackend(RocksBackend):
         if position is not None:
             batch.put(POSITION_KEY, encode_position(position))
         if stream_time != self.stream_time:
-            batch.put(_STREAM_TIME_KEY, _TIME.pack(stream_time))
+            batch.put(STREAM_TIME_KEY, _TIME.pack(stream_time))
 
     def _drop_before(self, oldest: int) -> None:
         first = oldest // self._expiry.segment_ms
