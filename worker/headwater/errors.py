@@ -222,3 +222,55 @@ class FencedError(HeadwaterError):
     """Another producer initialised our transactional id: the tasks belong to somebody else now."""
 
     exit_code = 5
+
+
+class QueryError(UserError):
+    """A state store cannot be asked so."""
+
+
+class InvalidCursorError(QueryError):
+    """A cursor is damaged, or belongs to another question."""
+
+
+class CursorExpiredError(QueryError):
+    """A cursor is too old to go on from."""
+
+
+class NotShownAsJsonError(QueryError):
+    """A key or value of a store has no form in JSON."""
+
+
+class QueryFailedError(EnvironmentProblemError):
+    """A partition of a store gave no answer; the message begins with Kafka's ``FailureReason``."""
+
+
+class InvalidStateStoreError(EnvironmentProblemError):
+    """A state store cannot be read here and now (Kafka's ``InvalidStateStoreException``)."""
+
+
+class UnknownStateStoreError(InvalidStateStoreError):
+    """The topology has no such store, or none of that type."""
+
+
+class StreamsNotStartedError(InvalidStateStoreError):
+    """The application has not been started."""
+
+
+class StreamsRebalancingError(InvalidStateStoreError):
+    """Tasks of the store are being restored or moved: try again."""
+
+
+class StreamsStoppedError(InvalidStateStoreError):
+    """The application has ended, or is about to."""
+
+
+class StateStoreMigratedError(InvalidStateStoreError):
+    """The task was here and has moved: get the store again, here or from who has it now."""
+
+
+class StateStoreNotAvailableError(InvalidStateStoreError):
+    """The store was closed: get it again."""
+
+
+class InvalidStateStorePartitionError(InvalidStateStoreError):
+    """The store has no such partition."""

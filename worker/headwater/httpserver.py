@@ -1,6 +1,7 @@
 """A small HTTP server for values that are at hand: one thread, whatever the number of callers.
 
     route(request) -> answer        must not wait: all callers share the thread
+    hand_over(socket, head)         takes the caller away, to be answered by another process
 
 A connection carries one request and its answer, and ends at a deadline, however much of them was
 sent by then. There is a bound on connections; a new one over it takes the place of an old one, so
@@ -9,7 +10,9 @@ that a crowd of slow callers keeps nobody else out.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import queue
 import selectors
 import socket
 import struct
@@ -126,15 +129,30 @@ def parse(head: bytes) -> tuple[str, Request]:
     return method, Request(unquote(parts.path), dict(parse_qsl(parts.query)))
 
 
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """Where callers are sent whose path begins with ``prefix``.
+
+    Attributes:
+        prefix: of paths.
+        take: is given the caller's socket, and what it has sent; must not wait. ``False``: it has
+            no room for one more.
+    """
+
+    prefix: str
+    take: Callable[[socket.socket, bytes], bool]
+
+
 class HttpServer:
     """Answers ``GET`` and ``HEAD`` from a daemon thread of its own.
 
     Args:
-        host: address to listen at.
+        host: address to listen at; ``None`` to serve only whom ``adopt`` is given.
         port: 0 picks a free one.
         routes: by path; each is called on the server's thread, and must not wait.
         limits: what callers may use up.
         advice: what to do if the port cannot be used.
+        hand_over: who else answers.
 
     Raises:
         ConfigError: the port cannot be used.
@@ -142,21 +160,26 @@ class HttpServer:
 
     def __init__(
         self,
-        host: str,
+        host: str | None,
         port: int,
         routes: Mapping[str, Callable[[Request], Answer]],
         *,
         limits: Limits = Limits(),
         advice: str = "choose another --http-port (0 picks a free one)",
+        hand_over: HandOver | None = None,
     ) -> None:
         self._routes = routes
         self._limits = limits
-        self._listener = _listening(host, port, advice)
+        self._hand_over = hand_over
+        self._adopted: queue.SimpleQueue[tuple[socket.socket, bytes]] = queue.SimpleQueue()
+        self._listener = None if host is None else _listening(host, port, advice)
         # In the order in which they came, which is that of their deadlines.
         self._open: dict[Connection, None] = {}
         self._waker, self._wake = socket.socketpair()
+        self._waker.settimeout(0)
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._listener, selectors.EVENT_READ)
+        if self._listener is not None:
+            self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(self._wake, selectors.EVENT_READ)
         self._is_closing = False
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
@@ -165,13 +188,27 @@ class HttpServer:
     @property
     def port(self) -> int:
         """Where it listens."""
+        assert self._listener is not None, "it does not listen"
         return int(self._listener.getsockname()[1])
 
     @property
     def endpoint(self) -> str:
         """``host:port`` as it listens."""
+        assert self._listener is not None, "it does not listen"
         host, port = self._listener.getsockname()[:2]
         return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
+
+    def adopt(self, caller: socket.socket, answer: Answer, *, has_body: bool = True) -> None:
+        """Send an answer to a caller that was handed over; from any thread.
+
+        Args:
+            caller: its socket, closed in the end.
+            answer: what it is told.
+            has_body: whether it has asked for more than the head.
+        """
+        self._adopted.put((caller, _encoded(answer, has_body=has_body)))
+        with contextlib.suppress(OSError):  # it is full: the thread will wake anyway
+            self._waker.send(b"x")
 
     def close(self) -> None:
         """Stop serving; whoever is being served is cut off."""
@@ -190,13 +227,17 @@ class HttpServer:
             for connection in list(self._open):
                 self._drop(connection)
             self._selector.close()
-            self._listener.close()
+            if self._listener is not None:
+                self._listener.close()
             self._wake.close()
 
     def _turn(self) -> None:
         for key, _ in self._selector.select(self._next_deadline_s()):
             if key.fileobj is self._listener:
                 self._accept_all()
+            elif key.fileobj is self._wake:
+                self._wake.recv(_CHUNK)
+                self._adopt_all()
             elif isinstance(key.data, Connection) and key.data in self._open:
                 self._go_on(key.data)
         now = time.monotonic()
@@ -209,7 +250,28 @@ class HttpServer:
         oldest = next(iter(self._open), None)
         return None if oldest is None else max(0.0, oldest.deadline - time.monotonic())
 
+    def _adopt_all(self) -> None:
+        while not self._adopted.empty():
+            caller, answer = self._adopted.get()
+            connection = self._register(caller, _peer_of(caller))
+            try:
+                self._begin(connection, answer)
+            except BlockingIOError:
+                continue
+            except OSError:
+                self._drop(connection)  # the caller is gone
+
+    def _register(self, caller: socket.socket, peer: str) -> Connection:
+        if len(self._open) >= self._limits.connections:
+            self._drop(to_give_up(list(self._open)))
+        caller.settimeout(0)
+        connection = Connection(caller, peer, time.monotonic() + self._limits.exchange_s)
+        self._open[connection] = None
+        self._selector.register(caller, selectors.EVENT_READ, connection)
+        return connection
+
     def _accept_all(self) -> None:
+        assert self._listener is not None
         for _ in range(_ACCEPTED_AT_ONCE):
             try:
                 accepted, address = self._listener.accept()
@@ -222,13 +284,7 @@ class HttpServer:
                     self._drop(to_give_up(list(self._open)))
                 time.sleep(_PAUSE_S)
                 return
-            if len(self._open) >= self._limits.connections:
-                self._drop(to_give_up(list(self._open)))
-            accepted.settimeout(0)
-            deadline = time.monotonic() + self._limits.exchange_s
-            connection = Connection(accepted, str(address[0]), deadline)
-            self._open[connection] = None
-            self._selector.register(accepted, selectors.EVENT_READ, connection)
+            self._register(accepted, str(address[0]))
 
     def _drop(self, connection: Connection) -> None:
         del self._open[connection]
@@ -262,7 +318,21 @@ class HttpServer:
                 too_large = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
                 self._begin(connection, _encoded(Answer.text(text, too_large)))
             elif ends:
-                self._begin(connection, self._answer(bytes(head[: min(ends)])))
+                self._reply(connection, bytes(head[: min(ends)]))
+
+    def _reply(self, connection: Connection, head: bytes) -> None:
+        """Answer a caller, or let another process do so."""
+        other = self._hand_over
+        target = head.split(b" ", 2)[1:2]
+        if other is None or not target or not target[0].startswith(other.prefix.encode()):
+            self._begin(connection, self._answer(head))
+        elif other.take(connection.socket, head):
+            del self._open[connection]
+            self._selector.unregister(connection.socket)
+            connection.socket.close()
+        else:
+            text = "too many queries wait already; try again"
+            self._begin(connection, _encoded(Answer.text(text, HTTPStatus.SERVICE_UNAVAILABLE)))
 
     def _answer(self, head: bytes) -> bytes:
         try:
@@ -297,6 +367,13 @@ class HttpServer:
             connection.is_answered = True
             connection.socket.shutdown(socket.SHUT_WR)
             self._selector.modify(connection.socket, selectors.EVENT_READ, connection)
+
+
+def _peer_of(caller: socket.socket) -> str:
+    try:
+        return str(caller.getpeername()[0])
+    except OSError:
+        return ""
 
 
 def _listening(host: str, port: int, advice: str) -> socket.socket:

@@ -132,4 +132,8 @@ class PositionBound:
         return hash(self.position)
 
     def __repr__(self) -> str:
-        return "PositionBound.unbounded()" if self.is_unbounded else f"PositionBound.at({self.position!r})"
+        return (
+            "PositionBound.unbounded()"
+            if self.is_unbounded
+            else f"PositionBound.at({self.position!r})"
+        )

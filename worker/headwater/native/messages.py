@@ -1,7 +1,8 @@
 """What the worker's main process and its children say to each other, as values over a pipe.
 
-    main ──► StreamThread    Go  AddTasks  RevokeTasks  LeaseRenewed  ShareCache  Stop
-    StreamThread ──► main    Initialized  TaskRunning  Released  Stats  Failed  Stopped
+    main ──► StreamThread    Go  AddTasks  RevokeTasks  LeaseRenewed  ShareCache  AskTask  Stop
+    StreamThread ──► main    Initialized  TaskRunning  Released  TaskAnswered  Stats  Failed
+                             Stopped
     main ──► StateUpdater    Restore  Follow  CancelRestore  Stop
     StateUpdater ──► main    RestoreProgress  Restored  Following  Cancelled  Failed  Stopped
     main ──► GlobalStreamThread    Stop
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from headwater.ids import TaskId
     from headwater.model.metrics import Snapshot
     from headwater.native.application import ApplicationSettings
+    from headwater.native.queries.values import AskTask, TaskAnswered
 
 FULL_COMMIT_INTERVAL_S: Final = 6 * 3_600.0
 """How often every offset is committed: a group without members loses those not renewed in time."""
@@ -238,8 +240,10 @@ class Stopped:
     """Everything is committed and closed."""
 
 
-ToThread: TypeAlias = Go | AddTasks | RevokeTasks | LeaseRenewed | ShareCache | Stop
-FromThread: TypeAlias = Initialized | TaskRunning | Released | Stats | Failed | Stopped
+ToThread: TypeAlias = "Go | AddTasks | RevokeTasks | LeaseRenewed | ShareCache | AskTask | Stop"
+FromThread: TypeAlias = (
+    "Initialized | TaskRunning | Released | Stats | TaskAnswered | Failed | Stopped"
+)
 ToUpdater: TypeAlias = Restore | Follow | CancelRestore | Stop
 FromUpdater: TypeAlias = RestoreProgress | Restored | Following | Cancelled | Failed | Stopped
 FromGlobals: TypeAlias = GlobalProgress | Failed | Stopped

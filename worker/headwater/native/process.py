@@ -71,9 +71,12 @@ class ChildProcess:
             returns, the child exits with 0.
         settings: any value that can be pickled.
         name: shown in process lists and log lines.
+        inherited: descriptors that the child has, too, under the same numbers.
     """
 
-    def __init__(self, target: str, settings: object, *, name: str) -> None:
+    def __init__(
+        self, target: str, settings: object, *, name: str, inherited: tuple[int, ...] = ()
+    ) -> None:
         self.name = name
         """Shown in process lists and log lines."""
         self.gone = False
@@ -85,7 +88,7 @@ class ChildProcess:
         """To be handed to ``multiprocessing.connection.wait`` together with other children's."""
         with commands, messages:
             descriptors = (commands.fileno(), messages.fileno())
-            self._process = _spawner().spawn(name, descriptors)
+            self._process = _spawner().spawn(name, descriptors, inherited)
         self.send((target, settings, name))
 
     @property
@@ -263,7 +266,9 @@ def _load(target: str) -> Callable[[Any, Link], None]:
     return getattr(importlib.import_module(module), function)  # type: ignore[no-any-return]
 
 
-def _spawn(name: str, descriptors: tuple[int, int]) -> subprocess.Popen[bytes]:
+def _spawn(
+    name: str, descriptors: tuple[int, int], inherited: tuple[int, ...]
+) -> subprocess.Popen[bytes]:
     paths = [path or str(Path.cwd()) for path in sys.path]
     return subprocess.Popen(
         [
@@ -274,7 +279,7 @@ def _spawn(name: str, descriptors: tuple[int, int]) -> subprocess.Popen[bytes]:
             json.dumps(paths),
             *map(str, (*descriptors, os.getpid())),
         ],
-        pass_fds=descriptors,
+        pass_fds=(*descriptors, *inherited),
         stdin=subprocess.DEVNULL,
     )
 
@@ -290,16 +295,18 @@ class _Spawner:
         self._wanted: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._run, name="spawner", daemon=True).start()
 
-    def spawn(self, name: str, descriptors: tuple[int, int]) -> subprocess.Popen[bytes]:
+    def spawn(
+        self, name: str, descriptors: tuple[int, int], inherited: tuple[int, ...]
+    ) -> subprocess.Popen[bytes]:
         started: Future[subprocess.Popen[bytes]] = Future()
-        self._wanted.put((name, descriptors, started))
+        self._wanted.put((name, descriptors, inherited, started))
         return started.result()
 
     def _run(self) -> None:
         while True:
-            name, descriptors, started = self._wanted.get()
+            name, descriptors, inherited, started = self._wanted.get()
             try:
-                started.set_result(_spawn(name, descriptors))
+                started.set_result(_spawn(name, descriptors, inherited))
             except OSError as error:
                 started.set_exception(error)
 

@@ -50,6 +50,8 @@ from headwater.native.messages import (
 )
 from headwater.native.opening import RunningTask, TaskOpener
 from headwater.native.process import ChildError
+from headwater.native.queries.values import AskTask
+from headwater.native.querying import answer_task
 from headwater.native.stores import StoreOpener
 from headwater.native.watching import TopicWatch
 from headwater.state.directory import StateDirectory
@@ -150,6 +152,7 @@ class StreamThread:
             full_commit_interval_s=settings.full_commit_interval_s,
             ratios=numbers.ratios,
         )
+        self._specs = {spec.name: spec for g in topology.subtopologies for spec in g.stores}
         self._watch = TopicWatch(self._admin, self._connection)
         self._cut_off = CutOffWatch(self._consumer, self._admin, committed_only=config.exactly_once)
         self._may_begin = False
@@ -198,10 +201,10 @@ class StreamThread:
             self._obey(command)
 
     def _receive(self) -> None:
-        """Take in what has arrived; a renewal of the Lease counts at once, even in a commit."""
+        """Take in what has arrived; renewals of the Lease and queries do not wait for a commit."""
         if self._link.pending():
             for command in self._link.commands():
-                if isinstance(command, LeaseRenewed):
+                if isinstance(command, LeaseRenewed | AskTask):
                     self._obey(command)
                 else:
                     self._unserved.append(command)
@@ -236,6 +239,8 @@ class StreamThread:
                 self._stores.resize_cache(self._config.cache_share(command.threads))
             case Stop():
                 self._stopping = True
+            case AskTask():
+                self._link.send(answer_task(command, self.loop.tasks, self._specs))
             case _:
                 assert_never(command)
 

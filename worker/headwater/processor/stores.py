@@ -43,8 +43,8 @@ class _StoreView:
         return self._store.prefix_scan(prefix, encode)
 
 
-class KeyValueStore(_StoreView):
-    """A store without timestamps; writes are logged at the time of the record under way.
+class ReadOnlyKeyValueStore(_StoreView):
+    """The reading half of a store without timestamps, or of one whose timestamps do not count.
 
     Keys are ordered by their serialized bytes. An iterator does not see what is written later.
     """
@@ -55,28 +55,6 @@ class KeyValueStore(_StoreView):
         """Return the value of ``key``, or ``None``."""
         found = self._store.get(key)
         return None if found is None else found[0]
-
-    def put(self, key: Any, value: Any) -> None:
-        """Set ``key``; a value of ``None`` deletes it."""
-        self._store.put(key, value, self._current.timestamp)
-
-    def put_if_absent(self, key: Any, value: Any) -> Any:
-        """Set ``key`` if it has no value; return the value it had."""
-        old = self.get(key)
-        if old is None:
-            self.put(key, value)
-        return old
-
-    def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
-        """Set several keys; a value of ``None`` deletes."""
-        for key, value in entries:
-            self.put(key, value)
-
-    def delete(self, key: Any) -> Any:
-        """Delete ``key``; return the value it had."""
-        old = self.get(key)
-        self.put(key, None)
-        return old
 
     def range(self, start: Any, end: Any) -> Iterator[tuple[Any, Any]]:
         """Iterate ``(key, value)`` from ``start`` to ``end`` inclusive; ``None`` leaves it open."""
@@ -104,8 +82,36 @@ class KeyValueStore(_StoreView):
         return ((key, value) for key, value, _ in self._scan(prefix, prefix_serde))
 
 
-class TimestampedKeyValueStore(_StoreView):
-    """A store with a timestamp per value, in milliseconds since the epoch.
+class KeyValueStore(ReadOnlyKeyValueStore):
+    """A store without timestamps; writes are logged at the time of the record under way."""
+
+    __slots__ = ()
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set ``key``; a value of ``None`` deletes it."""
+        self._store.put(key, value, self._current.timestamp)
+
+    def put_if_absent(self, key: Any, value: Any) -> Any:
+        """Set ``key`` if it has no value; return the value it had."""
+        old = self.get(key)
+        if old is None:
+            self.put(key, value)
+        return old
+
+    def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
+        """Set several keys; a value of ``None`` deletes."""
+        for key, value in entries:
+            self.put(key, value)
+
+    def delete(self, key: Any) -> Any:
+        """Delete ``key``; return the value it had."""
+        old = self.get(key)
+        self.put(key, None)
+        return old
+
+
+class ReadOnlyTimestampedKeyValueStore(_StoreView):
+    """The reading half of a store with a timestamp per value.
 
     Keys are ordered by their serialized bytes. An iterator does not see what is written later.
     """
@@ -116,31 +122,6 @@ class TimestampedKeyValueStore(_StoreView):
         """Return value and timestamp of ``key``, or ``None``."""
         found = self._store.get(key)
         return None if found is None else ValueAndTimestamp(*found)
-
-    def put(self, key: Any, value: Any, timestamp: int) -> None:
-        """Set ``key`` at ``timestamp``; a value of ``None`` deletes it."""
-        self._store.put(key, value, timestamp)
-
-    def put_if_absent(self, key: Any, value: Any, timestamp: int) -> ValueAndTimestamp | None:
-        """Set ``key`` at ``timestamp`` if it has no value; return what it had."""
-        old = self.get(key)
-        if old is None:
-            self.put(key, value, timestamp)
-        return old
-
-    def put_all(self, entries: Iterable[tuple[Any, tuple[Any, int] | None]]) -> None:
-        """Set several keys, each to ``(value, timestamp)``; ``None`` in their place deletes."""
-        for key, found in entries:
-            if found is None:
-                self.delete(key)
-            else:
-                self.put(key, *found)
-
-    def delete(self, key: Any) -> ValueAndTimestamp | None:
-        """Delete ``key``; return what it had."""
-        old = self.get(key)
-        self._store.put(key, None, self._current.timestamp)
-        return old
 
     def range(self, start: Any, end: Any) -> Iterator[tuple[Any, ValueAndTimestamp]]:
         """Iterate ``(key, (value, timestamp))`` from ``start`` to ``end``, both inclusive.
@@ -169,6 +150,37 @@ class TimestampedKeyValueStore(_StoreView):
         ``prefix_serde`` serializes the prefix; without it the store's key serde does.
         """
         return _paired(self._scan(prefix, prefix_serde))
+
+
+class TimestampedKeyValueStore(ReadOnlyTimestampedKeyValueStore):
+    """A store with a timestamp per value, in milliseconds since the epoch."""
+
+    __slots__ = ()
+
+    def put(self, key: Any, value: Any, timestamp: int) -> None:
+        """Set ``key`` at ``timestamp``; a value of ``None`` deletes it."""
+        self._store.put(key, value, timestamp)
+
+    def put_if_absent(self, key: Any, value: Any, timestamp: int) -> ValueAndTimestamp | None:
+        """Set ``key`` at ``timestamp`` if it has no value; return what it had."""
+        old = self.get(key)
+        if old is None:
+            self.put(key, value, timestamp)
+        return old
+
+    def put_all(self, entries: Iterable[tuple[Any, tuple[Any, int] | None]]) -> None:
+        """Set several keys, each to ``(value, timestamp)``; ``None`` in their place deletes."""
+        for key, found in entries:
+            if found is None:
+                self.delete(key)
+            else:
+                self.put(key, *found)
+
+    def delete(self, key: Any) -> ValueAndTimestamp | None:
+        """Delete ``key``; return what it had."""
+        old = self.get(key)
+        self._store.put(key, None, self._current.timestamp)
+        return old
 
 
 def _paired(rows: Iterator[tuple[Any, Any, int]]) -> Iterator[tuple[Any, ValueAndTimestamp]]:

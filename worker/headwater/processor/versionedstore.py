@@ -23,15 +23,10 @@ class VersionedRecord(NamedTuple):
     timestamp: int
 
 
-class VersionedKeyValueStore:
-    """A store that knows, for each key, the values of the past, as far as its history goes."""
+class ReadOnlyVersionedKeyValueStore:
+    """The reading half of a store that knows the values of the past."""
 
     __slots__ = ("_current", "_store")
-
-    VALID_TO_UNDEFINED: ClassVar = LATEST
-    """What ``put`` returns for the newest version (``PUT_RETURN_CODE_VALID_TO_UNDEFINED``)."""
-    NOT_PUT: ClassVar = NOT_PUT
-    """What ``put`` returns for a version that is too old (``PUT_RETURN_CODE_NOT_PUT``)."""
 
     def __init__(self, store: ports.KeyValueStore, current: Current) -> None:
         self._store = cast("ports.VersionedStore", store)
@@ -57,6 +52,17 @@ class VersionedKeyValueStore:
             return None if newest is None else VersionedRecord(*newest)
         found = self._store.get_as_of(key, as_of)
         return None if found is None else VersionedRecord(*found)
+
+
+class VersionedKeyValueStore(ReadOnlyVersionedKeyValueStore):
+    """A store that knows, for each key, the values of the past, as far as its history goes."""
+
+    __slots__ = ()
+
+    VALID_TO_UNDEFINED: ClassVar = LATEST
+    """What ``put`` returns for the newest version (``PUT_RETURN_CODE_VALID_TO_UNDEFINED``)."""
+    NOT_PUT: ClassVar = NOT_PUT
+    """What ``put`` returns for a version that is too old (``PUT_RETURN_CODE_NOT_PUT``)."""
 
     def put(self, key: Any, value: Any, timestamp: int) -> int:
         """Let ``value`` be that of ``key`` from ``timestamp`` on; ``None`` deletes it.

@@ -42,8 +42,8 @@ class _TimedView:
         return self._store.approximate_num_entries()
 
 
-class _Windows(_TimedView):
-    """What stores of windows with and without timestamps have in common."""
+class ReadOnlyWindowStore(_TimedView):
+    """The reading half of a store of windows; timestamps do not count."""
 
     __slots__ = ()
 
@@ -127,7 +127,7 @@ class _Windows(_TimedView):
         )
 
 
-class WindowStore(_Windows):
+class WindowStore(ReadOnlyWindowStore):
     """A store of windows without timestamps; writes are logged at the time of the record."""
 
     __slots__ = ()
@@ -141,13 +141,19 @@ class WindowStore(_Windows):
         self._store.append(key, _millis(window_start), value, self._current.timestamp)
 
 
-class TimestampedWindowStore(_Windows):
-    """A store of windows with a timestamp per value, in milliseconds since the epoch."""
+class ReadOnlyTimestampedWindowStore(ReadOnlyWindowStore):
+    """The reading half of a store of windows with a timestamp per value."""
 
     __slots__ = ()
 
     def _value(self, value: Any, timestamp: int) -> Any:
         return ValueAndTimestamp(value, timestamp)
+
+
+class TimestampedWindowStore(ReadOnlyTimestampedWindowStore):
+    """A store of windows with a timestamp per value, in milliseconds since the epoch."""
+
+    __slots__ = ()
 
     def put(self, key: Any, value: Any, timestamp: int, window_start: Time) -> None:
         """Set the window of ``key`` that starts at ``window_start``; a value of ``None`` deletes.
@@ -158,22 +164,10 @@ class TimestampedWindowStore(_Windows):
         self._store.append(key, _millis(window_start), value, at)
 
 
-class SessionStore(_TimedView):
-    """A store of sessions; writes are logged at the time of the record."""
+class ReadOnlySessionStore(_TimedView):
+    """The reading half of a store of sessions."""
 
     __slots__ = ()
-
-    def put(self, session: Windowed[Any], value: Any) -> None:
-        """Set a session; ``None`` deletes it.
-
-        One that ends before the retention is dropped and counted.
-        """
-        (start, end), at = session.window, self._current.timestamp
-        self._store.put((session.key, end, start), value, at)
-
-    def remove(self, session: Windowed[Any]) -> None:
-        """Delete a session."""
-        self.put(session, None)
 
     def fetch_session(self, key: Any, start: Time, end: Time) -> Any:
         """Return the value of the session of ``key`` from ``start`` to ``end``, or ``None``."""
@@ -257,6 +251,24 @@ class SessionStore(_TimedView):
             for key, end, start, value, _ in found
             if start <= latest_start
         )
+
+
+class SessionStore(ReadOnlySessionStore):
+    """A store of sessions; writes are logged at the time of the record."""
+
+    __slots__ = ()
+
+    def put(self, session: Windowed[Any], value: Any) -> None:
+        """Set a session; ``None`` deletes it.
+
+        One that ends before the retention is dropped and counted.
+        """
+        (start, end), at = session.window, self._current.timestamp
+        self._store.put((session.key, end, start), value, at)
+
+    def remove(self, session: Windowed[Any]) -> None:
+        """Delete a session."""
+        self.put(session, None)
 
 
 def _millis(time: Time) -> int:

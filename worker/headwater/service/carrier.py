@@ -24,12 +24,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from headwater.errors import EnvironmentProblemError, InstanceRunningError, SpecError
 from headwater.files import replace_file
 from headwater.local.filelock import FileLock, FileLockHeldError
-from headwater.model.cluster import Lease, StreamWorker, WorkerSpec, WorkerStatus
+from headwater.model.cluster import Lease, Role, StreamWorker, WorkerSpec, WorkerStatus
 from headwater.service.clock import boot_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from headwater.ids import TaskId
 
 _LOCK_TIMEOUT_S: Final = 5.0
 
@@ -89,6 +91,10 @@ class Carrier(Protocol):
             CarrierUnavailableError: it was not written.
             CarrierLostError: another process of this worker holds it.
         """
+        ...
+
+    def peers(self) -> dict[TaskId, str]:
+        """Return where tasks run, as ``host:port`` of workers' HTTP, as far as it can be seen."""
         ...
 
     def close(self) -> None:
@@ -167,6 +173,21 @@ class FileCarrier:
         self._replace("lease.json", lease.to_dict())
         return at_ms
 
+    def peers(self) -> dict[TaskId, str]:
+        """Return where tasks run, as the status files of this application's workers say."""
+        found: dict[TaskId, str] = {}
+        for path in self._directory.parent.glob("*/status.json"):
+            try:
+                status = StreamWorker.from_dict(json.loads(path.read_bytes())).status
+            except (OSError, ValueError, SpecError):
+                continue  # it is gone, or another version wrote it
+            found |= {
+                task.task: status.endpoint
+                for task in status.tasks
+                if task.role is Role.ACTIVE and status.endpoint
+            }
+        return found
+
     def close(self) -> None:
         """Release the lock."""
         self._lock.release()
@@ -219,6 +240,10 @@ class MemoryCarrier:
     def renew(self, lease: Lease) -> int:  # noqa: ARG002 - the signature of Carrier
         """Nothing to do: the control lives and dies with the worker."""
         return boot_ms()
+
+    def peers(self) -> dict[TaskId, str]:
+        """Return nothing: there is no other worker."""
+        return {}
 
     def close(self) -> None:
         """Nothing to release."""

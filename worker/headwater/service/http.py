@@ -4,6 +4,7 @@
 /readyz    200 when every task granted under the acknowledged epoch is processed, none restoring;
            also when none was granted for a while
 /metrics   Prometheus
+/state     stores, asked in the query process: headwater.native.queries.http
 /tasks     JSON: threads and tasks with role, state, rates, exact lags and restore progress
 """
 
@@ -15,13 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from headwater.httpserver import JSON, Answer, HttpServer, Limits, Request
+from headwater.httpserver import JSON, Answer, HandOver, HttpServer, Limits, Request
 from headwater.ids import SlotId
 from headwater.model.cluster import Role
 from headwater.model.metrics import Scope
 from headwater.service.metrics import WorkerCollector
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from headwater.service.view import TaskView, ThreadView, WorkerView
@@ -35,6 +37,7 @@ def serve(
     view: Callable[[], WorkerView],
     now_ms: Callable[[], int],
     *,
+    queries: Callable[[socket.socket, bytes], bool],
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> HttpServer:
     """Serve the view of one worker.
@@ -44,6 +47,7 @@ def serve(
         port: 0 picks a free one.
         view: returns the newest view.
         now_ms: the boot-time clock that views are stamped with.
+        queries: takes callers who ask for stores.
         limits: what callers may use up.
 
     Raises:
@@ -58,7 +62,9 @@ def serve(
         "/tasks": lambda _: Answer(HTTPStatus.OK, _json(document(view())), JSON),
     }
     advice = "choose another --http-port, or http_port of KafkaStreams (0 picks a free one)"
-    return HttpServer(host, port, routes, limits=limits, advice=advice)
+    return HttpServer(
+        host, port, routes, limits=limits, advice=advice, hand_over=HandOver("/state", queries)
+    )
 
 
 def document(view: WorkerView) -> dict[str, object]:

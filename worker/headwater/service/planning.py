@@ -83,6 +83,21 @@ class TopicPlan:
         return bool(added)
 
 
+def partitions_of(duties: Duties, report: TopologyReport) -> dict[int, int]:
+    """Return how many partitions, and so tasks, each sub-topology has.
+
+    Raises:
+        KafkaUnavailableError: no broker answers.
+        MissingTopicError: a source topic does not exist.
+        PartitionMismatchError: topics do not have the partitions that the topology needs.
+    """
+    found = duties.partitions(partitions.topics_to_describe(report))
+    counts: dict[int, int] = {}
+    for task in partitions.plan(report, found).tasks:
+        counts[task.subtopology] = max(counts.get(task.subtopology, 0), task.partition + 1)
+    return counts
+
+
 def check_group(duties: Duties, group: str) -> None:
     """Make sure that nobody is a member of the consumer group.
 

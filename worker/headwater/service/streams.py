@@ -39,6 +39,7 @@ from headwater.service.duties import Duties
 from headwater.service.metrics import told
 from headwater.service.owner import OwnedCarrier, OwnerRecord, where
 from headwater.service.planning import TopicPlan, check_group
+from headwater.service.queries.streams import InteractiveQueries
 from headwater.service.settings import WorkerSettings, lease_duration_ms, with_state_dir
 from headwater.service.worker import Worker
 
@@ -67,7 +68,7 @@ _HANDOVER_S: Final = 60.0
 _HANDOVER_POLL_S: Final = 0.5
 
 
-class KafkaStreams:
+class KafkaStreams(InteractiveQueries):
     """An application that runs inside this program (Kafka Streams' class of this name).
 
     Started in the main thread of a program without handlers of its own, it lets SIGTERM and SIGHUP
@@ -85,7 +86,7 @@ class KafkaStreams:
         config: options by Kafka's dotted names or in snake_case.
         takeover: replace an instance that runs. Under exactly-once it is fenced; under
             at-least-once it is asked to stop, and waited for. What runs on Spark is fenced.
-        http_port: serve ``/healthz``, ``/readyz``, ``/metrics`` and ``/tasks`` there.
+        http_port: serve ``/healthz``, ``/readyz``, ``/metrics``, ``/tasks`` and ``/state`` there.
 
     Raises:
         ConfigError: an option is unknown or wrong.
@@ -381,6 +382,7 @@ class KafkaStreams:
 
     def _end(self) -> None:
         """Everything is closed: leave, and come to the final state."""
+        self._close_queries()
         if self._owner is not None:
             with contextlib.suppress(HeadwaterError):
                 self._owner.leave()

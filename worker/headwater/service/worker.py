@@ -63,6 +63,8 @@ from headwater.service.duties import Duties, DutyRunner
 from headwater.service.epoch import EpochFile
 from headwater.service.http import serve
 from headwater.service.importing import watched_import
+from headwater.service.planning import partitions_of
+from headwater.service.queries.desk import QueryDesk
 from headwater.service.settings import lease_duration_ms
 from headwater.service.stored import stored_tasks
 from headwater.service.view import Numbers
@@ -145,9 +147,23 @@ class Worker:
         self._end: End | None = None
         self.view = self._new_view()
         """The newest view of this worker; replaced as a whole."""
+        self.queries = QueryDesk(
+            settings,
+            config,
+            partitions=lambda: partitions_of(duties, report),
+            wake=self._wake,
+            peers=carrier.peers,
+        )
+        """Where this worker's stores are asked."""
         self._http: HttpServer | None = None
         if settings.http_port is not None:
-            self._http = serve(settings.http_host, settings.http_port, lambda: self.view, boot_ms)
+            self._http = serve(
+                settings.http_host,
+                settings.http_port,
+                lambda: self.view,
+                boot_ms,
+                queries=self.queries.take_http,
+            )
             self._table.endpoint = self._http.endpoint
         # Last, because nobody closes a worker that could not be made.
         self._wake_read, self._wake_write = os.pipe()
@@ -214,11 +230,13 @@ class Worker:
         if self._end is not None:
             return False
         for observation in self._children.observe():
-            self._observe(observation)
+            if not self.queries.took(observation):
+                self._observe(observation)
         while not self._inbox.empty():
             self._observe(self._inbox.get())
         has_acted = self._act_all(decide(self._table, boot_ms()))
         self._notice_tasks_given_up()
+        self.queries.turn(self._table, self._children)
         self._write_status(now_ms)
         if has_acted or now_ms >= self._view_due_ms:
             self._view_due_ms = now_ms + _VIEW_MS
@@ -229,7 +247,8 @@ class Worker:
         """Sleep until a child says something, somebody posts, or the next tick is due."""
         if hurry:
             return
-        ready = wait([*self._children.connections(), self._wake_read], _TICK_S)
+        said = (*self._children.connections(), *self.queries.connections())
+        ready = wait([*said, self._wake_read], _TICK_S)
         if self._wake_read in ready:
             os.read(self._wake_read, 4096)
 
@@ -411,6 +430,7 @@ class Worker:
         self._table.stored |= stored_tasks(self._application_id, self._directory.stored(tasks))
 
     def _close(self) -> None:
+        self.queries.close()
         self._children.close()
         self._duties.close(0.0)
         if self._http is not None:

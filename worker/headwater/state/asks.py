@@ -3,6 +3,7 @@
     Get Prefix Range            stores of keys and values
     Get Windows AllWindows      windows and sessions
     AsOf Versions               versioned stores
+    Count Offset                all of them
 
 They travel between processes; serdes are those of whoever asks.
 """
@@ -47,9 +48,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Keys that begin with ``prefix``."""
+    """Keys that begin with ``prefix``; with ``after`` those behind that key."""
 
     prefix: bytes
+    after: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,4 +97,14 @@ class Versions:
     ascending: bool = False
 
 
-Ask: TypeAlias = "Get | Range | Prefix | Windows | AllWindows | AsOf | Versions"
+@dataclass(frozen=True, slots=True)
+class Count:
+    """About how many entries there are: one row, whose timestamp is the number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """Up to which offset of its changelog a store has come: one row, whose timestamp it is."""
+
+
+Ask: TypeAlias = "Get | Range | Prefix | Windows | AllWindows | AsOf | Versions | Count | Offset"

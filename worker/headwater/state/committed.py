@@ -11,7 +11,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.model.stores import KeyLayout
-from headwater.state.asks import AllWindows, AsOf, Get, Prefix, Range, Versions, Windows
+from headwater.state.asks import (
+    AllWindows,
+    AsOf,
+    Count,
+    Get,
+    Offset,
+    Prefix,
+    Range,
+    Versions,
+    Windows,
+)
 from headwater.state.expiry import Expiry, time_at, upper_bound
 from headwater.state.keys import SESSION_SUFFIX, WINDOW_SUFFIX
 from headwater.state.versions import TIME_MAX, row_key, time_of, value_of
@@ -24,7 +34,6 @@ if TYPE_CHECKING:
     from headwater.state.asks import Ask, Found
 
 _TIMESTAMP: Final = struct.Struct(">q")
-_NO_RETENTION: Final = -1
 
 
 def may_ask(spec: StoreSpec, ask: Ask) -> bool:
@@ -46,6 +55,13 @@ def may_ask(spec: StoreSpec, ask: Ask) -> bool:
             return kind.expires
         case Get():
             return not kind.versioned
+        case Count() | Offset():
+            return True
+
+
+def row_key_of(spec: StoreSpec, found: Found) -> bytes:
+    """Return the key of the row in which something was found, behind which one may go on."""
+    return found[0] + _suffix(spec).pack(*found[3:]) if spec.kind.expires else found[0]
 
 
 def without_code(spec: StoreSpec) -> StoreSpec:
@@ -53,7 +69,9 @@ def without_code(spec: StoreSpec) -> StoreSpec:
     return replace(spec, key_serde=None, value_serde=None, make_store=None, dsl_params=None)
 
 
-def answer(spec: StoreSpec, backend: Backend, ask: Ask) -> Iterator[Found]:
+def answer(  # noqa: PLR0911 - one case per question
+    spec: StoreSpec, backend: Backend, ask: Ask
+) -> Iterator[Found]:
     """Iterate what a store holds of what is asked for.
 
     Args:
@@ -69,8 +87,8 @@ def answer(spec: StoreSpec, backend: Backend, ask: Ask) -> Iterator[Found]:
             return _get(spec, backend, key)
         case Range():
             return _range(spec, backend, ask)
-        case Prefix(prefix=prefix):
-            return _prefix(spec, backend, prefix)
+        case Prefix():
+            return _prefix(spec, backend, ask)
         case Windows():
             return _windows(spec, backend, ask)
         case AllWindows():
@@ -79,6 +97,11 @@ def answer(spec: StoreSpec, backend: Backend, ask: Ask) -> Iterator[Found]:
             return _as_of(spec, backend, key, time)
         case Versions():
             return _versions(spec, backend, ask)
+        case Count():
+            return iter([(b"", b"", backend.approximate_num_entries(), 0, 0)])
+        case Offset():
+            position = backend.position()
+            return iter([(b"", b"", 0 if position is None else position.offset, 0, 0)])
 
 
 # ---- keys and values -----------------------------------------------------------------------------
@@ -114,13 +137,15 @@ def _range(spec: StoreSpec, backend: Backend, ask: Range) -> Iterator[Found]:
     return ((key, *_value(spec, row), 0, 0) for key, row in rows if key != ask.after)
 
 
-def _prefix(spec: StoreSpec, backend: Backend, prefix: bytes) -> Iterator[Found]:
-    rows = backend.range(prefix, None)
+def _prefix(spec: StoreSpec, backend: Backend, ask: Prefix) -> Iterator[Found]:
+    rows = backend.range(ask.prefix if ask.after is None else ask.after, None)
 
     def found() -> Iterator[Found]:
         for key, row in rows:
-            if not key.startswith(prefix):
+            if not key.startswith(ask.prefix):
                 return
+            if key == ask.after:
+                continue
             yield (key, *_value(spec, row), 0, 0)
 
     return found()
@@ -165,16 +190,16 @@ def _all_windows(spec: StoreSpec, backend: Any, ask: AllWindows) -> Iterator[Fou
     if first > last:
         return
     high = None if ask.high is None else upper_bound(ask.high, last, suffix.size)
-    for row_key, row in backend.fetch_all(first, last, ask.low, high, reverse=ask.reverse):
-        key = row_key[: -suffix.size]
+    for place, row in backend.fetch_all(first, last, ask.low, high, reverse=ask.reverse):
+        key = place[: -suffix.size]
         if (ask.low is not None and key < ask.low) or (ask.high is not None and key > ask.high):
             continue
         if after is not None:
-            order = expiry.order(row_key, suffix.size)
+            order = expiry.order(place, suffix.size)
             if order >= after if ask.reverse else order <= after:
                 continue
             after = None
-        yield (key, *_value(spec, row), *suffix.unpack(row_key[-suffix.size :]))
+        yield (key, *_value(spec, row), *suffix.unpack(place[-suffix.size :]))
 
 
 # ---- versions ------------------------------------------------------------------------------------

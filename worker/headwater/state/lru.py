@@ -20,7 +20,7 @@ from headwater.state.store import LayeredStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headwater.ports import Headers, Position, Send
+    from headwater.ports import Backend, Headers, Position, Send
     from headwater.state.backends.lru import LruBackend
     from headwater.state.codec import StoreCodec
 
@@ -134,6 +134,10 @@ class LruWriteBack(WriteBack):
         """About how much the puts take that are not committed."""
         return self._map.uncommitted_bytes
 
+    def committed(self) -> Backend:
+        """Return what the map had at the last commit, a copy."""
+        return self._map.committed()
+
     def written(self) -> Iterator[Entry]:
         """Nothing waits above the map."""
         return iter(())
@@ -164,6 +168,13 @@ class LruStore(LayeredStore):
         assert isinstance(below, LruWriteBack)
         assert below.is_sealed or self._cache is None or not self._cache.dirty_count, _LATE
         super().commit(position)
+
+    @property
+    def committed(self) -> Backend:
+        """What was committed; to read it uses nothing, so nothing else is evicted for it."""
+        below = self._below
+        assert isinstance(below, LruWriteBack)
+        return below.committed()
 
     def _written_keys(self) -> WrittenKeys:
         """Return what the record cache has, clean entries too: below they may be evicted."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from headwater.model.stores import StoreSpec
-    from headwater.ports import Forward, Headers, Position, UnderWay, Update
+    from headwater.ports import Backend, Forward, Headers, Position, UnderWay, Update
     from headwater.state.layers.cache import RecordCache
     from headwater.state.layers.writeback import Entry, WriteBack
 
@@ -251,6 +251,11 @@ class LayeredStore:
     def position(self) -> Position | None:
         """Return the position of the last commit."""
         return self._below.backend.position()
+
+    @property
+    def committed(self) -> Backend:
+        """What was committed, without what waits above it."""
+        return self._below.backend
 
     def close(self) -> None:
         """Close the backend. Uncommitted writes are lost: commit first."""

@@ -1,7 +1,7 @@
 """The bytes of a ``Position`` (Kafka Streams' ``PositionSerde``): of the input behind a store.
 
-    version int8 = 0 ‖ topics int32 ‖ { length int32 ‖ topic ‖ partitions int32 ‖
-                                        { partition int32 ‖ offset int64 } }
+version int8 = 0 ‖ topics int32 ‖ { length int32 ‖ topic ‖ partitions int32 ‖
+{ partition int32 ‖ offset int64 } }
 """
 
 from __future__ import annotations

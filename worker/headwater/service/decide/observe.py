@@ -21,6 +21,7 @@ from headwater.native.messages import (
     Stopped,
     TaskRunning,
 )
+from headwater.native.queries.values import TaskAnswered
 from headwater.service.decide import copies
 from headwater.service.decide.global_thread import note_end, note_progress
 from headwater.service.decide.observations import (
@@ -179,7 +180,7 @@ def _thread_said(table: Table, slot: Slot, message: FromThread, now_ms: int) -> 
             _released(table, task, offsets, epoch)
         case Failed():
             _thread_failed(table, slot, message, now_ms)
-        case Stats() | Stopped():
+        case Stats() | Stopped() | TaskAnswered():
             pass
         case _:
             assert_never(message)

@@ -27,6 +27,7 @@ from headwater.service.kube.watch import WorkerWatch, version_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from headwater.ids import TaskId
     from headwater.model.cluster import Lease, WorkerSpec, WorkerStatus
     from headwater.service.kube.client import Access, Manifest
 
@@ -136,6 +137,10 @@ class KubeCarrier:
             self._status.give_up()
             self._lost = error
             raise
+
+    def peers(self) -> dict[TaskId, str]:
+        """Return nothing: a worker may read its own StreamWorker and no other."""
+        return {}
 
     def close(self) -> None:
         """Write the last status, then say nothing more; the Lease runs out."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Final
 
+from headwater.state.backends.memory import MemoryBackend
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -110,6 +112,15 @@ class LruBackend:
         self._sealed_bytes = 0
         if position is not None:
             self._position = position
+
+    def committed(self) -> MemoryBackend:
+        """Return a copy of what was committed last; it uses nothing."""
+        entries: dict[bytes, bytes | None] = dict(self._entries)
+        for before in (self._before, self._before_seal):
+            entries |= before
+        copy = MemoryBackend()
+        copy.write(entries.items(), self._position)
+        return copy
 
     def abort(self) -> None:
         """Take back what is not committed; what comes back counts as used last."""

@@ -158,7 +158,7 @@ _newest: dict[str, tuple[int, str]] = {}
 
 
 def _newest_log(path: Path, changed_ns: int) -> str:
-    """Return the write-ahead log that the primary writes, remembered until the directory changes."""
+    """Return the log that the primary writes, remembered until the directory changes."""
     key = str(path)
     known = _newest.get(key)
     if known is not None and known[0] == changed_ns:

@@ -1,0 +1,230 @@
+"""The stores on disk that a query process reads, each as far as its primary has written.
+
+    store = secondaries.store(task, spec)
+    with store.reading() as backend:            at most _STALE_S behind the last commit
+        ...
+
+A look at two files says whether the primary has written since. If so, a thread of its own takes
+that in, and whoever asks meanwhile gets what was committed before. So a query waits for a commit
+to be taken in only if the store was not asked for a while, or if it names a bound.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Final
+
+from headwater.errors import StateError
+from headwater.state.backends.secondary import Mark, mark_of, open_secondary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater.ids import TaskId
+    from headwater.model.stores import StoreSpec
+    from headwater.state import BlockCache
+    from headwater.state.backends.secondary import SecondaryRocksBackend
+    from headwater.state.directory import StateDirectory, StoreDirectory
+
+log = logging.getLogger(__name__)
+
+_STALE_S: Final = 0.5
+"""An answer is at most so far behind the last commit."""
+_SHARE: Final = 6
+"""Taking in what was written leaves so many times as long for other work."""
+_IDLE_S: Final = 60.0
+"""A store that nobody has asked for so long is closed."""
+_PLACE: Final = "queries"
+
+
+class NotOnDiskError(StateError):
+    """There is no such store on this disk yet."""
+
+
+class SecondaryStore:
+    """One store that another process of this worker writes.
+
+    Args:
+        spec: the store.
+        directory: where it lies.
+        blocks: shared by all stores of this process.
+        refresher: takes in what was written, when that need not be waited for.
+    """
+
+    def __init__(
+        self, spec: StoreSpec, directory: StoreDirectory, blocks: BlockCache, refresher: Refresher
+    ) -> None:
+        self._spec = spec
+        self._directory = directory
+        self._blocks = blocks
+        self._refresher = refresher
+        self._backend: SecondaryRocksBackend | None = None
+        self._mark: Mark = ()
+        self._known_at = 0.0
+        self._next_due = 0.0
+        self._guard = threading.Lock()
+        self._exclusive = threading.Lock()
+        self.used_at = time.monotonic()
+        """When it was asked last."""
+
+    @contextmanager
+    def reading(self, *, is_newest: bool = False) -> Iterator[SecondaryRocksBackend]:
+        """Give a backend to read from, not for long.
+
+        Args:
+            is_newest: what is committed now, and not a moment ago.
+
+        Raises:
+            NotOnDiskError: there is no such store.
+            StateError: it cannot be read.
+        """
+        backend = self._current(is_newest=is_newest)
+        exclusive = nullcontext() if backend.may_be_read_meanwhile else self._exclusive
+        with exclusive:
+            # It may have been opened anew while this thread waited.
+            yield backend if backend.may_be_read_meanwhile else self._backend or backend
+
+    def _current(self, *, is_newest: bool) -> SecondaryRocksBackend:
+        now = self.used_at = time.monotonic()
+        mark = self._look()
+        backend = self._backend
+        if backend is not None and mark == self._mark:
+            self._known_at = now
+            return backend
+        is_same = backend is not None and mark[0] == self._mark[0]
+        if is_same and backend is not None and not is_newest and now - self._known_at <= _STALE_S:
+            if now >= self._next_due:
+                self._refresher.want(self)
+            return backend
+        return self.refresh()
+
+    def _look(self) -> Mark:
+        try:
+            return mark_of(self._directory.database)
+        except OSError as error:
+            self._backend, self._mark = None, ()
+            raise NotOnDiskError(f"store {self._directory.name} is not open yet") from error
+
+    def refresh(self) -> SecondaryRocksBackend:
+        """Take in what was written up to this call.
+
+        Raises:
+            NotOnDiskError: there is no such store.
+            StateError: it cannot be read.
+        """
+        asked_at = time.monotonic()
+        with self._guard:
+            backend, mark = self._backend, self._look()
+            if backend is not None and (mark == self._mark or self._known_at > asked_at):
+                return backend
+            began = time.monotonic()
+            with self._exclusive:
+                backend = self._backend = self._caught_up(backend, mark)
+            self._mark, self._known_at = mark, began
+            ended = time.monotonic()
+            self._next_due = ended + min(_STALE_S / 2, _SHARE * (ended - began))
+            return backend
+
+    def _caught_up(
+        self, backend: SecondaryRocksBackend | None, mark: Mark
+    ) -> SecondaryRocksBackend:
+        if backend is not None and mark[0] == self._mark[0]:
+            try:
+                if not backend.catch_up():
+                    return backend
+            except StateError as error:
+                log.info("%s; opening it again", error)
+        return self._opened()
+
+    def _opened(self) -> SecondaryRocksBackend:
+        directory = self._directory
+        return open_secondary(
+            self._spec,
+            directory.database,
+            directory.path / _PLACE,
+            name=directory.name,
+            block_cache=self._blocks,
+        )
+
+    def close(self) -> None:
+        """Forget it; whoever reads goes on."""
+        with self._guard:
+            self._backend, self._mark = None, ()
+
+
+class Refresher:
+    """A thread that takes in what primaries have written, for stores that are asked often."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[SecondaryStore, None] = {}
+        self._wake = threading.Condition()
+        threading.Thread(target=self._run, name="refresher", daemon=True).start()
+
+    def want(self, store: SecondaryStore) -> None:
+        """Have a store refreshed soon."""
+        if store not in self._wanted:
+            with self._wake:
+                self._wanted[store] = None
+                self._wake.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while not self._wanted:
+                    self._wake.wait()
+                store = next(iter(self._wanted))
+            try:
+                store.refresh()
+            except NotOnDiskError:
+                pass  # whoever asks next is told
+            except Exception:
+                log.exception("cannot take in what was written")
+            with self._wake:
+                del self._wanted[store]
+
+
+class Secondaries:
+    """All stores on disk that are asked.
+
+    Args:
+        directory: the application's.
+        blocks: shared by all stores of this process.
+    """
+
+    def __init__(self, directory: StateDirectory, blocks: BlockCache) -> None:
+        self._directory = directory
+        self._blocks = blocks
+        self._refresher = Refresher()
+        self._stores: dict[tuple[TaskId, str], SecondaryStore] = {}
+        self._guard = threading.Lock()
+
+    def store(self, task: TaskId, spec: StoreSpec) -> SecondaryStore:
+        """Return the store of a task; it is opened when it is read."""
+        place = task, spec.name
+        store = self._stores.get(place)
+        if store is None:
+            with self._guard:
+                directory = self._directory.store(task, spec.directory_name)
+                made = SecondaryStore(spec, directory, self._blocks, self._refresher)
+                store = self._stores.setdefault(place, made)
+        return store
+
+    def close_idle(self) -> None:
+        """Close the stores that nobody has asked for a while."""
+        limit = time.monotonic() - _IDLE_S
+        with self._guard:
+            for place, store in list(self._stores.items()):
+                if store.used_at < limit:
+                    store.close()
+                    del self._stores[place]
+
+    def keep(self, tasks: frozenset[TaskId]) -> None:
+        """Close the stores of all other tasks."""
+        with self._guard:
+            for place, store in list(self._stores.items()):
+                if place[0] not in tasks:
+                    store.close()
+                    del self._stores[place]
