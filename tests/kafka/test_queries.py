@@ -111,6 +111,15 @@ def test_a_program_asks_its_stores_and_callers_do_over_http(
         FailureReason.DOES_NOT_EXIST,
     }
 
+    check_views(counting, streams)
+    check_http(counting, streams)
+    view = streams.store(KEY_VALUES)
+    counting.send(10)
+    wait_for(counting.all_counted, what="all counts")
+    wait_for(lambda: view.get("key-3") == 101, what="the next commit", timeout_s=10)
+
+
+def check_views(counting: Counting, streams: KafkaStreams) -> None:
     view = streams.store(KEY_VALUES)
     assert dict(view.all()) == dict(counting.sent)
     assert view.get("key-3") == 100
@@ -124,6 +133,8 @@ def test_a_program_asks_its_stores_and_callers_do_over_http(
             StoreQueryParameters.from_name_and_type("kounts", QueryableStoreTypes.window_store())
         )
 
+
+def check_http(counting: Counting, streams: KafkaStreams) -> None:
     status, answer = get(streams, "/state/counts/keys/key-3")
     assert status == 200
     assert answer["value"] == 100
@@ -145,10 +156,6 @@ def test_a_program_asks_its_stores_and_callers_do_over_http(
     assert get(streams, "/state/kounts/keys/key-3")[0] == 404
     assert get(streams, "/state/counts/windows/key-3")[0] == 400
     assert get(streams, "/state/counts/keys?cursor=abc")[1]["error"] == "InvalidCursorError"
-
-    counting.send(10)
-    wait_for(counting.all_counted, what="all counts")
-    wait_for(lambda: view.get("key-3") == 101, what="the next commit", timeout_s=10)
 
 
 def test_an_application_that_does_not_run_says_so(counting: Counting, tmp_path: Path) -> None:

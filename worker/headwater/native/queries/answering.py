@@ -12,7 +12,7 @@ import threading
 import time
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headwater.errors import StateError
 from headwater.ids import TaskId
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _THREAD_S: Final = 10.0
 """So long a StreamThread may take for one round before a question to it is given up."""
-_TRIES: Final = 5
 
 
 class Held(NamedTuple):
@@ -237,25 +236,20 @@ def _first_page(
     store: SecondaryStore, spec: StoreSpec, ask: Ask, limit: int, *, is_newest: bool
 ) -> tuple[Position, list[Found], Iterator[Found]]:
     """Return a position, the first rows that a store held at it, and those behind."""
-    with store.reading(is_newest=is_newest) as backend:
-        position, found = _of_one_commit(spec, backend, ask)
-        rows = list(islice(found, limit))
-    return _read(position), rows, found
-
-
-def _of_one_commit(
-    spec: StoreSpec, backend: Any, ask: Ask
-) -> tuple[StorePosition | None, Iterator[Found]]:
-    """Return a position and what the store held at it, although commits come in meanwhile."""
-    tries = 0
     while True:
-        tries += 1
-        position = backend.position()
-        found = answer(spec, backend, ask)
-        if not isinstance(ask, Range | Prefix | AllWindows):
-            found = iter(list(found))  # the others are fixed when they begin, or under a lock
-        if tries == _TRIES or backend.position() == position:
-            return position, found
+        with store.reading(is_newest=is_newest) as backend:
+            position = backend.position()
+            found = answer(spec, backend, ask)
+            if not backend.may_be_read_meanwhile:  # nobody writes now
+                rows = list(islice(found, limit))
+                return _read(position), rows, found
+            if not isinstance(ask, Range | Prefix):  # which are fixed when they begin
+                found = iter(list(found))
+            is_one = backend.position() == position and store.is_whole(position)
+        if is_one:
+            return _read(position), list(islice(found, limit)), found
+        # A commit is being taken in: what is there is neither the one before nor this one.
+        store.refresh()
 
 
 def _paged(

@@ -12,8 +12,10 @@ to be taken in only if the store was not asked for a while, or if it names a bou
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 import time
+import weakref
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
 
     from headwater.ids import TaskId
     from headwater.model.stores import StoreSpec
+    from headwater.ports import Position
     from headwater.state import BlockCache
-    from headwater.state.backends.secondary import SecondaryRocksBackend
+    from headwater.state.backends.secondary import StoreSecondary
     from headwater.state.directory import StateDirectory, StoreDirectory
 
 log = logging.getLogger(__name__)
@@ -37,7 +40,7 @@ _SHARE: Final = 6
 """Taking in what was written leaves so many times as long for other work."""
 _IDLE_S: Final = 60.0
 """A store that nobody has asked for so long is closed."""
-_PLACE: Final = "queries"
+_SCRATCH: Final = "queries"
 
 
 class NotOnDiskError(StateError):
@@ -61,8 +64,10 @@ class SecondaryStore:
         self._directory = directory
         self._blocks = blocks
         self._refresher = refresher
-        self._backend: SecondaryRocksBackend | None = None
+        self._backend: StoreSecondary | None = None
         self._mark: Mark = ()
+        self._whole: Position | None = None
+        self._opens = 0
         self._known_at = 0.0
         self._next_due = 0.0
         self._guard = threading.Lock()
@@ -71,8 +76,10 @@ class SecondaryStore:
         """When it was asked last."""
 
     @contextmanager
-    def reading(self, *, is_newest: bool = False) -> Iterator[SecondaryRocksBackend]:
+    def reading(self, *, is_newest: bool = False) -> Iterator[StoreSecondary]:
         """Give a backend to read from, not for long.
+
+        What is read counts if ``is_whole`` says so afterwards, or it is one of windows.
 
         Args:
             is_newest: what is committed now, and not a moment ago.
@@ -87,7 +94,11 @@ class SecondaryStore:
             # It may have been opened anew while this thread waited.
             yield backend if backend.may_be_read_meanwhile else self._backend or backend
 
-    def _current(self, *, is_newest: bool) -> SecondaryRocksBackend:
+    def is_whole(self, position: Position | None) -> bool:
+        """Whether what was read at a position is all of that commit."""
+        return position == self._whole
+
+    def _current(self, *, is_newest: bool) -> StoreSecondary:
         now = self.used_at = time.monotonic()
         mark = self._look()
         backend = self._backend
@@ -108,7 +119,7 @@ class SecondaryStore:
             self._backend, self._mark = None, ()
             raise NotOnDiskError(f"store {self._directory.name} is not open yet") from error
 
-    def refresh(self) -> SecondaryRocksBackend:
+    def refresh(self) -> StoreSecondary:
         """Take in what was written up to this call.
 
         Raises:
@@ -123,31 +134,36 @@ class SecondaryStore:
             began = time.monotonic()
             with self._exclusive:
                 backend = self._backend = self._caught_up(backend, mark)
+                self._whole = backend.position()
             self._mark, self._known_at = mark, began
             ended = time.monotonic()
             self._next_due = ended + min(_STALE_S / 2, _SHARE * (ended - began))
             return backend
 
-    def _caught_up(
-        self, backend: SecondaryRocksBackend | None, mark: Mark
-    ) -> SecondaryRocksBackend:
+    def _caught_up(self, backend: StoreSecondary | None, mark: Mark) -> StoreSecondary:
         if backend is not None and mark[0] == self._mark[0]:
             try:
-                if not backend.catch_up():
+                backend.catch_up()
+                if backend.may_be_read_meanwhile or not backend.is_outgrown():
                     return backend
             except StateError as error:
                 log.info("%s; opening it again", error)
         return self._opened()
 
-    def _opened(self) -> SecondaryRocksBackend:
+    def _opened(self) -> StoreSecondary:
         directory = self._directory
-        return open_secondary(
-            self._spec,
-            directory.database,
-            directory.path / _PLACE,
-            name=directory.name,
-            block_cache=self._blocks,
+        if not (directory.database / "CURRENT").exists():
+            raise NotOnDiskError(f"store {directory.name} is being made")
+        if not self._opens:
+            shutil.rmtree(directory.path / _SCRATCH, ignore_errors=True)  # of earlier processes
+        self._opens += 1
+        scratch = directory.path / _SCRATCH / str(self._opens)
+        opened = open_secondary(
+            self._spec, directory.database, scratch, name=directory.name, block_cache=self._blocks
         )
+        # It is never closed: threads may read it. Once none does, it is released.
+        weakref.finalize(opened, shutil.rmtree, scratch, ignore_errors=True)
+        return opened
 
     def close(self) -> None:
         """Forget it; whoever reads goes on."""

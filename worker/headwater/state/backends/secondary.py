@@ -1,11 +1,7 @@
-"""A store that another process writes, opened for reading: a RocksDB secondary.
+"""A store that another process writes, opened for reading whatever its kind.
 
-It sees what was committed up to its last ``catch_up``, each commit as a whole. Catching up takes
-about as long as the primary took to write; threads of this process read meanwhile.
-
-    secondary = open_secondary(spec, directory.database, place)
-    if secondary.mark() != mark:      the primary has written since
-        secondary.catch_up()
+Catching up takes about as long as the primary took to write; threads of this process read
+meanwhile. ``mark_of`` says for some microseconds whether there is anything to catch up with.
 """
 
 from __future__ import annotations
@@ -13,9 +9,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rocksdict import AccessType, Rdict, ReadOptions
+from rocksdict import ReadOptions
 
-from headwater.state.backends.rocks import POSITION_KEY, BlockCache, RocksBackend
+from headwater.state.backends.rocks import POSITION_KEY
+from headwater.state.backends.rocks_secondary import RocksSecondary
 from headwater.state.backends.segments import STREAM_TIME_KEY, SegmentedRocksBackend, stream_time_of
 from headwater.state.expiry import Expiry
 from headwater.state.keys import suffix_bytes_of
@@ -26,67 +23,33 @@ if TYPE_CHECKING:
 
     from headwater.model.stores import StoreSpec
     from headwater.ports import Position
+    from headwater.state.backends.rocks import BlockCache
 
 Mark: TypeAlias = "tuple[int, ...]"
 """Changes whenever the primary has written; the first number is that of the database itself."""
 
 
-class SecondaryRocksBackend(RocksBackend):
+class StoreSecondary(RocksSecondary):
     """The committed entries of one store, read beside the process that writes them.
 
-    Any number of threads may read; one at a time may call ``catch_up``.
-
-    Args:
-        path: directory of the database.
-        place: a directory for RocksDB's own notes; made if missing.
-        others: as of ``RocksBackend``.
-
-    Raises:
-        StateError: there is no such database, or it cannot be read.
+    Any number of threads may read while one calls ``catch_up``. Until that returns, what they see
+    counts only if it has the position of before: RocksDB may show a newer commit without the one
+    that it follows.
     """
 
     may_be_read_meanwhile = True
-    """Reading while ``catch_up`` goes on sees one commit or the other."""
-
-    def __init__(self, path: Path, place: Path, **others: Any) -> None:
-        self._place = place
-        super().__init__(path, **others)
-
-    def _opened(self) -> Any:
-        self._built.create_if_missing(create_if_missing=False)
-        # A file that the primary deletes can be read as long as it is open.
-        self._built.set_max_open_files(-1)
-        self._place.mkdir(parents=True, exist_ok=True)
-        return Rdict(
-            str(self.path),
-            options=self._built,
-            column_families=dict.fromkeys(self._families(), self._built),
-            access_type=AccessType.secondary(str(self._place)),
-        )
-
-    def catch_up(self) -> bool:
-        """Take in what the primary has committed; return whether it must be opened anew.
-
-        Raises:
-            StateError: the database cannot be read any more.
-        """
-        try:
-            self._db.try_catch_up_with_primary()
-        except Exception as error:
-            raise self._explain(error, "read") from error
-        return False
 
     def position(self) -> Position | None:
-        """Return the position of the commit that is read now."""
+        """Return the position of the commit that is read at this moment."""
         data: bytes | None = self._db.get(POSITION_KEY)
         return None if data is None else decode_position(data)
 
-    def close(self) -> None:
-        """Forget the database: it is released once nobody reads it any more."""
-        self._db = None
+    def is_outgrown(self) -> bool:
+        """Whether the primary has made what is only seen when the store is opened anew."""
+        return False
 
 
-class SecondarySegmentedBackend(SecondaryRocksBackend, SegmentedRocksBackend):
+class SegmentedSecondary(StoreSecondary, SegmentedRocksBackend):
     """The committed windows or sessions of one store, read beside the process that writes them.
 
     A segment that the primary makes is seen when the store is opened anew, so nobody may read while
@@ -95,11 +58,12 @@ class SecondarySegmentedBackend(SecondaryRocksBackend, SegmentedRocksBackend):
 
     may_be_read_meanwhile = False
 
-    def catch_up(self) -> bool:
-        """Take in what the primary has committed; return whether it must be opened anew."""
-        super().catch_up()
-        data: bytes | None = self._db.get(STREAM_TIME_KEY)
-        self.stream_time = stream_time_of(data)
+    def _follow(self) -> None:
+        super()._follow()
+        self.stream_time = stream_time_of(self._db.get(STREAM_TIME_KEY))
+
+    def is_outgrown(self) -> bool:
+        """Whether the primary has made or dropped segments."""
         known = {*self._found}
         return known != {*self._families()[1:]}
 
@@ -109,14 +73,14 @@ class SecondarySegmentedBackend(SecondaryRocksBackend, SegmentedRocksBackend):
 
 
 def open_secondary(
-    spec: StoreSpec, path: Path, place: Path, *, name: str, block_cache: BlockCache | None = None
-) -> SecondaryRocksBackend:
+    spec: StoreSpec, path: Path, scratch: Path, *, name: str, block_cache: BlockCache | None = None
+) -> StoreSecondary:
     """Open the database of a persistent store for reading.
 
     Args:
         spec: the store.
         path: directory of the database.
-        place: a directory for RocksDB's own notes, of this process alone.
+        scratch: a directory of its own, for RocksDB's log.
         name: what messages call the store.
         block_cache: the process' shared one.
 
@@ -125,10 +89,10 @@ def open_secondary(
     """
     others = {"name": name, "store_name": spec.name, "block_cache": block_cache}
     if not spec.kind.expires:
-        return SecondaryRocksBackend(path, place, **others)
-    return SecondarySegmentedBackend(
+        return StoreSecondary(path, scratch, **others)
+    return SegmentedSecondary(
         path,
-        place,
+        scratch,
         expiry=Expiry.of(spec),
         suffix_bytes=suffix_bytes_of(spec),
         by_time=spec.time_ordered,

@@ -1,0 +1,316 @@
+"""What is read beside the process that writes a store equals what the store itself says.
+
+Every kind of store, on disk as a secondary and in memory, against the view a processor has of it.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.waiting import wait_for
+
+from headwater.ids import TaskId
+from headwater.model.stores import StoreKind, StoreSpec
+from headwater.model.windows import Window, Windowed
+from headwater.native.queries.secondaries import NotOnDiskError, Secondaries
+from headwater.ports import Position
+from headwater.processor.environment import Current
+from headwater.processor.views import view
+from headwater.serde import Serdes
+from headwater.state import BlockCache, open_store
+from headwater.state.asks import AllWindows, AsOf, Count, Get, Prefix, Range, Versions, Windows
+from headwater.state.committed import answer, may_ask, row_key_of
+from headwater.state.directory import StateDirectory
+from headwater.state.keys import SESSION_SUFFIX, WINDOW_SUFFIX
+from headwater.state.making import memory_backend
+from headwater.state.restore import open_backend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+TASK = TaskId(0, 0)
+MINUTE = 60_000
+KEYS = ["", "a", "aa", "b", "ba", "c", "\U0001f600"]
+LONG = struct.Struct(">q")
+
+
+class Opened:
+    """A store that is written here, and what others may read of it."""
+
+    def __init__(self, spec: StoreSpec, path: Path) -> None:
+        self.spec = spec
+        directory = StateDirectory(path, "app")
+        self._commits = 0
+        if spec.persistent:
+            backend = open_backend(spec, directory.store(TASK, spec.name), holder="test")
+        else:
+            backend = memory_backend(spec)
+        self.store = open_store(
+            spec,
+            task=TASK,
+            changelog_topic="changelog",
+            backend=backend,
+            cache=None,
+            changelog_send=None,
+            key_serde=Serdes.string,
+            value_serde=Serdes.long,
+        )
+        self.view: Any = view(spec.kind, self.store, Current())
+        self._secondaries = Secondaries(directory, BlockCache())
+
+    def commit(self) -> None:
+        self._commits += 1
+        self.store.flush_changelog()
+        self.store.commit(Position("topic", self._commits, 1))
+
+    def rows(self, ask: Any) -> list[tuple[Any, ...]]:
+        assert may_ask(self.spec, ask)
+        if not self.spec.persistent:
+            return list(answer(self.spec, self.store.committed, ask))
+        with self._secondaries.store(TASK, self.spec).reading(is_newest=True) as backend:
+            return list(answer(self.spec, backend, ask))
+
+    def found(self, ask: Any) -> list[tuple[Any, ...]]:
+        return [
+            (key.decode(), LONG.unpack(value)[0], *rest) for key, value, *rest in self.rows(ask)
+        ]
+
+
+@pytest.fixture(params=[True, False], ids=["on disk", "in memory"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
+    made: list[Opened] = []
+
+    def make(kind: StoreKind, **options: Any) -> Opened:
+        spec = StoreSpec(name="store", kind=kind, persistent=request.param, **options)
+        made.append(Opened(spec, tmp_path))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.store.close()
+
+
+@pytest.mark.parametrize("kind", [StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED_KEY_VALUE])
+def test_keys_and_values(opened: Callable[..., Opened], kind: StoreKind) -> None:
+    one = opened(kind)
+    chance = random.Random(7)
+    for time in range(40):
+        value = None if chance.random() < 0.3 else time
+        one.store.put(chance.choice(KEYS), value, time)
+        if time % 10 == 9:
+            one.commit()
+    expected = list(one.store.range(None, None))
+    assert expected
+
+    assert [row[:3] for row in one.found(Range())] == expected
+    assert [row[:3] for row in one.found(Range(reverse=True))] == expected[::-1]
+    for low, high in [("a", "b"), ("aa", "aa"), ("b", "a")]:
+        wanted = list(one.store.range(low, high))
+        assert [row[:3] for row in one.found(Range(low.encode(), high.encode()))] == wanted
+    for key in KEYS:
+        found = [row[1:3] for row in one.found(Get(key.encode()))]
+        stored = one.store.get(key)
+        assert found == ([] if stored is None else [stored])
+        assert one.rows(Prefix(key.encode())) == [
+            row for row in one.rows(Range()) if row[0].startswith(key.encode())
+        ]
+    every = one.rows(Range())
+    for reverse in (False, True):
+        rows = one.rows(Range(reverse=reverse))
+        for at, row in enumerate(rows):
+            assert one.rows(Range(reverse=reverse, after=row[0])) == rows[at + 1 :]
+    assert one.rows(Count())[0][2] >= len(every)
+
+
+def test_what_waits_for_a_commit_is_not_seen(opened: Callable[..., Opened]) -> None:
+    one = opened(StoreKind.TIMESTAMPED_KEY_VALUE)
+    one.store.put("a", 1, 5)
+    one.commit()
+    one.store.put("a", 2, 6)
+    one.store.put("b", 1, 6)
+    one.store.flush_changelog()
+
+    assert one.found(Range()) == [("a", 1, 5, 0, 0)]
+
+    one.commit()
+    assert one.found(Range()) == [("a", 2, 6, 0, 0), ("b", 1, 6, 0, 0)]
+
+
+@pytest.mark.parametrize("kind", [StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW])
+def test_windows(opened: Callable[..., Opened], kind: StoreKind) -> None:
+    one = opened(kind, retention_ms=10 * MINUTE, window_size_ms=MINUTE)
+    chance = random.Random(11)
+    for step in range(200):
+        start = max(0, step // 8 - chance.randrange(6)) * MINUTE
+        value = None if chance.random() < 0.2 else step
+        one.store.append(chance.choice(KEYS), start, value, start + step)
+        if step % 25 == 24:
+            one.commit()
+            check_windows(one, WINDOW_SUFFIX)
+
+
+def test_sessions(opened: Callable[..., Opened]) -> None:
+    one = opened(StoreKind.SESSION, retention_ms=10 * MINUTE)
+    chance = random.Random(13)
+    for step in range(200):
+        start = max(0, step // 8 - chance.randrange(6)) * MINUTE
+        session = Windowed(chance.choice(KEYS), Window(start, start + chance.randrange(MINUTE)))
+        one.view.put(session, None if chance.random() < 0.2 else step)
+        if step % 25 == 24:
+            one.commit()
+            check_windows(one, SESSION_SUFFIX)
+
+
+def check_windows(one: Opened, suffix: struct.Struct) -> None:
+    for key in KEYS:
+        for reverse in (False, True):
+            wanted = one.store.fetch(key, 0, 2**62, reverse=reverse)
+            found = one.found(Windows(key.encode(), 0, 2**62, reverse=reverse))
+            assert [(row[3], row[4], row[1], row[2]) for row in found] == wanted
+        for time, other, value, timestamp in one.store.fetch(key, 0, 2**62):
+            place = key.encode() + suffix.pack(time, other)
+            assert one.found(Get(place)) == [(key, value, timestamp, time, other)]
+    for first, last in [(0, 2**62), (5 * MINUTE, 12 * MINUTE)]:
+        for low, high in [(None, None), ("a", "b")]:
+            for reverse in (False, True):
+                ask = AllWindows(
+                    first,
+                    last,
+                    None if low is None else low.encode(),
+                    None if high is None else high.encode(),
+                    reverse,
+                )
+                wanted = list(one.store.fetch_all(first, last, low=low, high=high, reverse=reverse))
+                rows = one.rows(ask)
+                found = [(k, a, b, v, t) for k, v, t, a, b in one.found(ask)]
+                assert found == wanted
+                for at, row in enumerate(rows[::7]):
+                    after = row_key_of(one.spec, row)
+                    behind = AllWindows(first, last, ask.low, ask.high, reverse, after)
+                    assert one.rows(behind) == rows[at * 7 + 1 :]
+
+
+def test_versions(opened: Callable[..., Opened]) -> None:
+    one = opened(StoreKind.VERSIONED, retention_ms=5_000)
+    chance = random.Random(17)
+    for step in range(120):
+        time = max(0, step * 100 - chance.randrange(3_000))
+        one.store.put_version(chance.choice(KEYS), None if step % 5 == 0 else step, time)
+        if step % 30 == 29:
+            one.commit()
+            for key in KEYS:
+                newest = one.store.get(key)
+                found = one.found(AsOf(key.encode()))
+                assert [row[1:3] for row in found] == ([] if newest is None else [newest])
+                for as_of in range(0, 12_000, 250):
+                    wanted = one.store.get_as_of(key, as_of)
+                    found = one.found(AsOf(key.encode(), as_of))
+                    assert [row[1:3] for row in found] == ([] if wanted is None else [wanted])
+    times = {row[2]: row[3] for row in one.found(Versions(b"a", 0, 2**62))}
+    assert list(times) == sorted(times, reverse=True)
+    ends = list(times.values())
+    assert all(end == -1 or end > time for time, end in times.items())
+    assert ends == sorted(ends, key=lambda end: 2**62 if end < 0 else end, reverse=True)
+    rows = one.rows(Versions(b"a", 0, 2**62))
+    assert one.rows(Versions(b"a", 0, 2**62, ascending=True)) == rows[::-1]
+
+
+def test_a_store_that_is_not_there_yet_says_so(tmp_path: Path) -> None:
+    secondaries = Secondaries(StateDirectory(tmp_path, "app"), BlockCache())
+    store = secondaries.store(TASK, StoreSpec(name="store"))
+    with pytest.raises(NotOnDiskError, match="store of task 0_0 is not open yet"), store.reading():
+        pass
+
+
+def test_a_store_that_is_made_anew_is_read_anew(tmp_path: Path) -> None:
+    spec = StoreSpec(name="store")
+    one = Opened(spec, tmp_path)
+    one.store.put("a", 1, 1)
+    one.commit()
+    assert one.found(Get(b"a")) == [("a", 1, 1, 0, 0)]
+    one.store.close()
+    directory = StateDirectory(tmp_path, "app").store(TASK, spec.name)
+    directory.acquire(holder="test")
+    directory.wipe()
+    directory.release()
+
+    another = Opened(spec, tmp_path)
+    another.store.put("b", 2, 2)
+    another.commit()
+
+    assert one.found(Range()) == [("b", 2, 2, 0, 0)]
+    another.store.close()
+
+
+WRITER = """
+    import itertools, struct, sys
+    from pathlib import Path
+    from headwater.model.stores import StoreSpec
+    from headwater.ids import TaskId
+    from headwater.ports import Position
+    from headwater.state.directory import StateDirectory
+    from headwater.state.restore import open_backend
+
+    directory = StateDirectory(Path(sys.argv[1]), "app").store(TaskId(0, 0), "store")
+    backend = open_backend(StoreSpec(name="store"), directory, holder="writer")
+    for number in itertools.count(1):
+        value = struct.pack(">qq", number, number) + bytes(200)
+        backend.write(((b"%d" % key, value) for key in range(500)), Position("t", number, 0))
+        if number == 1:
+            print("ready", flush=True)
+"""
+
+
+@pytest.mark.processes
+def test_each_read_is_of_one_commit_and_none_goes_back_while_another_process_writes(
+    tmp_path: Path,
+) -> None:
+    """The writer flushes and deletes logs all the time; every row of a commit has its number."""
+    secondaries = Secondaries(StateDirectory(tmp_path, "app"), BlockCache())
+    store = secondaries.store(TASK, StoreSpec(name="store"))
+    program = [sys.executable, "-c", textwrap.dedent(WRITER), str(tmp_path)]
+    wrong: list[str] = []
+    reads = [0]
+    newest = [0]
+
+    def read() -> None:
+        last = 0
+        chance = random.Random(threading.get_ident())
+        while reads[0] < 4_000 and not wrong:
+            with store.reading() as backend:
+                position = backend.position()
+                key = b"%d" % chance.randrange(500)
+                (row,) = answer(StoreSpec(name="store"), backend, Get(key))
+                is_one = backend.position() == position and store.is_whole(position)
+            if not is_one:
+                store.refresh()
+                continue
+            assert position is not None
+            if row[2] != position.offset:
+                wrong.append(f"{row[2]} at {position}")
+            if position.offset < last:
+                wrong.append(f"{position} after {last}")
+            last = newest[0] = position.offset
+            reads[0] += 1
+
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as writer:
+        try:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+            threads = [threading.Thread(target=read) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            wait_for(lambda: newest[0] > 20 or wrong, what="several commits", timeout_s=1)
+        finally:
+            writer.kill()
+    assert not wrong
