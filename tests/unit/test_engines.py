@@ -56,8 +56,8 @@ def made(tree: ast.Module) -> Iterator[str]:
     """Names that a module gives to something: functions, classes, variables, attributes, slots."""
     for node in ast.walk(tree):
         match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
+            case ast.FunctionDef(name=n) | ast.AsyncFunctionDef(name=n) | ast.ClassDef(name=n):
+                yield n
             case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
                 yield name
             case ast.Constant(value=str(name)):

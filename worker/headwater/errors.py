@@ -25,6 +25,12 @@
     │   ├── EngineError                 another engine runs the application
     │   ├── LocalKafkaError             the private Kafka cannot be had or started
     │   ├── ImportTimeoutError          the topology's module takes too long to import
+    │   ├── QueryFailedError            a partition of a store gave no answer
+    │   ├── InvalidStateStoreError      a store cannot be read here and now
+    │   │   ├── UnknownStateStoreError  there is none, or none of that type
+    │   │   ├── StreamsNotStartedError, StreamsRebalancingError, StreamsStoppedError
+    │   │   ├── StateStoreMigratedError, StateStoreNotAvailableError
+    │   │   └── InvalidStateStorePartitionError
     │   └── StateError                  the state directory or a store
     │       ├── StoreLockedError        used by another process
     │       ├── StoreFormatError        written by a newer version
@@ -37,6 +43,10 @@
     │   ├── SerializationError
     │   └── ProductionError
     │       └── RecordTooLargeError
+    ├── QueryError                      a state store cannot be asked so
+    │   ├── InvalidCursorError          a cursor is damaged, or of another question
+    │   ├── CursorExpiredError
+    │   └── NotShownAsJsonError         a value has no form in JSON: ask for its bytes
     └── FencedError                     another producer has our transactional id: ask again
 
 A message says what happened, with which thing, and what to do next.
@@ -224,8 +234,10 @@ class FencedError(HeadwaterError):
     exit_code = 5
 
 
-class QueryError(UserError):
+class QueryError(HeadwaterError):
     """A state store cannot be asked so."""
+
+    exit_code = 2
 
 
 class InvalidCursorError(QueryError):

@@ -105,15 +105,10 @@ class Committer:
 
         now_ms = self._clock.now_ms()
         for running, position in zip(tasks, read, strict=True):
-            running.task.post_commit(
-                {
-                    **dict.fromkeys(running.stores, Position("", 0, now_ms, read=position)),
-                    **{
-                        store: Position(topic_ids[p.topic], ends[p], now_ms, read=position)
-                        for store, p in running.changelogs.items()
-                    },
-                }
-            )
+            stored = dict.fromkeys(running.stores, Position("", 0, now_ms, read=position))
+            for name, p in running.changelogs.items():
+                stored[name] = Position(topic_ids[p.topic], ends[p], now_ms, read=position)
+            running.task.post_commit(stored)
             failpoints.hit("commit.store_written")
         for running in tasks:
             running.committed.update(

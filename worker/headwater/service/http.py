@@ -37,7 +37,7 @@ def serve(
     view: Callable[[], WorkerView],
     now_ms: Callable[[], int],
     *,
-    queries: Callable[[socket.socket, bytes], bool],
+    queries: Callable[[socket.socket, bytes], bool] | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> HttpServer:
     """Serve the view of one worker.
@@ -62,9 +62,8 @@ def serve(
         "/tasks": lambda _: Answer(HTTPStatus.OK, _json(document(view())), JSON),
     }
     advice = "choose another --http-port, or http_port of KafkaStreams (0 picks a free one)"
-    return HttpServer(
-        host, port, routes, limits=limits, advice=advice, hand_over=HandOver("/state", queries)
-    )
+    other = None if queries is None else HandOver("/state", queries)
+    return HttpServer(host, port, routes, limits=limits, advice=advice, hand_over=other)
 
 
 def document(view: WorkerView) -> dict[str, object]:

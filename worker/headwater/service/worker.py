@@ -14,6 +14,7 @@ import os
 import queue
 import threading
 import uuid
+from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
@@ -148,22 +149,13 @@ class Worker:
         self.view = self._new_view()
         """The newest view of this worker; replaced as a whole."""
         self.queries = QueryDesk(
-            settings,
-            config,
-            partitions=lambda: partitions_of(duties, report),
-            wake=self._wake,
-            peers=carrier.peers,
+            settings, config, partial(partitions_of, duties, report), self._wake, carrier.peers
         )
         """Where this worker's stores are asked."""
         self._http: HttpServer | None = None
         if settings.http_port is not None:
-            self._http = serve(
-                settings.http_host,
-                settings.http_port,
-                lambda: self.view,
-                boot_ms,
-                queries=self.queries.take_http,
-            )
+            at, take = (settings.http_host, settings.http_port), self.queries.take_http
+            self._http = serve(*at, lambda: self.view, boot_ms, queries=take)
             self._table.endpoint = self._http.endpoint
         # Last, because nobody closes a worker that could not be made.
         self._wake_read, self._wake_write = os.pipe()
@@ -247,7 +239,7 @@ class Worker:
         """Sleep until a child says something, somebody posts, or the next tick is due."""
         if hurry:
             return
-        said = (*self._children.connections(), *self.queries.connections())
+        said = [*self._children.connections(), *self.queries.connections()]
         ready = wait([*said, self._wake_read], _TICK_S)
         if self._wake_read in ready:
             os.read(self._wake_read, 4096)

@@ -78,7 +78,6 @@ class QueryDesk:
         self,
         settings: WorkerSettings,
         config: StreamsConfig,
-        *,
         partitions: Callable[[], Mapping[int, int]],
         wake: Callable[[], None],
         peers: Callable[[], Mapping[TaskId, str]],
