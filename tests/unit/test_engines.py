@@ -64,6 +64,9 @@ def made(tree: ast.Module) -> Iterator[str]:
                 yield name  # one of __slots__
 
 
+OF_NAMED_TUPLES: Final = frozenset({"_replace", "_asdict", "_fields", "_make"})
+
+
 def reached(tree: ast.Module, own: Container[str], others: Container[str]) -> Iterator[str]:
     """Attributes with an underscore that another package has made, and the module's own has not."""
     foreign = libraries(tree)
@@ -71,6 +74,7 @@ def reached(tree: ast.Module, own: Container[str], others: Container[str]) -> It
         if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
             continue
         is_private = node.attr.startswith("_") and not node.attr.endswith("_")
+        is_private = is_private and node.attr not in OF_NAMED_TUPLES
         is_library_s = isinstance(node.value, ast.Name) and node.value.id in foreign
         if is_private and node.attr not in own and node.attr in others and not is_library_s:
             yield ast.unparse(node)
