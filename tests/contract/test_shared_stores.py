@@ -68,6 +68,18 @@ def test_too_many_changes_are_all_changes(writer: SharedRocks, reader: SharedRoc
     assert reader.changes() == [b"a"]
 
 
+def test_a_writer_that_does_not_tell_has_changed_everything(
+    writer: SharedRocks, reader: SharedRocksReader
+) -> None:
+    writer.tells = False
+    writer.write([(b"a", b"2")], None)
+    assert reader.changes() is None
+
+    writer.tells = True
+    writer.write([(b"a", b"3")], None)
+    assert reader.changes() == [b"a"]
+
+
 def test_batches_are_counted_on_after_a_restart(
     writer: SharedRocks, reader: SharedRocksReader
 ) -> None:

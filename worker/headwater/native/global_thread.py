@@ -96,6 +96,7 @@ class GlobalStreamThread:
         """Fill the stores, then follow their topics until told to stop."""
         try:
             self._access.admin.check_reachable(self._config.request_timeout_ms / 1000)
+            self._heartbeat()
             self._reader.bootstrap()
             failpoints.hit("globals.filled")
             self._filled = True

@@ -104,6 +104,7 @@ class GlobalStoreFiles:
             assert position is not None
             self._complete_at_ms = position.committed_at_ms
             self.offsets = list(found)
+        self.backend.tells = False
 
     def _opened(self) -> SharedRocks:
         self._directory.acquire(holder=self._holder)
@@ -164,8 +165,9 @@ class GlobalStoreFiles:
         """
         assert self._published is not None
         generation = self._published.read().generation
-        if filled and generation % 2 == 0:
-            generation += 1
+        if filled:
+            self.backend.tells = True
+            generation += 1 - generation % 2
         self._published.write(Mark(generation, self.backend.batch))
 
     def close(self) -> None:

@@ -33,12 +33,14 @@ class SharedRocks(RocksBackend):
 
     Attributes:
         batch: the number of the last batch; it goes on after a restart.
+        tells: each batch says which keys it changes; while a store is filled nobody wants to know.
     """
 
     def __init__(self, *given: Any, **others: Any) -> None:
         super().__init__(*given, **others)
         self.batch = _batch_of(self._db.get(_BATCH_KEY))
         self._changed: list[bytes] = []
+        self.tells = True
 
     def write(
         self, entries: Iterable[tuple[bytes, bytes | None]], position: Position | None
@@ -55,11 +57,13 @@ class SharedRocks(RocksBackend):
 
     def _complete(self, batch: Any) -> None:
         number, keys = self.batch, self._changed
+        batch.put(_BATCH_KEY, _BATCH.pack(number))
+        if not self.tells:
+            return  # Readers find no row of this batch, which means the same as many keys.
         row = _HEAD.pack(number, len(keys) if len(keys) <= _KEYS_MAX else _MANY)
         if len(keys) <= _KEYS_MAX:
             row += b"".join(_LENGTH.pack(len(key)) + key for key in keys)
         batch.put(_changed_key(number), row)
-        batch.put(_BATCH_KEY, _BATCH.pack(number))
 
 
 class SharedRocksReader(RocksSecondary):

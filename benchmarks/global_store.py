@@ -1,0 +1,314 @@
+"""Global stores: how long they take to be filled, against Java, and what a look-up costs.
+
+    python -m benchmarks.global_store [--rows 1000000] [--rounds 5]
+
+``filled``: one table of 4 partitions, rows of a 12-byte key and a 32-byte value. Both sides are up
+before: Java counts from the start of the store's restoration to its end, here the clock runs from
+when the GlobalStreamThread has reached the broker until it says that its stores are filled. The two
+take turns, each into a fresh directory. Every row is read back afterwards.
+
+``look-ups``: rows found by random keys, as a join does it: in a copy in the StreamThread's memory,
+as before there was a process for global stores, and in the files of that process. The two take
+turns. The page is ``benchmarks/GLOBAL.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.java.tool import QUIET, JavaTool
+
+from benchmarks.report import measured
+from benchmarks.restore import _cpu_seconds, _peak_rss_mb
+from headwater import Serdes
+from headwater.config import StreamsConfig
+from headwater.dsl.loading import build_topology
+from headwater.local.broker import KafkaBroker
+from headwater.native.application import ApplicationSettings
+from headwater.native.global_stores import open_global_store
+from headwater.native.messages import ChildSettings, Failed, GlobalProgress, Stop
+from headwater.native.process import ChildProcess
+from headwater.state import BlockCache, MemoryBackend
+from headwater.state.backends.rocks_shared import SharedRocks, SharedRocksReader
+from headwater.state.directory import StateDirectory
+from headwater.state.global_store import SETTLED_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater import StreamsBuilder
+    from headwater.ports import Backend, KeyValueStore
+
+PAGE: Final = Path(__file__).parent / "GLOBAL.md"
+PARTITIONS: Final = 4
+INPUT: Final = "HEADWATER_BENCH_INPUT"
+LOOK_UPS: Final = 200_000
+SIZES: Final = (10_000, 100_000, 1_000_000)
+_PATIENCE_S: Final = 300.0
+
+
+def table(builder: StreamsBuilder) -> None:
+    """A stream that is joined with a global table."""
+    strings: Any = {"key_serde": Serdes.string, "value_serde": Serdes.string}
+    found = builder.global_table(f"{os.environ[INPUT]}-other", store="global", **strings)
+    stream = builder.stream(os.environ[INPUT], **strings)
+    stream.join(found, lambda key, _: key, lambda mine, its: mine + its)
+
+
+def main() -> int:
+    """Measure and write the page."""
+    options = _arguments()
+    with KafkaBroker() as broker:
+        servers = broker.bootstrap_servers
+        topic = f"global-{uuid.uuid4().hex[:8]}"
+        prepare(servers, topic, options.rows)
+        rows: dict[str, list[dict[str, Any]]] = {"headwater": [], "java": []}
+        for _ in range(options.rounds):
+            for name, run in (("headwater", headwater), ("java", java)):
+                rows[name].append(run(servers, topic, options.rows))
+                print(json.dumps({"engine": name, **rows[name][-1]}), flush=True)
+    filled = {
+        name: statistics.median(row["seconds"] for row in found) for name, found in rows.items()
+    }
+    print(f"filled: {filled['headwater'] / filled['java']:.2f} of Java's time")
+    found = {size: look_ups(size, options.rounds) for size in SIZES}
+    PAGE.write_text(_page(rows, filled, found, options.rows))
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    return parser.parse_args()
+
+
+def key_of(number: int) -> str:
+    """Return the key of a row."""
+    return f"key-{number:08d}"
+
+
+def prepare(servers: str, topic: str, rows: int) -> None:
+    """Make the topics and fill the table's: one record a key."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    compact = {"cleanup.policy": "compact"}
+    topics = [
+        NewTopic(topic, PARTITIONS, 1),
+        NewTopic(f"{topic}-output", PARTITIONS, 1),
+        NewTopic(f"{topic}-other", PARTITIONS, 1, config=compact),
+    ]
+    for future in admin.create_topics(topics).values():
+        future.result(30)
+    producer = Producer(
+        {
+            "bootstrap.servers": servers,
+            "linger.ms": 50,
+            "queue.buffering.max.messages": 2_000_000,
+            "delivery.report.only.error": True,
+        }
+    )
+    for number in range(rows):
+        row = number * 7919 % rows
+        while True:
+            try:
+                producer.produce(
+                    f"{topic}-other", f"value-{row:026d}", key_of(row), row % PARTITIONS
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush(120)
+
+
+def headwater(servers: str, topic: str, rows: int) -> dict[str, Any]:
+    """Fill the store with a GlobalStreamThread, into a fresh directory."""
+    os.environ[INPUT] = topic
+    state_dir = tempfile.mkdtemp(prefix="headwater-bench-")
+    child = ChildProcess(
+        "headwater.native.global_thread:run",
+        ChildSettings(
+            application_id=topic,
+            worker="bench-w-0",
+            slot=0,
+            application=ApplicationSettings(
+                config={"application.id": topic, "bootstrap.servers": servers},
+                topology="benchmarks.global_store:table",
+            ),
+            state_dir=state_dir,
+            cache_bytes=0,
+        ),
+        name="bench-global",
+    )
+    try:
+        _progress(child, filled=False)
+        cpu, began = _cpu_seconds([child]), time.perf_counter()
+        told = _progress(child, filled=True)
+        seconds = time.perf_counter() - began
+        cpu = _cpu_seconds([child]) - cpu
+        peak = _peak_rss_mb(child.pid)
+        child.send(Stop())
+        child.wait(30)
+        assert told.records == rows, told
+        place = StateDirectory(Path(state_dir), topic).global_store("global")
+        backend = SharedRocks(place.database)
+        assert sum(1 for _ in backend.range(None, None)) == rows
+        backend.close()
+    finally:
+        child.close()
+        shutil.rmtree(state_dir, ignore_errors=True)
+    return {"seconds": round(seconds, 3), "cpu": round(cpu, 2), "peak_mb": round(peak)}
+
+
+def _progress(child: ChildProcess, *, filled: bool) -> GlobalProgress:
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        wait([child.connection], timeout=60)
+        for message in child.receive():
+            if isinstance(message, Failed):
+                sys.exit(f"{message.error}: {message.message}\n{message.traceback}")
+            if isinstance(message, GlobalProgress) and message.filled >= filled:
+                return message
+        if child.gone:
+            break
+    sys.exit(f"{child.name} ended with {child.exit_code}")
+
+
+def java(servers: str, topic: str, rows: int) -> dict[str, Any]:
+    """Fill the store with Java Kafka Streams, into a fresh directory."""
+    state_dir = tempfile.mkdtemp(prefix="headwater-bench-java-")
+    process = JavaTool(Path(__file__).parent / "java").start(
+        "Yardstick",
+        "work=global_store",
+        f"input={topic}",
+        f"output={topic}-output",
+        f"application.id={topic}-java",
+        f"bootstrap.servers={servers}",
+        f"state.dir={state_dir}",
+        jvm=("-Xmx2g", QUIET),
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, f"Java ended with {process.wait(30)}"
+        result: dict[str, Any] = json.loads(line)
+        process.wait(60)
+    finally:
+        process.kill()
+        shutil.rmtree(state_dir, ignore_errors=True)
+    assert result["restored"] == rows, result
+    return {
+        "seconds": result["restore_seconds"],
+        "cpu": round(result["cpu_seconds"], 2),
+        "peak_mb": round(result["peak_rss_mb"]),
+    }
+
+
+def look_ups(rows: int, rounds: int) -> dict[str, float]:
+    """Return microseconds of a look-up: in a copy in memory, and in shared files."""
+    directory = Path(tempfile.mkdtemp(prefix="headwater-bench-"))
+    try:
+        writer = SharedRocks(directory / "db")
+        _fill(writer, rows)
+        reader = SharedRocksReader(
+            directory / "db", directory / "reader", block_cache=BlockCache()
+        )
+        copy = MemoryBackend()
+        _fill(copy, rows)
+        stores = {"copy": _store(copy, None), "shared": _store(reader, SETTLED_BYTES)}
+        rng = random.Random(rows)
+        took: dict[str, list[float]] = {name: [] for name in stores}
+        for _ in range(rounds + 1):  # the first one warms up
+            keys = [key_of(rng.randrange(rows)) for _ in range(LOOK_UPS)]
+            for name, store in stores.items():
+                took[name].append(_microseconds(store.get, keys))
+        for backend in (reader, writer):
+            backend.close()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    found = {name: statistics.median(times[1:]) for name, times in took.items()}
+    print(json.dumps({"rows": rows, **{name: round(us, 2) for name, us in found.items()}}))
+    return found
+
+
+def _fill(backend: Backend, rows: int) -> None:
+    stamp = bytes(8)
+    for start in range(0, rows, 5_000):
+        numbers = range(start, min(rows, start + 5_000))
+        backend.write(
+            [(key_of(n).encode(), stamp + f"value-{n:026d}".encode()) for n in numbers], None
+        )
+
+
+def _store(backend: Backend, settled_bytes_max: int | None) -> KeyValueStore:
+    os.environ[INPUT] = "in"
+    (group,) = build_topology(table, config={}).global_subtopologies
+    config = StreamsConfig.parse({"application.id": "bench", "bootstrap.servers": "none:1"})
+    return open_global_store(group, config, backend, settled_bytes_max)
+
+
+def _microseconds(get: Callable[[Any], Any], keys: list[str]) -> float:
+    began = time.perf_counter()
+    for key in keys:
+        get(key)
+    return 1e6 * (time.perf_counter() - began) / len(keys)
+
+
+def _page(
+    rows: dict[str, list[dict[str, Any]]],
+    filled: dict[str, float],
+    found: dict[int, dict[str, float]],
+    count: int,
+) -> str:
+    each = {
+        name: ", ".join(f"{row['seconds']:.2f}" for row in runs) for name, runs in rows.items()
+    }
+    lines = [
+        "# Global stores",
+        "",
+        measured(),
+        "",
+        f"A global table of {count:,} rows in {PARTITIONS} partitions, filled from its topic into an "
+        "empty directory. The two sides take turns.",
+        "",
+        "| | median | each run | CPU seconds | peak memory of the process |",
+        "| --- | ---: | --- | ---: | ---: |",
+    ]
+    for name, title in (("headwater", "Headwater"), ("java", "Java Kafka Streams 4.3.1")):
+        cpu = statistics.median(row["cpu"] for row in rows[name])
+        peak = statistics.median(row["peak_mb"] for row in rows[name])
+        lines.append(f"| {title} | {filled[name]:.2f} s | {each[name]} | {cpu:.1f} | {peak:,.0f} MB |")
+    ratio = filled["headwater"] / filled["java"]
+    lines += [
+        "",
+        f"Headwater takes **{ratio:.2f}** of Java's time.",
+        "",
+        f"A look-up of a row by a random key, {LOOK_UPS:,} of them in each run, as a join does it: in a copy in "
+        "the StreamThread's memory, and in the files that all StreamThreads of a worker share. A "
+        "StreamThread keeps rows of these decoded, up to 64 MB.",
+        "",
+        "| rows | copy in memory | shared files | |",
+        "| ---: | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {size:,} | {us['copy']:.2f} us | {us['shared']:.2f} us | {us['shared'] / us['copy']:.2f} |"
+        for size, us in found.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
