@@ -223,9 +223,7 @@ def look_ups(rows: int, rounds: int) -> dict[str, float]:
     try:
         writer = SharedRocks(directory / "db")
         _fill(writer, rows)
-        reader = SharedRocksReader(
-            directory / "db", directory / "reader", block_cache=BlockCache()
-        )
+        reader = SharedRocksReader(directory / "db", directory / "reader", block_cache=BlockCache())
         copy = MemoryBackend()
         _fill(copy, rows)
         stores = {"copy": _store(copy, None), "shared": _store(reader, SETTLED_BYTES)}
@@ -273,16 +271,17 @@ def _page(
     found: dict[int, dict[str, float]],
     count: int,
 ) -> str:
-    each = {
-        name: ", ".join(f"{row['seconds']:.2f}" for row in runs) for name, runs in rows.items()
-    }
+    each = {name: ", ".join(f"{row['seconds']:.2f}" for row in runs) for name, runs in rows.items()}
+    about = (
+        f"A global table of {count:,} rows in {PARTITIONS} partitions, filled from its topic into "
+        "an empty directory. The two sides take turns."
+    )
     lines = [
         "# Global stores",
         "",
         measured(),
         "",
-        f"A global table of {count:,} rows in {PARTITIONS} partitions, filled from its topic into an "
-        "empty directory. The two sides take turns.",
+        about,
         "",
         "| | median | each run | CPU seconds | peak memory of the process |",
         "| --- | ---: | --- | ---: | ---: |",
@@ -290,23 +289,25 @@ def _page(
     for name, title in (("headwater", "Headwater"), ("java", "Java Kafka Streams 4.3.1")):
         cpu = statistics.median(row["cpu"] for row in rows[name])
         peak = statistics.median(row["peak_mb"] for row in rows[name])
-        lines.append(f"| {title} | {filled[name]:.2f} s | {each[name]} | {cpu:.1f} | {peak:,.0f} MB |")
-    ratio = filled["headwater"] / filled["java"]
+        seconds = f"{filled[name]:.2f} s | {each[name]}"
+        lines.append(f"| {title} | {seconds} | {cpu:.1f} | {peak:,.0f} MB |")
+    about_look_ups = (
+        f"A look-up of a row by a random key, {LOOK_UPS:,} in each run, as a join does it: in a "
+        "copy in the StreamThread's memory, and in the files that all StreamThreads of a worker "
+        "share. A StreamThread keeps rows of these decoded, up to 64 MB."
+    )
     lines += [
         "",
-        f"Headwater takes **{ratio:.2f}** of Java's time.",
+        f"Headwater takes **{filled['headwater'] / filled['java']:.2f}** of Java's time.",
         "",
-        f"A look-up of a row by a random key, {LOOK_UPS:,} of them in each run, as a join does it: in a copy in "
-        "the StreamThread's memory, and in the files that all StreamThreads of a worker share. A "
-        "StreamThread keeps rows of these decoded, up to 64 MB.",
+        about_look_ups,
         "",
         "| rows | copy in memory | shared files | |",
         "| ---: | ---: | ---: | ---: |",
     ]
-    lines += [
-        f"| {size:,} | {us['copy']:.2f} us | {us['shared']:.2f} us | {us['shared'] / us['copy']:.2f} |"
-        for size, us in found.items()
-    ]
+    for size, us in found.items():
+        both = f"{us['copy']:.2f} us | {us['shared']:.2f} us"
+        lines.append(f"| {size:,} | {both} | {us['shared'] / us['copy']:.2f} |")
     return "\n".join(lines) + "\n"
 
 

@@ -16,6 +16,7 @@ from headwater.native.messages import (
 from headwater.service.decide import reconcile
 from headwater.service.decide.actions import (
     End,
+    KillGlobalThread,
     KillThread,
     KillUpdater,
     ReadSpec,
@@ -23,6 +24,7 @@ from headwater.service.decide.actions import (
     TellUpdater,
 )
 from headwater.service.decide.observations import (
+    GlobalThreadEnded,
     LeaseKept,
     SpecRead,
     ThreadEnded,
@@ -93,6 +95,8 @@ class Worker:
                     observe(self.table, ThreadEnded(slot=slot, exit_code=-9), self.now_ms)
                 case KillUpdater(updater=updater):
                     observe(self.table, UpdaterEnded(updater=updater, exit_code=-9), self.now_ms)
+                case KillGlobalThread():
+                    observe(self.table, GlobalThreadEnded(exit_code=-9), self.now_ms)
                 case _:
                     pass
         return actions

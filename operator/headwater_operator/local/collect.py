@@ -299,6 +299,7 @@ def _worker_row(one: _Seen, tasks: tuple[TaskRow, ...]) -> WorkerRow:
         records_per_s=sum(row.records_per_s for row in own),
         open_transactions=one.numbers.total(metrics.TRANSACTION_OPEN),
         restored=one.numbers.count(metrics.RESTORE_RECORDS) or 0,
+        filling=one.numbers.count(metrics.GLOBAL_REMAINING),
         problem=problem,
     )
 

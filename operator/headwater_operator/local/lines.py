@@ -87,6 +87,8 @@ def _numbers(snapshot: Snapshot) -> str:
     if warmups := [copy for copy in snapshot.copies if copy.role is Role.WARMUP]:
         left = sum(copy.behind or 0 for copy in warmups)
         parts.append(f"{len(warmups)} warming up, {number(left)} left")
+    if snapshot.filling is not None:
+        parts.append(f"filling global stores, {number(snapshot.filling)} left")
     if restoring:
         left = sum(row.remaining or 0 for row in restoring)
         parts.append(f"{len(restoring)} restoring, {number(left)} left")

@@ -324,6 +324,8 @@ def _progress(row: TaskRow) -> Text:
 
 def _totals(snapshot: Snapshot, width: int) -> Text:
     rates = snapshot.rates[-min(_RATES_SHOWN, max(8, width - 60)) :]
+    left = snapshot.filling
+    filling = "" if left is None else f"   filling global stores, {number(left)} left"
     return Text.assemble(
         ("total ", _STRONG),
         ("lag ", _QUIET),
@@ -332,6 +334,7 @@ def _totals(snapshot: Snapshot, width: int) -> Text:
         (number(snapshot.records_per_s), _STRONG),
         "  ",
         (sparkline(rates), "cyan"),
+        (filling, _BUSY),
         no_wrap=True,
     )
 

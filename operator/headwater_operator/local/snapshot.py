@@ -25,6 +25,7 @@ class WorkerRow:
         records_per_s: what its StreamThreads process.
         open_transactions: StreamThreads with an open transaction.
         restored: changelog records that this process has read to restore stores.
+        filling: records of global stores to be read before its tasks start; ``None`` once they may.
         problem: why it cannot go on, if it cannot.
     """
 
@@ -37,6 +38,7 @@ class WorkerRow:
     records_per_s: float = 0.0
     open_transactions: int = 0
     restored: int = 0
+    filling: int | None = None
     problem: str = ""
 
 
@@ -180,6 +182,12 @@ class Snapshot:
     def copies(self) -> tuple[CopyRow, ...]:
         """Standby and warm-up tasks of all tasks."""
         return tuple(copy for row in self.tasks for copy in row.copies)
+
+    @property
+    def filling(self) -> int | None:
+        """Records of global stores that workers read before their tasks start; ``None``: none."""
+        left = [row.filling for row in self.workers if row.filling is not None and row.pid > 0]
+        return sum(left) if left else None
 
     @property
     def live_workers(self) -> int:

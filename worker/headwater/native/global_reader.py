@@ -18,7 +18,7 @@ from headwater.errors import KafkaUnavailableError, MissingTopicError, StoreCorr
 from headwater.kafka.consumer import FROM_START
 from headwater.native.cutoff import CutOffWatch
 from headwater.native.global_stores import GlobalStores
-from headwater.native.watching import TopicWatch
+from headwater.native.watching import Advice, TopicWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,6 +37,12 @@ log = logging.getLogger(__name__)
 _POLL_S: Final = 0.1
 _STALLED_S: Final = 60.0
 _COMPLETE_S: Final = 30.0
+_ADVICE: Final = Advice(
+    "was deleted while a global store is made of it; create it again and fill it, then start the "
+    "application: the store is filled anew",
+    "was deleted and created again while a global store is made of it; start the application "
+    "again: the store is filled anew from what the topic holds now",
+)
 _POLLS_MAX: Final = 4
 """So many batches are applied between two turns of the loop; tasks have to go on, too."""
 
@@ -80,7 +86,7 @@ class GlobalReader:
         self._topics = tuple(topic for group in self._groups for topic in group.source_topics)
         self._kept: GlobalStores | None = None
         self._consumer: PartitionConsumer | None = None
-        self._watch = TopicWatch(access.admin, access.connection)
+        self._watch = TopicWatch(access.admin, access.connection, _ADVICE)
         self._cut_off: CutOffWatch | None = None
         self._complete_due = 0.0
 

@@ -8,7 +8,7 @@ one does again.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headwater.errors import ChangelogLostError, KafkaUnavailableError, MissingTopicError
 from headwater.model import losses
@@ -27,15 +27,32 @@ _MISSING_ANSWERS: Final = 2
 """A broker that has just started may not know all topics yet: believe the second answer."""
 
 
+class Advice(NamedTuple):
+    """What an error says of a topic that is gone, behind the topic's name."""
+
+    deleted: str
+    made_anew: str
+
+
+_OF_TASKS: Final = Advice(
+    "was deleted while the application uses it; create it again, or take it out of the topology, "
+    "and reset the application",
+    "was deleted and created again: the committed offsets belong to the old one; reset the "
+    "application",
+)
+
+
 class TopicWatch:
     """Compares the topics on the broker with those that were opened.
 
     Args:
         admin: asked about them.
         connection: told when a broker answers, asked whether one is lost.
+        advice: what to do about a topic that is gone.
     """
 
-    def __init__(self, admin: Admin, connection: Connection) -> None:
+    def __init__(self, admin: Admin, connection: Connection, advice: Advice = _OF_TASKS) -> None:
+        self._advice = advice
         self._admin = admin
         self._connection = connection
         self._ids: Mapping[str, str] = {}
@@ -108,19 +125,9 @@ class TopicWatch:
                 self._missing[topic] = self._missing.get(topic, 0) + 1
                 self._due = min(self._due, time.monotonic() + _INTERVAL_LOST_S)
                 if self._missing[topic] >= _MISSING_ANSWERS:
-                    raise self._gone(
-                        topic,
-                        "was deleted while the application uses it; create it again, or take it "
-                        "out of the topology, and reset the application",
-                        is_there_again=False,
-                    )
+                    raise self._gone(topic, self._advice.deleted, is_there_again=False)
             elif description.topic_id not in {"", topic_id}:
-                raise self._gone(
-                    topic,
-                    "was deleted and created again: the committed offsets belong to the old one; "
-                    "reset the application",
-                    is_there_again=True,
-                )
+                raise self._gone(topic, self._advice.made_anew, is_there_again=True)
             else:
                 self._missing.pop(topic, None)
 

@@ -36,6 +36,11 @@ class GlobalChild:
         self._reap = reap
         self.child: ChildProcess | None = None
 
+    @property
+    def pid(self) -> int | None:
+        """Process id, if there is a process."""
+        return None if self.child is None else self.child.pid
+
     def act(self, action: GlobalThreadAction) -> list[Observation]:
         """Carry out what was decided; return what is observed at once."""
         match action:

@@ -77,6 +77,7 @@ def document(view: WorkerView) -> dict[str, object]:
         **view.numbers.shown(Scope.CLIENT),
         "threads": [_thread(view, thread) for thread in view.threads],
         "updaters": [{"updater": number, "pid": pid} for number, pid in view.updaters.items()],
+        "globalThread": None if view.global_thread is None else view.global_thread.shown(),
         "tasks": [_task(view, task) for task in view.tasks],
     }
 
@@ -126,6 +127,8 @@ def _readiness(view: WorkerView) -> Answer:
             if task.role is Role.ACTIVE and task.state != "RUNNING"
         ]
         listed = " ".join(waiting)
+        if waiting and view.global_thread is not None and not view.global_thread.is_filled:
+            listed += f"; global stores: {view.global_thread.remaining} records left to read first"
         reason = f"tasks not running yet: {listed}" if listed else "no tasks were granted yet"
     return Answer.text(reason, HTTPStatus.SERVICE_UNAVAILABLE)
 

@@ -14,6 +14,7 @@ from headwater.model.cluster import LAG_UNKNOWN, Role
 from headwater.model.lifecycle import ClientState, ThreadState, client_state_of
 from headwater.model.metrics import Snapshot
 from headwater.native.messages import Following, Restored, RestoreProgress, Stats
+from headwater.service import global_view
 from headwater.service.decide.observations import (
     ThreadEnded,
     ThreadSaid,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from headwater.service.children import Children
     from headwater.service.decide.observations import Observation
     from headwater.service.decide.values import Copy, Slot, Table
+    from headwater.service.global_view import GlobalThreadView
 
 _VERSION: Final = metadata.version("headwater")
 _ON_THREAD: Final = (TaskPhase.RUNNING, TaskPhase.REVOKING)
@@ -86,6 +88,8 @@ class WorkerView:
     updaters: Mapping[int, int] = field(default_factory=dict)
     """Process id by number."""
     tasks: tuple[TaskView, ...] = ()
+    global_thread: GlobalThreadView | None = None
+    """Of an application with global stores."""
     problem: str = ""
 
     @property
@@ -197,6 +201,7 @@ class Numbers:
                 if (pid := children.pid_of_updater(number)) is not None
             },
             tasks=tasks,
+            global_thread=global_view.view_of(table, children),
             problem="" if table.error is None else table.error.message,
         )
 
@@ -220,6 +225,7 @@ class Numbers:
                 metrics.STANDBY_CAUGHT_UP_TASKS: sum(task.caught_up for task in copies),
                 metrics.FAILED_STREAM_THREADS: table.replaced + restarts,
                 metrics.RESTORE_RECORDS: self._restored + sum(self._restoring.values()),
+                metrics.GLOBAL_REMAINING: global_view.remaining(table),
                 metrics.STANDBY_UPDATE_RECORDS: self._followed + sum(self._following.values()),
             }
         )

@@ -86,6 +86,15 @@ STANDBY_UPDATE_RECORDS: Final = counter(
     is_kafkas=False,
     key="followedTotal",
 )
+GLOBAL_REMAINING: Final = gauge(
+    Scope.CLIENT,
+    "global-restore-remaining-records",
+    "Records of global stores that are still to be read before tasks start.",
+    Unit.RECORDS,
+    is_kafkas=False,
+    key="globalRemaining",
+    absent=None,
+)
 OTLP_FAILED_PUSHES: Final = counter(
     Scope.CLIENT,
     "otlp-failed-pushes-total",
@@ -108,5 +117,6 @@ METRICS_OF_CLIENTS: Final = (
     RESTORE_RECORDS,
     RESTORE_RECORDS_RATE,
     STANDBY_UPDATE_RECORDS,
+    GLOBAL_REMAINING,
     OTLP_FAILED_PUSHES,
 )
