@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.sim.global_thread import GlobalThread, feed_places
 from tests.sim.loop import Loop
 from tests.sim.thread import Thread, Updater
 from tests.sim.worker import Worker
@@ -25,6 +26,8 @@ class Feeder(Process):
         while self.world.now_ms < self.until_ms:
             for _ in range(self.world.rng.randint(1, 5)):
                 self.world.feed()
+                if self.world.global_table:
+                    feed_places(self.world)
             yield self.pause_ms
 
 
@@ -35,6 +38,7 @@ LIKELIHOOD = {
     "waiting to go": 0.4,
     "revoking": 0.2,
     "restoring": 0.2,
+    "filling": 0.1,
     "promoting": 0.2,
     "before commit": 0.01,
     "committed, not stored": 0.02,
@@ -65,6 +69,7 @@ class Chaos(Process):
         yield 6_000
         faults = [self.kill_thread, self.kill_updater, self.kill_worker, self.kill_loop]
         faults += [self.scale, self.change_threads]
+        faults += [self.kill_global_thread] * 2 if self.world.global_table else []
         if self.freezes:
             lasting = [self.freeze_worker, self.cut_off]
             faults += [self.freeze_thread, self.freeze_main, self.freeze_loop, *lasting, *lasting]
@@ -85,10 +90,10 @@ class Chaos(Process):
         if isinstance(process, Loop):
             self.replace_loop(process)
         else:
-            assert isinstance(process, Thread | Updater)
+            assert isinstance(process, Thread | Updater | GlobalThread)
             self.strike(process)
 
-    def strike(self, process: Thread | Updater) -> None:
+    def strike(self, process: Thread | Updater | GlobalThread) -> None:
         """Do something to a process that has come to a moment that matters."""
         strikes = [lambda: process.end("is killed"), lambda: process.worker.end("is killed")]
         if self.freezes:
@@ -131,6 +136,10 @@ class Chaos(Process):
     def kill_updater(self) -> None:
         if (updater := self.pick(Updater)) is not None:
             updater.end("is killed")
+
+    def kill_global_thread(self) -> None:
+        if (process := self.pick(GlobalThread)) is not None:
+            process.end("is killed")
 
     def kill_worker(self) -> None:
         if (worker := self.pick(Worker)) is not None:
@@ -205,7 +214,7 @@ class Sleepers(Chaos):
             yield 20_000
         self.heal()
 
-    def strike(self, process: Thread | Updater) -> None:
+    def strike(self, process: Thread | Updater | GlobalThread) -> None:
         others = [other for other in self.living(Worker) if other is not process.worker]
         if any(other.thaws_ms is None for other in others):
             self.suspend(process.worker)

@@ -11,6 +11,7 @@ from headwater.service.decide.observations import ThreadSaid
 from headwater.service.decide.values import SlotPhase
 from headwater_operator.actions import Reason, WriteWorkerSpec
 from tests.sim.broker import ProducerFencedError
+from tests.sim.global_thread import GlobalThread
 from tests.sim.loop import Loop
 from tests.sim.thread import RunningTask, Thread, Updater
 from tests.sim.worker import Worker
@@ -160,3 +161,57 @@ class PromotedWithoutTail(Loop):
     """Its StateUpdaters hand a copy over as it is, without reading the tail."""
 
     worker_type = HopefulWorker
+
+
+class StartsTasksEarly(Worker):
+    """Takes a GlobalStreamThread that has begun for one that has filled its stores."""
+
+    def hear(self, observation: Observation) -> None:
+        super().hear(observation)
+        if self.table.global_thread is not None and self.global_thread is not None:
+            self.table.global_thread.filled = True
+
+
+class TasksBeforeTheTable(Loop):
+    """Its workers start tasks before the global table is filled."""
+
+    worker_type = StartsTasksEarly
+
+
+class GlobalPositionFirst(GlobalThread):
+    """Writes the position, and then the rows."""
+
+    def apply(self) -> Iterator[int]:
+        records, position = self.read()
+        self.table.position = position
+        yield 20
+        self.table.rows.update({str(record.key): int(str(record.value)) for record in records})
+
+
+class TornWorker(Worker):
+    global_type = GlobalPositionFirst
+
+
+class GlobalTableTorn(Loop):
+    """Its workers write rows and position of the global table one after the other."""
+
+    worker_type = TornWorker
+
+
+class SkipsGlobalTail(GlobalThread):
+    """Goes on at the end of the topic when it is started again."""
+
+    def begin(self, end: int) -> Iterator[int]:
+        if self.table.position:
+            self.table.position = end
+        yield 1
+
+
+class ForgetfulWorker(Worker):
+    global_type = SkipsGlobalTail
+
+
+class GlobalTailSkipped(Loop):
+    """Its GlobalStreamThreads do not read what came while there was none."""
+
+    worker_type = ForgetfulWorker

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headwater.ids import TaskId
 from headwater.model.lifecycle import ClientState
 from tests.sim.chaos import Chaos, Feeder
+from tests.sim.global_thread import PLACES, feed_places, rows_before
 from tests.sim.loop import Loop
 from tests.sim.thread import Thread, Updater
 from tests.sim.warm import no_warm_copy_is_given_up
@@ -29,13 +30,18 @@ def simulate(
     chaos_ms: int = 120_000,
     freezes: bool = True,
     standbys: int = 0,
+    global_table: bool = False,
 ) -> World:
     """Run one seed from beginning to end.
 
     Raises:
         ViolationError: with the seed and the story.
     """
-    world = World(seed, exactly_once=exactly_once, standbys=standbys)
+    world = World(seed, exactly_once=exactly_once, standbys=standbys, global_table=global_table)
+    if global_table:
+        world.broker.create_topic(PLACES.topic, 1)
+        for _ in range(world.rng.randint(0, 60)):
+            feed_places(world)
     world.judges.append(no_warm_copy_is_given_up)
     if exactly_once:
         world.watchers.append(lambda: no_two_can_commit(world))
@@ -50,10 +56,25 @@ def simulate(
             copies_equal_what_they_have_read(world)
         else:
             nothing_is_lost(world, with_counts=not freezes)
+        if global_table:
+            tables_are_followed(world)
     except (ViolationError, AssertionError) as error:
         story = "\n".join(world.story)
         raise ViolationError(f"seed {seed!r}: {error}\n{story}\nseed {seed!r}: {error}") from error
     return world
+
+
+def tables_are_followed(world: World) -> None:
+    """Every worker with tasks keeps the whole global table."""
+    world.run_until(world.now_ms + 60_000)
+    rows = rows_before(world, world.broker.end_offset(PLACES))
+    for process in world.processes:
+        if (
+            isinstance(process, Thread)
+            and process.tasks
+            and process.worker.disk.places.rows != rows
+        ):
+            raise ViolationError(f"{process.worker.name}: its global table is not the whole topic")
 
 
 def no_two_can_commit(world: World) -> None:

@@ -10,12 +10,15 @@ import pytest
 from tests.sim.chaos import Chaos, Sleepers
 from tests.sim.faults import (
     DuplicateAfterInit,
+    GlobalTableTorn,
+    GlobalTailSkipped,
     GrantBeforeFence,
     InitWithoutReading,
     PositionAhead,
     PromotedWithoutTail,
     RestoreStopsEarly,
     SkippedCommit,
+    TasksBeforeTheTable,
 )
 from tests.sim.laws import simulate
 from tests.sim.warm import WarmCopyGivenUp
@@ -29,7 +32,7 @@ pytestmark = pytest.mark.slow
 SEEDS = 60
 
 
-def first_violation(loop_type: type[Loop], first: int) -> str:
+def first_violation(loop_type: type[Loop], first: int, *, global_table: bool = False) -> str:
     """The first sentence that a law says about a fault, over many seeds.
 
     The search begins where it has ended before: as long as nothing has changed, it ends at once.
@@ -42,6 +45,7 @@ def first_violation(loop_type: type[Loop], first: int) -> str:
                 loop_type=loop_type,
                 chaos_type=(Chaos, Sleepers)[number % 2],
                 standbys=number // 2 % 2,
+                global_table=global_table,
             )
         except ViolationError as violation:
             return f"{number}: {str(violation).splitlines()[0]}"
@@ -64,3 +68,16 @@ def first_violation(loop_type: type[Loop], first: int) -> str:
 )
 def test_a_planted_fault_is_found(fault: type[Loop], first: int, found: str):
     assert re.search(found, first_violation(fault, first))
+
+
+@pytest.mark.parametrize(
+    ("fault", "first", "found"),
+    [
+        (TasksBeforeTheTable, 0, "rows that were there when its worker began"),
+        (GlobalTableTorn, 0, "that is not its topic up to its end"),
+        (GlobalTailSkipped, 0, "that is not its topic up to its end"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_planted_fault_of_the_global_table_is_found(fault: type[Loop], first: int, found: str):
+    assert re.search(found, first_violation(fault, first, global_table=True))

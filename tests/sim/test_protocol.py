@@ -38,6 +38,16 @@ def test_at_least_once_loses_no_count_when_nothing_freezes(seed: str):
     simulate(seed, exactly_once=False, freezes=False)
 
 
+@pytest.mark.seeded(10)
+def test_tasks_read_a_global_table_that_is_filled_and_followed(seed: str):
+    simulate(seed, exactly_once=True, standbys=len(seed) % 2, global_table=True)
+
+
+@pytest.mark.seeded(5)
+def test_a_global_table_of_at_least_once(seed: str):
+    simulate(seed, exactly_once=False, global_table=True)
+
+
 def test_a_seed_decides_everything():
     first, second = (simulate("same", exactly_once=True) for _ in range(2))
 

@@ -30,6 +30,7 @@ from headwater.native.messages import (
 )
 from headwater.service.decide.observations import ThreadEnded, ThreadSaid, UpdaterEnded, UpdaterSaid
 from tests.sim.broker import ModelProducer, ProducerFencedError
+from tests.sim.global_thread import check_table
 from tests.sim.world import (
     CHANGELOG,
     GROUP,
@@ -194,6 +195,8 @@ class Thread(Process):
                 store = self.worker.disk.open(task, self)
                 self.check_restored(task, store)
             self.tasks[task] = RunningTask(task, committed, committed, store)
+            if self.world.global_table:
+                check_table(self.worker, self.name)
             self.world.note(f"{self.name} runs {task} from {committed}")
             self.say(TaskRunning(task=task))
             yield 3
@@ -235,6 +238,8 @@ class Thread(Process):
     def process_record(self, running: RunningTask, record: Record) -> None:
         """Word count."""
         if running.id.subtopology == 0:
+            if self.world.global_table:
+                check_table(self.worker, self.name)
             number, word = record.value  # type: ignore[misc]  # as World.feed wrote it
             self.producer.send(TopicPartition(WORDS, partition_of(word)), word, number)
             return

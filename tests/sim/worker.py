@@ -21,22 +21,27 @@ from headwater.model.duties import (
 from headwater.service.decide.actions import (
     BeginDuty,
     End,
+    KillGlobalThread,
     KillThread,
     KillUpdater,
     LookAtGroup,
     ReadSpec,
     RememberEpoch,
+    StartGlobalThread,
     StartThread,
     StartUpdater,
+    TellGlobalThread,
     TellThread,
     TellUpdater,
 )
+from headwater.service.decide.global_thread import GlobalThread as DecidedGlobalThread
 from headwater.service.decide.observations import DutyEnded, LeaseKept, SpecRead
 from headwater.service.decide.observe import observe
 from headwater.service.decide.reconcile import decide
 from headwater.service.decide.report import status_of
 from headwater.service.decide.values import Table
 from tests.sim.broker import ModelProducer
+from tests.sim.global_thread import PLACES, GlobalThread
 from tests.sim.thread import Thread, Updater
 from tests.sim.world import TOPOLOGY, Disk, Process, World
 
@@ -56,6 +61,7 @@ class Worker(Process):
 
     thread_type: type[Thread] = Thread
     updater_type: type[Updater] = Updater
+    global_type: type[GlobalThread] = GlobalThread
 
     def __init__(self, world: World, worker: str) -> None:
         world.incarnations += 1
@@ -65,6 +71,8 @@ class Worker(Process):
         self.inbox: deque[Observation] = deque()
         self.threads: dict[int, Thread] = {}
         self.updaters: dict[int, Updater] = {}
+        self.global_thread: GlobalThread | None = None
+        self.places_at_start = world.broker.end_offset(PLACES) if world.global_table else 0
         self.hands: list[DutyHand] = []
         self.renewals = 0
         self.reported: WorkerStatus | None = None
@@ -78,6 +86,7 @@ class Worker(Process):
             remembered_epoch=self.disk.highest_epoch,
             stateful=frozenset({1}),
             topology=TOPOLOGY,
+            global_thread=DecidedGlobalThread() if world.global_table else None,
         )
         super().__init__(world, f"{worker}:{self.incarnation}")
         world.mains[worker] = self
@@ -89,7 +98,9 @@ class Worker(Process):
     @property
     def children(self) -> list[Process]:
         """Its living child processes."""
-        every = (*self.threads.values(), *self.updaters.values())
+        every: list[Process] = [*self.threads.values(), *self.updaters.values()]
+        if self.global_thread is not None:
+            every.append(self.global_thread)
         return [child for child in every if child.alive]
 
     def freeze(self, for_ms: int) -> None:
@@ -165,7 +176,18 @@ class Worker(Process):
         """Read the own spec, uncached."""
         return self.world.specs.get(self.worker)
 
-    def carry_out(self, action: Action) -> Iterator[int]:
+    def carry_out_globally(
+        self, action: StartGlobalThread | TellGlobalThread | KillGlobalThread
+    ) -> None:
+        """Carry out an action on the GlobalStreamThread."""
+        if isinstance(action, StartGlobalThread):
+            self.global_thread = self.global_type(self, action.number)
+        elif self.global_thread is not None and isinstance(action, TellGlobalThread):
+            self.global_thread.inbox.append(action.message)
+        elif self.global_thread is not None and isinstance(action, KillGlobalThread):
+            self.global_thread.end(f"is killed: {action.reason}")
+
+    def carry_out(self, action: Action) -> Iterator[int]:  # noqa: C901 - one case per action
         """Carry out one action."""
         match action:
             case ReadSpec():
@@ -187,6 +209,8 @@ class Worker(Process):
                 self.updaters[number].inbox.append(message)
             case KillUpdater(updater=number, reason=reason):
                 self.updaters[number].end(f"is killed: {reason}")
+            case StartGlobalThread() | TellGlobalThread() | KillGlobalThread():
+                self.carry_out_globally(action)
             case BeginDuty(duty=duty):
                 self.hands.append(DutyHand(self, duty))
             case LookAtGroup() | End():

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from headwater_operator.decide import Decision, Observed
+    from tests.sim.global_thread import GlobalTable
 
 LINES, WORDS, OUT = "lines", "app-words-repartition", "out"
 CHANGELOG = "app-counts-changelog"
@@ -113,12 +114,19 @@ class Store:
     opened_by: Process | None = None
 
 
+def _global_table() -> GlobalTable:
+    from tests.sim.global_thread import GlobalTable
+
+    return GlobalTable()
+
+
 @dataclass
 class Disk:
     """What outlives the processes of a worker."""
 
     stores: dict[TaskId, Store] = field(default_factory=dict)
     highest_epoch: int = 0
+    places: GlobalTable = field(default_factory=_global_table)
 
     def open(self, task: TaskId, process: Process) -> Store:
         """Open a store; only one process may have it open."""
@@ -159,7 +167,13 @@ class World:
     """Everything there is, and the clock."""
 
     def __init__(
-        self, seed: str, *, exactly_once: bool, replicas: int = 2, standbys: int = 0
+        self,
+        seed: str,
+        *,
+        exactly_once: bool,
+        replicas: int = 2,
+        standbys: int = 0,
+        global_table: bool = False,
     ) -> None:
         self.rng = Random(seed)
         self.seed = seed
@@ -169,6 +183,8 @@ class World:
         self.broker = ModelBroker()
         self.broker.create_topic(LINES, PARTITIONS)
         self.broker.create_topic(OUT, PARTITIONS)
+        self.global_table = global_table
+        """Tasks read a table that each worker keeps (``global_thread``)."""
         # From copies that have read almost everything to such that have hardly begun.
         lag = self.rng.choice((5, 50, 5_000))
         self.app = make_app(
