@@ -83,11 +83,17 @@ class Measuring(Processor[str, str, None, None]):
 
 def topology() -> Topology:
     """Return the same topology as ``MetricTree.java``."""
-    strings: dict[str, Any] = {"key_serde": Serdes.string, "value_serde": Serdes.string}
     builder = StreamsBuilder()
-    lines = builder.stream("lines", **strings)
+    draw(builder)
+    return builder.build()
+
+
+def draw(builder: StreamsBuilder, source: str = "lines", sink: str = "counted") -> None:
+    """Draw it, with other topics if they are given."""
+    strings: dict[str, Any] = {"key_serde": Serdes.string, "value_serde": Serdes.string}
+    lines = builder.stream(source, **strings)
     counts = lines.group_by_key(**strings).count(store="counts")
-    counts.to_stream().to("counted", key_serde=Serdes.string, value_serde=Serdes.long)
+    counts.to_stream().to(sink, key_serde=Serdes.string, value_serde=Serdes.long)
     grouped = lines.group_by_key(**strings)
     (
         grouped.windowed_by(TimeWindows.of_size_with_no_grace(TEN_SECONDS))
@@ -103,7 +109,6 @@ def topology() -> Topology:
     limit = Suppressed.until_time_limit(timedelta(seconds=1), BufferConfig.unbounded())
     counts.suppress(limit).to_stream().for_each(lambda _key, _value: None)
     lines.process(Measuring)
-    return builder.build()
 
 
 def driven(level: str) -> TopologyTestDriver:
@@ -116,10 +121,17 @@ def driven(level: str) -> TopologyTestDriver:
     }
     driver = TopologyTestDriver(topology(), config, start_ms=100_000)
     lines = driver.create_input_topic("lines", Serdes.string, Serdes.string)
-    for i in range(20):
-        lines.pipe_input(f"k{i % 3}", f"value {i}", 500 * i if i % 5 == 4 else 1_000 * i)
-    lines.pipe_input(None, "without a key", 20_000)
+    for record in records():
+        lines.pipe_input(*record)
     return driver
+
+
+def records() -> list[tuple[str | None, str, int]]:
+    """Return what Java's driver is given: keys, values and times."""
+    found: list[tuple[str | None, str, int]] = [
+        (f"k{i % 3}", f"value {i}", 500 * i if i % 5 == 4 else 1_000 * i) for i in range(20)
+    ]
+    return [*found, (None, "without a key", 20_000)]
 
 
 def main() -> None:

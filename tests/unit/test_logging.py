@@ -14,6 +14,8 @@ import pytest
 from headwater.config import StreamsConfig
 from headwater.dsl.loading import SourceText
 from headwater.errors import ConfigError, SpecError
+from headwater.ids import TaskId
+from headwater.jsonlog import JsonFormatter
 from headwater.logsettings import DEFAULT_FORMAT, LogSettings
 from headwater.model.changes import rolled_part
 from headwater.model.streamapp import parse
@@ -167,6 +169,59 @@ def test_a_child_logs_as_its_program_does(capfd: pytest.CaptureFixture[str]) -> 
         "INFO said by mylib",
         "WARNING said by mylib",
     ]
+
+
+def test_lines_are_json_with_worker_thread_and_task(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = [json.loads(line) for line in lines_of(capfd, "", {"logging.format": "JSON"})]
+
+    assert [(it["level"], it["logger"], it["message"]) for it in lines] == [
+        ("WARNING", name, f"said by {name}") for name in ("mylib", OURS)
+    ]
+    assert {it["worker"] for it in lines} == {"w-0-thread"}
+    assert all(it["time"].endswith("Z") for it in lines)
+
+
+def test_a_line_of_json_says_where_it_comes_from_and_what_was_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(JsonFormatter, "task", staticmethod(lambda: TaskId(1, 3)))
+    record = logging.LogRecord("shop", logging.ERROR, "", 1, "no %s\nfor it", ("price",), None)
+    record.processName = "orders-w-0-StreamThread-1"
+    record.order = 17
+    try:
+        int("price")
+    except ValueError:
+        record.exc_info = sys.exc_info()
+
+    text = JsonFormatter().format(record)
+
+    fields = json.loads(text)
+    assert "\n" not in text
+    assert fields["worker"] == "orders-w-0"
+    assert fields["thread"] == "orders-w-0-StreamThread-1"
+    assert fields["task"] == "1_3"
+    assert fields["message"] == "no price\nfor it"
+    assert fields["order"] == 17
+    assert "ValueError: invalid literal" in fields["exception"]
+
+
+def test_a_program_that_logs_json_has_processes_that_do() -> None:
+    program = """
+        import logging, sys
+        from headwater.jsonlog import log_to
+        from headwater.native import logs
+        log_to(sys.stderr, "INFO", "json")
+        print(logs.of_this_program().format)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+
+    assert done.stdout == "json\n"
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,8 @@ class LogSettings:
         levels: by logger, for an application that does not set up its logging by itself; the root
             logger's under the empty name. One that a program has made itself is a number.
         given: levels that the configuration names: they hold for every application.
-        format: of a line, with ``%(name)s`` and the like; for an application without a set-up.
+        format: of a line, with ``%(name)s`` and the like, or ``json``; for an application without
+            a set-up.
         date_format: of ``%(asctime)s``; ``None`` is Python's own.
         style: how ``format`` names its fields, as ``logging.Formatter`` has it.
     """
@@ -78,12 +79,14 @@ def parse_levels(name: str, value: object) -> Mapping[str, str]:
 
 
 def parse_format(name: str, value: object) -> str:
-    """Check the format of a line; every field must be one that ``logging`` knows.
+    """Check the format of a line: ``json``, or fields that ``logging`` knows.
 
     Raises:
         ConfigError: it cannot be used, or leaves the message out.
     """
     text = str(value)
+    if text.strip().lower() == "json":
+        return "json"
     try:
         text % _FIELDS
         if "%(message)" in text:
@@ -95,5 +98,5 @@ def parse_format(name: str, value: object) -> str:
         problem = str(error)
     raise ConfigError(
         f"{name}: {text!r} is not allowed: {problem}; write it as for Python's logging, for "
-        f"example {DEFAULT_FORMAT!r}"
+        f"example {DEFAULT_FORMAT!r}, or json"
     )

@@ -14,11 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import ConfigError, EnvironmentProblemError
+from headwater.jsonlog import JSON, log_to
 
 if TYPE_CHECKING:
     import argparse
 
 _PREFIX: Final = "HEADWATER_"
+_FORMATS: Final = {
+    "text": "%(asctime)s %(levelname)-7s %(name)s %(message)s",
+    "json": JSON,
+}
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _NO_USER: Final = "none"
@@ -87,6 +92,7 @@ def register(subparsers: Any) -> None:
     _option(parser, "--http-host", metavar="ADDRESS", default="0.0.0.0", help="where to serve")  # noqa: S104
     _option(parser, "--http-port", metavar="PORT", default="8080", help="/healthz /readyz /metrics")
     _option(parser, "--log-level", choices=_LEVELS, default="INFO", help="default: %(default)s")
+    _option(parser, "--log-format", choices=tuple(_FORMATS), default="text", help="text or json")
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="instead of KUBECONFIG")
     _add_deletion(parser)
     parser.set_defaults(run=run)
@@ -126,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
         from headwater_operator.manifests.settings import Installation
     except ModuleNotFoundError as error:
         raise _needs(error) from error
-    _log_to_stderr(arguments.log_level)
+    _log_to_stderr(arguments.log_level, arguments.log_format)
     lease_ms = _number("--lease-seconds", arguments.lease_seconds, at_least=3) * 1000
     operator = Operator(
         Options(
@@ -170,7 +176,7 @@ def _delete_streamapps(arguments: argparse.Namespace) -> int:
     flag = "--delete-timeout-seconds"
     seconds = _number(flag, arguments.delete_timeout_seconds, at_least=1)
     namespaces = _namespaces(arguments) or (None,)
-    _log_to_stderr(arguments.log_level)
+    _log_to_stderr(arguments.log_level, arguments.log_format)
     client = KubeClient.from_environment(arguments.kubeconfig)
     try:
         count = delete_stream_apps(
@@ -192,12 +198,12 @@ def _needs(error: ModuleNotFoundError) -> EnvironmentProblemError:
     )
 
 
-def _log_to_stderr(level: str) -> None:
+def _log_to_stderr(level: str, format_: str) -> None:
     import logging
 
-    logging.basicConfig(
-        level=level, format="%(asctime)s %(levelname)-7s %(name)s %(message)s", stream=sys.stderr
-    )
+    if format_ not in _FORMATS:  # argparse checks a flag, but no variable
+        raise ConfigError(f"--log-format: {format_!r} is not one of {', '.join(_FORMATS)}")
+    log_to(sys.stderr, level, _FORMATS[format_])
     logging.getLogger("kopf").setLevel("WARNING")
 
 

@@ -7,7 +7,6 @@ StreamWorker and the Lease are resources of Kubernetes, else files in the cluste
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import signal
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cli.options import add_import_path_and_config, pairs
 from headwater.errors import ConfigError, SpecError
+from headwater.jsonlog import JSON, log_to
 from headwater.logsettings import DEFAULT_FORMAT, LogSettings
 from headwater.native.application import ApplicationSettings
 from headwater_entry import end_at_once
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headwater.service.worker import Worker
 
 _PREFIX: Final = "HEADWATER_"
+_FORMATS: Final = {"text": DEFAULT_FORMAT, "json": JSON}
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -57,6 +58,13 @@ def register(subparsers: Any) -> None:
         help="for /healthz /readyz /metrics /tasks; 0 picks a free one (default)",
     )
     _option(parser, "--log-level", choices=_LEVELS, default="WARNING", help="default: %(default)s")
+    _option(
+        parser,
+        "--log-format",
+        choices=_FORMATS,
+        default="text",
+        help="of lines, if the StreamApp does not say; default: %(default)s",
+    )
     add_import_path_and_config(parser)
     parser.set_defaults(run=run)
 
@@ -117,9 +125,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(
             f"--log-level: {arguments.log_level!r} is not one of {', '.join(_LEVELS)}"
         )
+    if arguments.log_format not in _FORMATS:
+        raise ConfigError(
+            f"--log-format: {arguments.log_format!r} is not one of {', '.join(_FORMATS)}"
+        )
     keep_private()
     multiprocessing.current_process().name = str(arguments.name)
-    logging.basicConfig(level=arguments.log_level, format=DEFAULT_FORMAT, stream=sys.stderr)
+    log_to(sys.stderr, arguments.log_level, _FORMATS[arguments.log_format])
     app, name = _required(arguments, "app"), _required(arguments, "name")
     # There is nothing to close yet, and the kernel lets go of what is held.
     signal.signal(signal.SIGTERM, end_at_once)
@@ -206,7 +218,7 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
         ),
         http_host=arguments.http_host,
         http_port=_number("--http-port", arguments.http_port),
-        logs=LogSettings(levels={"": arguments.log_level}),
+        logs=LogSettings(levels={"": arguments.log_level}, format=_FORMATS[arguments.log_format]),
         watches_group=bool(arguments.namespace),
         import_timeout_ms=streamapp.spec.topology.import_timeout_ms,
     )

@@ -18,8 +18,8 @@ class LoggingSpec:
     Attributes:
         level: of the root logger, and of others by name: INFO,my.module=DEBUG. It holds for an
             application that sets up its logging by itself, too. Left out: INFO.
-        format: of a line, as Python's logging writes it, for an application that sets up no handler
-            by itself. Left out: time, level, process and message.
+        format: of a line, for an application that sets up no handler by itself: as Python's
+            logging writes it, or json. Left out: time, level, process and message.
     """
 
     level: str | None = field(
@@ -33,8 +33,8 @@ class LoggingSpec:
     format: str | None = field(
         default=None,
         metadata=meta(
-            pattern=r".*%\(message\).*",
-            meaning=f"a format of Python's logging, such as {DEFAULT_FORMAT}",
+            pattern=r"json|.*%\(message\).*",
+            meaning=f"json, or a format of Python's logging, such as {DEFAULT_FORMAT}",
             max_length=1_000,
         ),
     )

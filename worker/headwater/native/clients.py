@@ -12,6 +12,7 @@ from headwater.kafka.settings import (
     consumer_settings,
     producer_settings,
 )
+from headwater.kafka.statistics import ClientStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,7 @@ class TaskClients(Generic[Reader]):
         admin: topics, offsets, purges.
         producer: idempotent, or transactional with the id.
         consumer: reads the tasks' input; names the group.
+        statistics: what the two tell of themselves, if ``statistics.interval.ms`` asks for it.
     """
 
     def __init__(
@@ -54,20 +56,23 @@ class TaskClients(Generic[Reader]):
         )
         self.connection = access.connection
         self.admin = access.admin
+        self.statistics = {kind: ClientStatistics() for kind in ("consumer", "producer")}
+        settings = producer_settings(
+            config,
+            self.connection,
+            client_id=f"{client_id}-producer",
+            transactional_id=transactional_id,
+        )
         self.producer = StreamsProducer(
-            producer_settings(
-                config,
-                self.connection,
-                client_id=f"{client_id}-producer",
-                transactional_id=transactional_id,
-            ),
+            self.statistics["producer"].settings(settings),
             self.connection,
             block_s=config.task_timeout_ms / 1000,
         )
+        settings = consumer_settings(
+            config, self.connection, client_id=f"{client_id}-consumer", group=group
+        )
         self.consumer = reader(
-            consumer_settings(
-                config, self.connection, client_id=f"{client_id}-consumer", group=group
-            ),
+            self.statistics["consumer"].settings(settings),
             self.connection,
             batch_records=batch_records(config),
         )

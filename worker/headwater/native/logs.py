@@ -12,12 +12,14 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from headwater.jsonlog import JSON, JsonFormatter, formatter_of
 from headwater.logsettings import LogSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from headwater.config import StreamsConfig
+    from headwater.jsonlog import Task
 
 _OURS: Final = "headwater"
 
@@ -27,12 +29,9 @@ def settle(settings: LogSettings) -> None:
     root = logging.getLogger()
     has_own = bool(root.handlers)
     if not has_own:
-        logging.basicConfig(
-            format=settings.format,
-            datefmt=settings.date_format,
-            style=settings.style,
-            stream=sys.stderr,
-        )
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(_formatter(settings))
+        logging.basicConfig(handlers=[handler])
         set_levels(settings.levels)
     set_levels(settings.given)
 
@@ -52,9 +51,7 @@ def ours_kept() -> Iterator[None]:
 def reset(settings: LogSettings) -> None:
     """Change what a program of ours logs, once it knows its configuration."""
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(
-            logging.Formatter(settings.format, settings.date_format, settings.style)
-        )
+        handler.setFormatter(_formatter(settings))
     set_levels(settings.levels)
     set_levels(settings.given)
 
@@ -90,6 +87,8 @@ def of_this_program() -> LogSettings:
     levels |= {name: logger.level for name, logger in _loggers() if logger.level}
     settings = LogSettings(levels=levels)
     formatter = root.handlers[0].formatter
+    if isinstance(formatter, JsonFormatter):
+        return replace(settings, format=JSON)
     if type(formatter) is not logging.Formatter:
         return settings
     # A Formatter does not tell otherwise how it was made.
@@ -97,6 +96,19 @@ def of_this_program() -> LogSettings:
     style = next(sign for sign, (kind, _) in kinds.items() if type(made["_style"]) is kind)
     found = replace(settings, format=made["_fmt"], date_format=formatter.datefmt, style=style)
     return found if _is_complete(found) else settings
+
+
+def name_task(task: Task) -> None:
+    """Name the task that is being worked on in each line of JSON.
+
+    Args:
+        task: returns it, or ``None``.
+    """
+    JsonFormatter.task = staticmethod(task)
+
+
+def _formatter(settings: LogSettings) -> logging.Formatter:
+    return formatter_of(settings.format, settings.date_format, settings.style)
 
 
 def _loggers() -> list[tuple[str, logging.Logger]]:

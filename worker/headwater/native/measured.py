@@ -12,9 +12,10 @@ from headwater.model.metrics import RecordingLevel, Snapshot
 from headwater.native.ratios import Ratios
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from headwater.config import StreamsConfig
+    from headwater.kafka.statistics import ClientStatistics
     from headwater.native.opening import RunningTask
     from headwater.ports import Clock
 
@@ -43,6 +44,8 @@ class ThreadNumbers:
         self._rates = Rates(asked.samples, window_s)
         self._tree_rates = Rates(asked.samples, window_s)
         self._tree_due = 0.0
+        self.statistics: Mapping[str, ClientStatistics] = {}
+        """What the clients of Kafka tell of themselves."""
 
     def opened(self, count: int) -> None:
         """Note that tasks were opened; they are looked at soon."""
@@ -89,6 +92,8 @@ class ThreadNumbers:
             running.pace.busy_s = 0.0
             values = {metrics.ACTIVE_PROCESS_RATIO: ratio}
             parts.append(Snapshot.of(values, str(running.task_id)))
+        for name, client in self.statistics.items():
+            parts.append(Snapshot.of(client.numbers(), self._thread_id, name))
         self.measures.windows.roll_if_due(now_s)
         parts.append(self.measures.users.numbers(self._thread_id, now_s))
         found = Snapshot.merged(parts)

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from headwater.service.global_view import GlobalThreadView
 
 _VERSION: Final = metadata.version("headwater")
+_COUNTED_HERE: Final = {metrics.RESTORE_RECORDS.name, metrics.TASK_RESTORED.name}
+_RATES_HERE: Final = [metric for metric in metrics.RATES if metric.rate_of in _COUNTED_HERE]
+"""Rates of what the main process counts; StreamThreads make all others."""
 _ON_THREAD: Final = (TaskPhase.RUNNING, TaskPhase.REVOKING)
 
 
@@ -124,10 +127,9 @@ class Numbers:
 
     def __init__(self, settings: MetricsSettings | None = None) -> None:
         self._settings = settings = settings or MetricsSettings()
-        self._client_rates = Rates(settings.samples, settings.window_ms / 1000)
+        self._rates_here = Rates(settings.samples, settings.window_ms / 1000, _RATES_HERE)
         self._trees: dict[int, Snapshot] = {}
-        self.failed_pushes = 0
-        """Pushes by OTLP that failed."""
+        self._failed_pushes = 0
         self._stats: dict[int, tuple[int, Stats]] = {}
         self._rates: dict[int, float] = {}
         self._task_rates: dict[TaskId, float] = {}
@@ -135,6 +137,10 @@ class Numbers:
         self._restored = 0
         self._following: dict[int, int] = {}
         self._followed = 0
+
+    def push_failed(self) -> None:
+        """Count a push by OTLP that failed; called from its thread."""
+        self._failed_pushes += 1
 
     def take(self, observation: Observation, now_ms: int) -> None:
         """Note counters, pass over everything else."""
@@ -186,13 +192,17 @@ class Numbers:
             *(self._thread_numbers(table, thread) for thread in threads),
             *(self._task_numbers(table, task) for task in tasks),
         ]
+        found = Snapshot.merged(numbers)
+        if self._settings.level.records(RecordingLevel.INFO):
+            rates = self._rates_here.of(found, now_ms / 1000)
+            found = Snapshot.merged([found, rates])
         return WorkerView(
             at_ms=now_ms,
             application_id=application_id,
             worker=table.worker,
             incarnation=table.incarnation,
             is_stopping=table.stopping_since_ms is not None,
-            numbers=Snapshot.merged(numbers),
+            numbers=found,
             trees=dict(self._trees),
             threads=threads,
             updaters={
@@ -215,7 +225,7 @@ class Numbers:
             {
                 metrics.RECORDING_LEVEL: self._settings.level.number,
                 metrics.CLIENT_STATE: list(ClientState).index(state),
-                metrics.OTLP_FAILED_PUSHES: self.failed_pushes,
+                metrics.OTLP_FAILED_PUSHES: self._failed_pushes,
                 metrics.ALIVE_STREAM_THREADS: sum(thread.pid is not None for thread in threads),
                 metrics.READY: is_ready(table),
                 metrics.LEASE_HELD: table.has_lease(now_ms),
@@ -231,7 +241,6 @@ class Numbers:
         )
         told = [found, Snapshot.of({metrics.STATE: 1}, state)]
         if self._settings.level.records(RecordingLevel.INFO):
-            told.append(self._client_rates.of(found, now_ms / 1000))
             told.append(Snapshot.of({metrics.VERSION: 1}, _VERSION))
         return Snapshot.merged(told)
 
