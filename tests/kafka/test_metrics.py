@@ -87,6 +87,7 @@ class Application:
                 "poll.ms": 20,
                 "metrics.recording.level": str(level),
                 "statistics.interval.ms": 500,
+                "windows.emit.interval.ms": 0,
             },
             http_port=0,
         )
@@ -165,7 +166,11 @@ def check_families(application: Application) -> None:
 
 def check_values(application: Application) -> None:
     """Counts that depend on nothing but the records are Java's."""
-    java = {(it.group, it.name): it.value for it in metric_tree.values() if it.level == "DEBUG"}
+    java = {
+        (it.group, it.name): it.value
+        for it in reversed(metric_tree.values())
+        if it.level == "DEBUG"
+    }
     task = {"task_id": "0_0"}
     for name, of_java in (
         ("stream_task_process_total", ("stream-task-metrics", "process-total")),
@@ -176,6 +181,10 @@ def check_values(application: Application) -> None:
     ):
         labels = {} if "model" in name else task
         assert application.value(name, **labels) == java[of_java], name
+    if application.level is DEBUG:
+        emitted = application.value("stream_processor_node_window_aggregate_final_emit_total")
+        node = "stream-processor-node-metrics", "window-aggregate-final-emit-total"
+        assert emitted == java[node]
     assert application.value("stream_thread_process_total") == len(metric_tree.records())
     commits = application.value("stream_thread_commit_total")
     assert commits is not None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from headwater import Serdes, StreamsBuilder
 from headwater.config import StreamsConfig
 from headwater.ids import TaskId, TopicPartition
+from headwater.measuring.task import Measures
 from headwater.native.calls import ThreadCallers
 from headwater.processor.task import StreamTask
 from headwater.state import CacheBudget, LayeredStore, MemoryBackend, open_store
@@ -15,6 +17,7 @@ from headwater.testing import ManualClock, MemoryCollector
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from headwater.model.metrics import Metric
     from headwater.ports import RawRecord
 
 
@@ -69,6 +72,7 @@ class TaskRig:
             topic_name=str,
             warn=self.warnings.append,
             callers=ThreadCallers(),
+            measures=Measures.of(self.config, self.clock.now_ms, time.perf_counter_ns),
         )
         self.task.update_lags(dict.fromkeys(self.task.partitions, 0))
         if initialize:
@@ -85,6 +89,10 @@ class TaskRig:
     def sent(self, topic: str = "out") -> list[tuple[bytes | None, bytes | None, int]]:
         """Key, value and timestamp of what went to a topic."""
         return [(r.key, r.value, r.timestamp) for r in self.collector.of_topic(topic)]
+
+    def measured(self, metric: Metric, *labels: str) -> float | None:
+        """What is measured of the task."""
+        return self.task.measured(0.0).value(metric, str(self.task.task_id), *labels)
 
     def commit(self) -> dict[TopicPartition, int]:
         """Commit as an engine would; return the offsets."""

@@ -35,7 +35,8 @@ def bytes_of(records: Records, sampled: int, topic: str) -> int:
         topic: whose name counts, too.
     """
     count = len(records)
-    looked_at = records if count <= sampled else records[:: count // sampled]
+    # An odd step: records often take turns.
+    looked_at = records if count <= sampled else records[:: count // sampled | 1]
     size = (RECORD_BYTES + len(topic)) * len(looked_at)
     for _, _, key, value, headers in looked_at:
         # Kafka's clients say -1 of what is null.

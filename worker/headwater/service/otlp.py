@@ -45,7 +45,7 @@ _UNITS: Final = {
 
 
 class OtlpPusher:
-    """Pushes what a worker shows, again and again, until it is closed.
+    """Pushes what a worker shows, again and again, until it is closed; without an endpoint nothing.
 
     Args:
         settings: where to, and how often.
@@ -62,6 +62,9 @@ class OtlpPusher:
         view: Callable[[], WorkerView],
         failed: Callable[[], None],
     ) -> None:
+        self._closing = threading.Event()
+        if not settings.otlp_endpoint:
+            return
         self._address = settings.otlp_endpoint.removesuffix(PATH) + PATH
         self._interval_s = settings.otlp_interval_ms / 1000
         self._view = view
@@ -69,9 +72,7 @@ class OtlpPusher:
         self._protocol = _protocol()
         self._began_ns = time.time_ns()
         self._is_refused = False
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="otlp", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._run, name="otlp", daemon=True).start()
 
     def close(self) -> None:
         """Push no more; a push under way is not waited for."""

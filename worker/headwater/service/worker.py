@@ -153,9 +153,7 @@ class Worker:
             settings, config, partial(partitions_of, duties, report), self._wake, carrier.peers
         )
         """Where this worker's stores are asked."""
-        self._otlp: OtlpPusher | None = None
-        if config.metrics.otlp_endpoint:
-            self._otlp = OtlpPusher(config.metrics, lambda: self.view, self._numbers.push_failed)
+        self._otlp = OtlpPusher(config.metrics, lambda: self.view, self._numbers.push_failed)
         self._http: HttpServer | None = None
         if settings.http_port is not None:
             at, take = (settings.http_host, settings.http_port), self.queries.take_http
@@ -429,8 +427,7 @@ class Worker:
         self.queries.close()
         self._children.close()
         self._duties.close(0.0)
-        if self._otlp is not None:
-            self._otlp.close()
+        self._otlp.close()
         if self._http is not None:
             self._http.close()
         with self._wake_lock:
