@@ -138,8 +138,7 @@ class Worker:
         self._epoch_file = EpochFile(self._directory.path / f"{settings.name}.epoch.json")
         self._inbox: queue.SimpleQueue[Observation] = queue.SimpleQueue()
         self._table = _table(settings, config, topology, self._epoch_file.read())
-        if incarnation is not None:
-            self._table.incarnation = incarnation
+        self._table.incarnation = incarnation or self._table.incarnation
         self._numbers = Numbers(config.metrics)
         self._written: WorkerStatus | None = None
         self._renewals = self._renew_due_ms = self._write_due_ms = self._view_due_ms = 0
@@ -160,9 +159,7 @@ class Worker:
             self._http = serve(*at, lambda: self.view, boot_ms, queries=take)
             self._table.endpoint = self._http.endpoint
         # Last, because nobody closes a worker that could not be made.
-        self._wake_read, self._wake_write = os.pipe()
-        os.set_blocking(self._wake_read, False)
-        os.set_blocking(self._wake_write, False)
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         # Reentrant: a signal handler, which calls ``stop``, may interrupt who holds it.
         self._wake_lock = threading.RLock()
         self._is_closed = False
