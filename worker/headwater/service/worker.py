@@ -64,9 +64,9 @@ from headwater.service.duties import Duties, DutyRunner
 from headwater.service.epoch import EpochFile
 from headwater.service.http import serve
 from headwater.service.importing import watched_import
+from headwater.service.otlp import OtlpPusher
 from headwater.service.planning import partitions_of
 from headwater.service.queries.desk import QueryDesk
-from headwater.service.otlp import OtlpPusher
 from headwater.service.settings import lease_duration_ms
 from headwater.service.stored import stored_tasks
 from headwater.service.view import Numbers
