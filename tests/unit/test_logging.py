@@ -181,10 +181,7 @@ def test_lines_are_json_with_worker_thread_and_task(capfd: pytest.CaptureFixture
     assert all(it["time"].endswith("Z") for it in lines)
 
 
-def test_a_line_of_json_says_where_it_comes_from_and_what_was_raised(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(JsonFormatter, "task", staticmethod(lambda: TaskId(1, 3)))
+def test_a_line_of_json_says_where_it_comes_from_and_what_was_raised() -> None:
     record = logging.LogRecord("shop", logging.ERROR, "", 1, "no %s\nfor it", ("price",), None)
     record.processName = "orders-w-0-StreamThread-1"
     record.order = 17
@@ -193,7 +190,11 @@ def test_a_line_of_json_says_where_it_comes_from_and_what_was_raised(
     except ValueError:
         record.exc_info = sys.exc_info()
 
-    text = JsonFormatter().format(record)
+    logs.name_task(lambda: TaskId(1, 3))
+    try:
+        text = JsonFormatter().format(record)
+    finally:
+        logs.name_task(lambda: None)
 
     fields = json.loads(text)
     assert "\n" not in text
