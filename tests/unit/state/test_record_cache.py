@@ -247,6 +247,25 @@ def test_room_is_made_at_the_end_of_a_flush() -> None:
     assert budget.used <= budget.limit
 
 
+def test_a_deleted_key_takes_no_room_when_it_is_looked_up() -> None:
+    heard = Recorder()
+    store = build_store(heard, cache=CacheBudget(2 * ENTRY), send_old=False)
+    store.put("0000", 1, 1)
+    committed(store)
+    store.put("0000", None, 2)
+    store.flush_cache()
+    heard.changes.clear()
+
+    for key in keys(2, start=100):
+        store.put(key, 1, 3)
+    assert store.get("0000") is None
+
+    assert heard.changes == []
+    store.put("0000", 4, 4)
+    committed(store)
+    assert store.get("0000") == (4, 4)
+
+
 def test_the_listener_is_named_before_the_update_function_is_made() -> None:
     store = build_store(Recorder())
     store.updater(add, Timestamps.MAX)

@@ -132,8 +132,11 @@ class RecordCache:
             return entry
         if not self._keeps_read or self._owes_room:
             return self.below.entries.get(identity) or self.below.read(identity)
-        entry = self.below.entries.pop(identity, None) or self.below.read(identity)
-        if entry is not None:
+        below = self.below.entries
+        entry = below.get(identity) or self.below.read(identity)
+        # As in Kafka Streams nothing is kept of a key that is not there.
+        if entry is not None and entry.stored is not None:
+            below.pop(identity, None)
             self.admit(entry)
         return entry
 
