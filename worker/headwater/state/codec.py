@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater.errors import DeserializationError, SerializationError
 from headwater.serde.primitives import BytesSerde, DoubleSerde, IntegerSerde, LongSerde, StringSerde
 from headwater.state.keys import keys_of
-from headwater.wire.buffer import CHANGELOG_HEADERS
+from headwater.wire.buffer import CHANGELOG_HEADERS, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +82,7 @@ class StoreCodec:
     __slots__ = (
         "_deserialize",
         "_fits",
+        "_is_buffer",
         "_key_size",
         "exact",
         "expires",
@@ -109,6 +110,7 @@ class StoreCodec:
         self.logs_headers = spec.kind.logs_headers
         self.logs_times = not (spec.kind.is_buffer or spec.kind.holds_records)
         self.value_headers = CHANGELOG_HEADERS if spec.kind.is_buffer else None
+        self._is_buffer = spec.kind.is_buffer
         self.keys = keys_of(spec, topic, key_serde)
         self._key_size = self.keys.size
         self.serialize: Callable[[Any], bytes] = value_serde.serializer(topic)
@@ -180,6 +182,8 @@ class StoreCodec:
         fixed = self.fixed_bytes
         if fixed is not None:
             return key + self.row_overhead + fixed
+        if self._is_buffer:  # no record cache counts these: about as much will do
+            return key + size_bytes(b"", stored)
         return key + self.row_overhead + self._value_size(stored)
 
     def _value_size(self, stored: Any) -> int:

@@ -160,22 +160,21 @@ class TimedStore(LayeredStore):
     def _of_entries(self, written: list[Entry]) -> list[tuple[int, int, Any, int]]:
         """Return what entries of one key hold, in their order."""
         codec = self._codec
-        if codec.immutable and codec.timestamped:
+        if not codec.immutable:
+            to_value, timestamped = codec.to_value, codec.timestamped
+            return [
+                (*e.identity[1:], to_value(e.stored), e.timestamp if timestamped else -1)
+                for e in written
+                if e.stored is not None
+            ]
+        if codec.timestamped:
             return [
                 (e.identity[1], e.identity[2], e.stored, e.timestamp)
                 for e in written
                 if e.stored is not None
             ]
-        to_value, timestamped = codec.to_value, codec.timestamped
         return [
-            (
-                e.identity[1],
-                e.identity[2],
-                to_value(e.stored),
-                e.timestamp if timestamped else -1,
-            )
-            for e in written
-            if e.stored is not None
+            (e.identity[1], e.identity[2], e.stored, -1) for e in written if e.stored is not None
         ]
 
     def _found(
