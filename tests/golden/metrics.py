@@ -31,7 +31,10 @@ _SCOPES: Final = {
     ),
     Scope.THREAD: (
         "StreamThread",
-        "For each StreamThread. Keys are those of an item of `threads`.",
+        (
+            "For each StreamThread. Keys are those of an item of `threads`. Numbers of the group "
+            "`stream-state-updater-metrics` are those of StateUpdaters."
+        ),
     ),
     Scope.TASK: (
         "Task",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import time
 import urllib.request
@@ -88,6 +89,7 @@ class Application:
                 "metrics.recording.level": str(level),
                 "statistics.interval.ms": 500,
                 "windows.emit.interval.ms": 0,
+                "logging.format": "json",
             },
             http_port=0,
         )
@@ -125,7 +127,7 @@ def feed(servers: str, names: list[str]) -> None:
 
 
 def test_a_worker_shows_every_number_that_its_level_measures(
-    bootstrap_servers: str, unique_name: str, tmp_path: Path
+    bootstrap_servers: str, unique_name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     names = {level: f"{unique_name}-{level}" for level in (INFO, DEBUG)}
     feed(bootstrap_servers, list(names.values()))
@@ -141,6 +143,7 @@ def test_a_worker_shows_every_number_that_its_level_measures(
             check_families(application)
             check_values(application)
             check_names_of_java(application)
+    check_logs(capfd.readouterr().err)
 
 
 def check_families(application: Application) -> None:
@@ -206,3 +209,14 @@ def check_names_of_java(application: Application) -> None:
     assert ("stream-metrics", "alive-stream-threads") in names
     assert ("stream-state-metrics", "estimate-num-keys") in names
     assert states["stream-metrics"] == states["stream-thread-metrics"] == "RUNNING"
+
+
+def check_logs(text: str) -> None:
+    """Lines about dropped records are JSON, and say whose they are."""
+    lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    dropped = [line for line in lines if "record dropped" in line["message"]]
+
+    assert len(dropped) == 4
+    assert {(it["worker"], it["thread"], it["task"]) for it in dropped} == {
+        ("embedded", "embedded-StreamThread-0", "0_0")
+    }

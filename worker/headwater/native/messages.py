@@ -4,7 +4,8 @@
     StreamThread ──► main    Initialized  TaskRunning  Released  TaskAnswered  Stats  Failed
                              Stopped
     main ──► StateUpdater    Restore  Follow  CancelRestore  Stop
-    StateUpdater ──► main    RestoreProgress  Restored  Following  Cancelled  Failed  Stopped
+    StateUpdater ──► main    RestoreProgress  Restored  Following  UpdaterStats  Cancelled  Failed
+                             Stopped
     main ──► GlobalStreamThread    Stop
     GlobalStreamThread ──► main    GlobalProgress  Failed  Stopped
 
@@ -198,6 +199,13 @@ class Following:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpdaterStats:
+    """Sent about once a second by a StateUpdater that has, or has just had, something to do."""
+
+    numbers: Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled:
     """Answers ``CancelRestore``: the task's stores are closed, at a consistent position."""
 
@@ -245,5 +253,7 @@ FromThread: TypeAlias = (
     "Initialized | TaskRunning | Released | Stats | TaskAnswered | Failed | Stopped"
 )
 ToUpdater: TypeAlias = Restore | Follow | CancelRestore | Stop
-FromUpdater: TypeAlias = RestoreProgress | Restored | Following | Cancelled | Failed | Stopped
+FromUpdater: TypeAlias = (
+    RestoreProgress | Restored | Following | UpdaterStats | Cancelled | Failed | Stopped
+)
 FromGlobals: TypeAlias = GlobalProgress | Failed | Stopped

@@ -7,9 +7,48 @@ from typing import TYPE_CHECKING
 
 from headwater.measuring.windows import Windows
 from headwater.model import metrics
+from headwater.model.metrics import Snapshot
 
 if TYPE_CHECKING:
     from headwater.model.metrics import Metric
+
+
+class UpdaterRatios:
+    """Where the time of a StateUpdater goes, in seconds since the last look, and its polls."""
+
+    def __init__(self) -> None:
+        self._since = time.perf_counter()
+        self._idle = self._restoring = self._following = 0.0
+        self._calls = 0
+
+    def idled(self, took_s: float) -> None:
+        """Note a wait for commands."""
+        self._idle += took_s
+
+    def turned(self, took_s: float, *, restores: bool) -> None:
+        """Note a turn; while something is restored, restores come first."""
+        if restores:
+            self._restoring += took_s
+            self._calls += 1
+        else:
+            self._following += took_s
+
+    def take(self, thread_id: str) -> Snapshot:
+        """Return the shares of the time since the last look."""
+        now = time.perf_counter()
+        elapsed = max(now - self._since, 1e-9)
+        found = Snapshot.of(
+            {
+                metrics.UPDATER_IDLE_RATIO: self._idle / elapsed,
+                metrics.UPDATER_RESTORE_RATIO: self._restoring / elapsed,
+                metrics.UPDATER_STANDBY_RATIO: self._following / elapsed,
+                metrics.RESTORE_CALLS: self._calls,
+            },
+            thread_id,
+        )
+        self._since = now
+        self._idle = self._restoring = self._following = 0.0
+        return found
 
 
 class Ratios:

@@ -30,6 +30,7 @@ from headwater.ids import TopicPartition
 from headwater.kafka.access import Access
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.settings import consumer_settings
+from headwater.metrics_settings import RecordingLevel
 from headwater.model.reporting import changelog_topic
 from headwater.native.blocks import shared_blocks
 from headwater.native.changelogs import Changelogs, now_ms
@@ -48,8 +49,10 @@ from headwater.native.messages import (
     RestoreProgress,
     Stop,
     Stopped,
+    UpdaterStats,
 )
 from headwater.native.process import failed
+from headwater.native.ratios import UpdaterRatios
 from headwater.native.restoration import ChangelogOpener, Restoration
 from headwater.native.taskstores import TaskStores, TaskStoresOpener
 from headwater.state.directory import StateDirectory
@@ -69,6 +72,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _PROGRESS_S: Final = 0.5
+_NUMBERS_S: Final = 1.0
 _POLL_RECORDS: Final = 1_000
 """So few that what a poll returns is still in the processor's cache when it is looked at."""
 _IDLE_S: Final = 1.0
@@ -137,13 +141,20 @@ class StateUpdater:
         self._looking_from: Mapping[TopicPartition, int] = {}
         self._sights: Callable[[], dict[TopicPartition, Sight] | None] | None = None
         self._courteous = CourteousThread()
+        self._ratios = UpdaterRatios()
+        self._numbers_at = time.monotonic()
+        self._thread_id = f"{settings.worker}-StateUpdater-{settings.slot}"
+        self._measures = self._config.metrics.level.records(RecordingLevel.INFO)
 
     def run(self) -> None:
         """Do what main says until it says stop."""
         while True:
             commands = self._link.commands()
             if not commands and not self._tasks:
+                began = time.perf_counter()
                 command = self._link.wait(_IDLE_S)
+                self._ratios.idled(time.perf_counter() - began)
+                self._tell_numbers()
                 commands = [] if command is None else [command, *self._link.commands()]
             if any(isinstance(command, Stop) for command in commands):
                 break
@@ -158,10 +169,21 @@ class StateUpdater:
         self._link.send(Stopped())
 
     def _turn(self) -> None:
+        began = time.perf_counter()
+        restores = not all(stores.follows for stores in self._tasks.values())
         self._read()
         self._look()
         self._cut_off.check(self._restoration.reading)
         self._tell_progress()
+        self._ratios.turned(time.perf_counter() - began, restores=restores)
+        self._tell_numbers()
+
+    def _tell_numbers(self) -> None:
+        """Tell about once a second where the time goes."""
+        now = time.monotonic()
+        if self._measures and now - self._numbers_at >= _NUMBERS_S:
+            self._numbers_at = now
+            self._link.offer(UpdaterStats(numbers=self._ratios.take(self._thread_id)))
 
     def _may_step_back(self) -> bool:
         """Whether there is nothing but copies near the ends of their changelogs."""

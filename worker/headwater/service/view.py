@@ -13,7 +13,7 @@ from headwater.model import metrics
 from headwater.model.cluster import LAG_UNKNOWN, Role
 from headwater.model.lifecycle import ClientState, ThreadState, client_state_of
 from headwater.model.metrics import Snapshot
-from headwater.native.messages import Following, Restored, RestoreProgress, Stats
+from headwater.native.messages import Following, Restored, RestoreProgress, Stats, UpdaterStats
 from headwater.service import global_view
 from headwater.service.decide.observations import (
     ThreadEnded,
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from headwater.service.global_view import GlobalThreadView
 
 _VERSION: Final = metadata.version("headwater")
-_COUNTED_HERE: Final = {metrics.RESTORE_RECORDS.name, metrics.TASK_RESTORED.name}
+_COUNTED: Final = (metrics.RESTORE_RECORDS, metrics.TASK_RESTORED, metrics.RESTORE_CALLS)
+_COUNTED_HERE: Final = {metric.name for metric in _COUNTED}
 _RATES_HERE: Final = [metric for metric in metrics.RATES if metric.rate_of in _COUNTED_HERE]
 """Rates of what the main process counts; StreamThreads make all others."""
 _ON_THREAD: Final = (TaskPhase.RUNNING, TaskPhase.REVOKING)
@@ -137,6 +138,7 @@ class Numbers:
         self._restored = 0
         self._following: dict[int, int] = {}
         self._followed = 0
+        self._updaters: dict[int, Snapshot] = {}
 
     def push_failed(self) -> None:
         """Count a push by OTLP that failed; called from its thread."""
@@ -159,7 +161,10 @@ class Numbers:
                 self._restored += records
             case UpdaterSaid(updater=number, message=Following(applied=applied)):
                 self._following[number] = applied
+            case UpdaterSaid(updater=number, message=UpdaterStats(numbers=numbers)):
+                self._updaters[number] = numbers
             case UpdaterEnded(updater=number):
+                self._updaters.pop(number, None)
                 self._followed += self._following.pop(number, 0)
             case _:
                 pass
@@ -191,6 +196,7 @@ class Numbers:
             self._client_numbers(table, threads, tasks, now_ms),
             *(self._thread_numbers(table, thread) for thread in threads),
             *(self._task_numbers(table, task) for task in tasks),
+            *self._updaters.values(),
         ]
         found = Snapshot.merged(numbers)
         if self._settings.level.records(RecordingLevel.INFO):

@@ -152,6 +152,7 @@ from headwater.model.metrics.threads import (
     PUNCTUATE,
     PUNCTUATE_LATENCY,
     RATIOS,
+    RESTORE_CALLS,
     TASK_CLOSED,
     TASK_CREATED,
     THREAD_PROCESS,
@@ -161,6 +162,9 @@ from headwater.model.metrics.threads import (
     THREAD_STATE,
     THREAD_STATE_NUMBER,
     TRANSACTION_OPEN,
+    UPDATER_IDLE_RATIO,
+    UPDATER_RESTORE_RATIO,
+    UPDATER_STANDBY_RATIO,
 )
 
 __all__ = [
@@ -239,6 +243,7 @@ __all__ = [
     "RECORDS_PRODUCED",
     "RECORD_LATENESS",
     "RESTORED_RECORDS",
+    "RESTORE_CALLS",
     "RESTORE_RECORDS",
     "RESTORE_RECORDS_RATE",
     "RESTORE_REMAINING_RECORDS",
@@ -281,6 +286,9 @@ __all__ = [
     "THREAD_STATE",
     "THREAD_STATE_NUMBER",
     "TRANSACTION_OPEN",
+    "UPDATER_IDLE_RATIO",
+    "UPDATER_RESTORE_RATIO",
+    "UPDATER_STANDBY_RATIO",
     "VERSION",
     "Labels",
     "Metric",

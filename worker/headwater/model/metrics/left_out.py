@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 _COPIES: Final = (
     "a worker counts what its copies have read: `stream_state_updater_standby_update_records_total`"
 )
-_UPDATERS: Final = "a worker's StateUpdaters are processes; `/tasks` shows what each of them does"
 
 LEFT_OUT: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
@@ -22,13 +21,9 @@ LEFT_OUT: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ),
         ("stream-state-updater-metrics", "active-paused-tasks"): "tasks are not paused one by one",
         ("stream-state-updater-metrics", "standby-paused-tasks"): "tasks are not paused one by one",
-        ("stream-state-updater-metrics", "idle-ratio"): _UPDATERS,
-        ("stream-state-updater-metrics", "active-restore-ratio"): _UPDATERS,
-        ("stream-state-updater-metrics", "standby-update-ratio"): _UPDATERS,
         ("stream-state-updater-metrics", "checkpoint-ratio"): (
             "there are no checkpoints: a position lies in the batch of its data"
         ),
-        ("stream-state-updater-metrics", "restore-call-rate"): _UPDATERS,
         ("stream-task-metrics", "update-rate"): _COPIES,
         ("stream-task-metrics", "update-total"): _COPIES,
         ("stream-thread-metrics", "tasks-revoked-latency-avg"): "there is no rebalance protocol",

@@ -8,7 +8,11 @@ from headwater.model.metrics.clients import METRICS_OF_CLIENTS
 from headwater.model.metrics.driver import METRICS_OF_DRIVER
 from headwater.model.metrics.stores import METRICS_OF_CACHES, METRICS_OF_ROCKSDB, METRICS_OF_STORES
 from headwater.model.metrics.tasks import METRICS_OF_NODES, METRICS_OF_TASKS, METRICS_OF_TOPICS
-from headwater.model.metrics.threads import METRICS_OF_KAFKA_CLIENTS, METRICS_OF_THREADS
+from headwater.model.metrics.threads import (
+    METRICS_OF_KAFKA_CLIENTS,
+    METRICS_OF_THREADS,
+    METRICS_OF_UPDATERS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 METRICS: Final[tuple[Metric, ...]] = (
     *METRICS_OF_CLIENTS,
     *METRICS_OF_THREADS,
+    *METRICS_OF_UPDATERS,
     *METRICS_OF_TASKS,
     *METRICS_OF_NODES,
     *METRICS_OF_TOPICS,

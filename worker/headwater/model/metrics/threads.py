@@ -109,6 +109,43 @@ THREAD_STATE_NUMBER: Final = gauge(
     f"The same as a number: {', '.join(f'{i} {s}' for i, s in enumerate(ThreadState))}.",
 )
 
+_UPDATER: Final = "stream-state-updater-metrics"
+UPDATER_IDLE_RATIO: Final = gauge(
+    _THREAD,
+    "idle-ratio",
+    "Share of a StateUpdater's time without a task.",
+    Unit.RATIO,
+    group=_UPDATER,
+)
+UPDATER_RESTORE_RATIO: Final = gauge(
+    _THREAD,
+    "active-restore-ratio",
+    "Share of a StateUpdater's time while tasks were restored.",
+    Unit.RATIO,
+    group=_UPDATER,
+)
+UPDATER_STANDBY_RATIO: Final = gauge(
+    _THREAD,
+    "standby-update-ratio",
+    "Share of a StateUpdater's time while it only followed standby and warm-up tasks.",
+    Unit.RATIO,
+    group=_UPDATER,
+)
+RESTORE_CALLS: Final = counter(
+    _THREAD,
+    "restore-call-total",
+    "Times that a StateUpdater asked for records to restore.",
+    group=_UPDATER,
+    is_kafkas=False,
+)
+METRICS_OF_UPDATERS: Final = (
+    UPDATER_IDLE_RATIO,
+    UPDATER_RESTORE_RATIO,
+    UPDATER_STANDBY_RATIO,
+    RESTORE_CALLS,
+    rate(RESTORE_CALLS, is_kafkas=True),
+)
+
 KAFKA_QUEUED: Final = gauge(
     _KAFKA, "queued-records", "Records in the client's queues.", Unit.RECORDS, is_kafkas=False
 )

@@ -20,6 +20,7 @@ from headwater.native.messages import (
     Stats,
     Stopped,
     TaskRunning,
+    UpdaterStats,
 )
 from headwater.native.queries.values import TaskAnswered
 from headwater.service.decide import copies
@@ -306,7 +307,7 @@ def _updater_said(table: Table, number: int, message: FromUpdater, now_ms: int) 
             copies.note_failure(table, number, message, now_ms)
         case Failed():
             _restore_failed(table, number, message, now_ms)
-        case Stopped():
+        case UpdaterStats() | Stopped():
             pass
         case _:
             assert_never(message)
