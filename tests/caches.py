@@ -41,6 +41,7 @@ JAVA_SOURCES = {
     ROOT / "tests" / "java" / "apps": jar_sets.STREAMS,
     ROOT / "tests" / "java" / "serdes": jar_sets.STREAMS,
     ROOT / "tests" / "java" / "mock": jar_sets.STREAMS,
+    ROOT / "tests" / "java" / "metrics": jar_sets.STREAMS,
     ROOT / "tests" / "java" / "avro": jar_sets.AVRO,
 }
 """Directories of Java programs, with the jars that each is compiled with."""
