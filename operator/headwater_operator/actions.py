@@ -36,6 +36,8 @@ class Reason(StrEnum):
     DUTY = "the control loop needs something from Kafka"
     DUTY_WITHDRAWN = "a duty is out of date"
     THREADS = "another number of threads is to run"
+    PAUSED = "processing is to pause"
+    RESUMED = "processing is to go on"
     DRAIN = "the worker is to release everything and to end"
     NO_PROCESS = "the worker has no process"
     DRAINED = "the worker has released everything"

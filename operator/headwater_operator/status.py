@@ -58,6 +58,7 @@ class Facts:
         is_suspended: ``spec.suspend``.
         is_resetting: a reset was asked for, and is not done.
         is_paused: the operator was told to look on.
+        is_to_pause: ``spec.paused``.
         is_deleting: the StreamApp is being deleted.
         spec_problem: why the specification as it stands is not carried out.
         problems: what else is wrong, the worst first.
@@ -83,6 +84,7 @@ class Facts:
     is_suspended: bool = False
     is_resetting: bool = False
     is_paused: bool = False
+    is_to_pause: bool = False
     is_deleting: bool = False
     spec_problem: Problem | None = None
     problems: tuple[Problem, ...] = ()
@@ -124,7 +126,7 @@ def conditions(facts: Facts, before: Sequence[Condition], now: str) -> tuple[Con
         _standbys(facts),
         _degraded(facts),
         (ConditionType.SUSPENDED, facts.is_suspended, *_suspended(facts)),
-        (ConditionType.PAUSED, facts.is_paused, *_paused(facts)),
+        _paused(facts),
         _limited(facts),
         _reconciling(facts),
         _stalled(facts),
@@ -293,12 +295,21 @@ def _moving(facts: Facts) -> tuple[bool, str, str]:
     unsettled = facts.waits_for or ("" if status.tasks.warmup else facts.unsettled)
     if unsettled and status.state is ClientState.RUNNING:
         return True, "Rebalancing", unsettled
-    if facts.growing:
-        return True, "GrowingVolumes", f"volumes do not hold what they are to: {facts.growing}"
+    if begun := _begun(facts):
+        return True, *begun
     # Last: it alone is not waited for.
     if status.tasks.warmup:
         return True, _WARMING_UP, _warming_up(status)
     return False, "Complete", "everything is as the StreamApp wants it"
+
+
+def _begun(facts: Facts) -> tuple[str, str] | None:
+    """Return reason and message of what is carried out while all tasks run; ``None``: nothing."""
+    if facts.is_to_pause and not facts.decided.paused:
+        return _paused(facts)[2:]
+    if facts.growing:
+        return "GrowingVolumes", f"volumes do not hold what they are to: {facts.growing}"
+    return None
 
 
 def _warming_up(status: AppStatus) -> str:
@@ -316,7 +327,7 @@ def _reconciling(facts: Facts) -> _Judged:
     if _stalled(facts)[1]:
         return kind, False, "Stalled", "nothing is done until somebody acts; see Stalled"
     if facts.is_paused:
-        return kind, False, *_paused(facts)
+        return kind, False, *_paused(facts)[2:]
     _, is_so, reason, message = _progressing(facts)
     if is_so and reason != _WARMING_UP:
         return kind, True, reason, message
@@ -398,11 +409,21 @@ def _suspended(facts: Facts) -> tuple[str, str]:
     return "NotSuspended", "spec.suspend is false"
 
 
-def _paused(facts: Facts) -> tuple[str, str]:
+def _paused(facts: Facts) -> _Judged:
+    """Tell of both pauses: of the operator, which is the one to see first, and of processing."""
+    kind = ConditionType.PAUSED
     if facts.is_paused:
         until = f"until the annotation {PAUSE_ANNOTATION} is gone"
-        return "Annotation", f"the operator looks on and does nothing {until}"
-    return "NotPaused", "the operator works"
+        return kind, True, "Annotation", f"the operator looks on and does nothing {until}"
+    if facts.is_to_pause and facts.decided.paused:
+        message = (
+            "nothing is processed, and what was processed is committed; set spec.paused to false "
+            "to go on"
+        )
+        return kind, True, "SpecPaused", message
+    if facts.is_to_pause:
+        return kind, False, "Pausing", "workers commit what they have processed, and pause"
+    return kind, False, "NotPaused", "the operator works, and tasks are processed"
 
 
 def _limited(facts: Facts) -> _Judged:

@@ -356,6 +356,27 @@ STORES: Final = (
         "options are those of `rocksdict`",
     ),
     (
+        "KIP-663, `addStreamThread`, `removeStreamThread`, `metadataForLocalThreads`",
+        (
+            "KafkaStreams.add_stream_thread KafkaStreams.remove_stream_thread "
+            "KafkaStreams.metadata_for_local_threads"
+        ),
+        "[threads at run time](../threads.md); also `threadsPerWorker`",
+    ),
+    (
+        "KIP-671, `setUncaughtExceptionHandler`, `StreamThreadExceptionResponse`",
+        (
+            "KafkaStreams.set_uncaught_exception_handler StreamsUncaughtExceptionHandler "
+            "StreamThreadExceptionResponse"
+        ),
+        "or the setting `uncaught.exception.handler`",
+    ),
+    (
+        "KIP-834, `pause`, `resume`, `isPaused`",
+        "KafkaStreams.pause KafkaStreams.resume KafkaStreams.is_paused",
+        "also `spec.paused` of a StreamApp",
+    ),
+    (
         "interactive queries: `KafkaStreams.store`, `query`, `queryMetadataForKey`",
         "",
         (

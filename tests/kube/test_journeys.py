@@ -416,3 +416,23 @@ def test_what_keeps_workers_from_starting_is_named_with_the_next_step(user: Jour
 
     assert user.is_settled()
     assert user.names(STREAM_APPS) == sorted(["wc", *TROUBLE])
+
+
+def test_threads_and_a_pause_are_changed_in_the_pods_that_run(user: Journey) -> None:
+    user.begin()
+    pods = user.uids()
+    user.patch("/spec/threadsPerWorker", 3)
+    user.until(lambda: all(spec.get("threads") == 3 for spec in specs(user)), "three threads each")
+
+    user.patch("/spec/paused", value=True)
+    user.until(lambda: user.condition("Paused")[:2] == ("True", "SpecPaused"), "the pause")
+    assert user.condition("Ready")[0] == "True"
+    user.patch("/spec/paused", value=False)
+    user.until(lambda: user.condition("Paused")[:2] == ("False", "NotPaused"), "it to go on")
+
+    user.until(user.is_settled, "everything to run")
+    assert user.uids() == pods
+
+
+def specs(user: Journey) -> list[dict[str, object]]:
+    return [worker["spec"] for worker in user.api.list(STREAM_WORKERS, user.namespace)]

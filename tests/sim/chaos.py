@@ -37,6 +37,7 @@ LIKELIHOOD = {
     "after init": 0.4,
     "waiting to go": 0.4,
     "revoking": 0.2,
+    "pausing": 0.1,
     "restoring": 0.2,
     "filling": 0.1,
     "promoting": 0.2,
@@ -68,7 +69,7 @@ class Chaos(Process):
         self.loop_type(self.world)
         yield 6_000
         faults = [self.kill_thread, self.kill_updater, self.kill_worker, self.kill_loop]
-        faults += [self.scale, self.change_threads]
+        faults += [self.scale, self.change_threads, self.pause_or_resume]
         faults += [self.kill_global_thread] * 2 if self.world.global_table else []
         if self.freezes:
             lasting = [self.freeze_worker, self.cut_off]
@@ -112,6 +113,7 @@ class Chaos(Process):
             process.thaws_ms = None
         self.world.cut_off_until.clear()
         self.world.scale(2)
+        self.world.set_paused(paused=False)
         loops = self.living(Loop)
         for loop in loops[:-1]:
             loop.end("is killed at last")
@@ -194,6 +196,9 @@ class Chaos(Process):
 
     def scale(self) -> None:
         self.world.scale(self.world.rng.randint(1, 3))
+
+    def pause_or_resume(self) -> None:
+        self.world.set_paused(paused=not self.world.app.spec.paused)
 
     def change_threads(self) -> None:
         self.world.set_threads(self.world.rng.randint(1, 3))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headwater.ids import TopicPartition
-from headwater.native.messages import Initialized
+from headwater.native.messages import Initialized, Paused
 from headwater.service.decide.observations import ThreadSaid
 from headwater.service.decide.values import SlotPhase
 from headwater_operator.actions import Reason, WriteWorkerSpec
@@ -70,6 +70,68 @@ class ForgetsToCommit(Thread):
 
 class ReleasesUncommitted(Worker):
     thread_type = ForgetsToCommit
+
+
+class PausesUncommitted(Thread):
+    """Says that it has paused, and leaves its transaction open."""
+
+    def pause(self) -> Iterator[int]:
+        self.is_paused = True
+        self.say(Paused())
+        yield 1
+
+
+class CarelessWorker(Worker):
+    thread_type = PausesUncommitted
+
+
+class PauseWithoutCommit(Loop):
+    """Its StreamThreads pause with what they have processed uncommitted."""
+
+    worker_type = CarelessWorker
+
+
+class WakesUp(Thread):
+    """Processes again as soon as it is given a task."""
+
+    def add(self) -> Iterator[int]:
+        self.is_paused = self.is_paused and not self.adding
+        yield from super().add()
+
+
+class LightSleeper(Worker):
+    thread_type = WakesUp
+
+
+class PauseForgotten(Loop):
+    """Its StreamThreads forget the pause when they are given tasks."""
+
+    worker_type = LightSleeper
+
+
+class ReleasesOpenStores(Thread):
+    """Says that it has released a task, and closes its store a moment later."""
+
+    def revoke(self, tasks: tuple[TaskId, ...], epoch: int) -> Iterator[int]:
+        yield from self.commit()
+        left = [running.store for task in tasks if (running := self.tasks.get(task)) is not None]
+        for task in tasks:
+            self.close(task, epoch)
+        for store in filter(None, left):
+            store.opened_by = self
+        yield 300
+        for store in filter(None, left):
+            store.opened_by = None
+
+
+class SlowCloser(Worker):
+    thread_type = ReleasesOpenStores
+
+
+class ReleasedTooEarly(Loop):
+    """Its StreamThreads release tasks whose stores they have open still."""
+
+    worker_type = SlowCloser
 
 
 class SkippedCommit(Loop):

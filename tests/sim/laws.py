@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.ids import TaskId
 from headwater.model.lifecycle import ClientState
+from headwater.service.decide.report import has_paused
 from tests.sim.chaos import Chaos, Feeder
 from tests.sim.global_thread import PLACES, feed_places, rows_before
 from tests.sim.loop import Loop
@@ -45,6 +46,7 @@ def simulate(
     world.judges.append(no_warm_copy_is_given_up)
     if exactly_once:
         world.watchers.append(lambda: no_two_can_commit(world))
+        world.watchers.append(lambda: what_has_paused_is_committed(world))
     Feeder(world, chaos_ms)
     chaos_type(world, chaos_ms, loop_type, freezes=freezes)
     try:
@@ -87,6 +89,17 @@ def no_two_can_commit(world: World) -> None:
             if task in holders:
                 raise ViolationError(f"{holders[task]} and {process.name} can both commit {task}")
             holders[task] = process.name
+
+
+def what_has_paused_is_committed(world: World) -> None:
+    """Of a worker that says it has paused no StreamThread has a transaction open."""
+    for process in world.processes:
+        if not isinstance(process, Thread) or not process.worker.alive:
+            continue
+        if process.producer.is_open and not process.producer.is_fenced:
+            table = process.worker.table
+            if process.tasks and has_paused(table) and process.tasks.keys() & table.tasks.keys():
+                raise ViolationError(f"{process.name} has paused with a transaction open")
 
 
 def settles(world: World) -> None:

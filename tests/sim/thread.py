@@ -18,9 +18,13 @@ from headwater.native.messages import (
     Go,
     Initialized,
     LeaseRenewed,
+    Locate,
+    Pause,
+    Paused,
     Released,
     Restore,
     Restored,
+    Resume,
     RevokeTasks,
     ShareCache,
     Stats,
@@ -88,6 +92,7 @@ class Thread(Process):
         self.adding: list[TaskId] = []
         self.lease_until_ms: int | None = None
         self.may_go = False
+        self.is_paused = False
         self.id = SlotId(worker.worker, slot)
         tid = self.id.transactional_id("app")
         self.producer = ModelProducer(
@@ -157,8 +162,22 @@ class Thread(Process):
                 self.lease_until_ms = until_ms
             case ShareCache():
                 yield from self.commit()
+            case Pause():
+                yield from self.pause()
+            case Resume():
+                self.is_paused = False
+            case Locate():
+                pass  # The whole process was frozen, and the thread hangs no more.
             case _:
                 raise AssertionError(message)
+
+    def pause(self) -> Iterator[int]:
+        """Commit, say so, and process nothing more."""
+        self.at("pausing")
+        yield 1
+        yield from self.commit()
+        self.is_paused = True
+        self.say(Paused())
 
     def revoke(self, tasks: tuple[TaskId, ...], epoch: int) -> Iterator[int]:
         """Commit, close, say so."""
@@ -215,6 +234,8 @@ class Thread(Process):
     def process(self) -> Iterator[int]:
         """Process a few records of one task; return whether there were any."""
         yield from self.add()
+        if self.is_paused:
+            return False
         for task in self.world.rng.sample(sorted(self.tasks), len(self.tasks)):
             running = self.tasks[task]
             records, position = self.world.broker.read_committed(

@@ -268,6 +268,11 @@ class World:
         self.note(f"user: {threads} threads")
         self.app = replace(self.app, spec=replace(self.app.spec, threads_per_worker=threads))
 
+    def set_paused(self, *, paused: bool) -> None:
+        """What the user does: pause processing, or let it go on."""
+        self.note(f"user: {'pause' if paused else 'resume'}")
+        self.app = replace(self.app, spec=replace(self.app.spec, paused=paused))
+
     def is_cut_off(self, worker: str) -> bool:
         """Whether a worker cannot reach its resources now."""
         return self.now_ms < self.cut_off_until.get(worker, 0)

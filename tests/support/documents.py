@@ -234,6 +234,7 @@ BROKEN_RULES = (
         rule="every mount names one of podTemplate.volumes",
     ),
     Case("spec/podTemplate/volumeMounts/0/mountPath", "/tmp", rule=_PATHS),
+    Case("spec/paused", True, rule="Spark cannot pause; set suspend instead"),
     Case("spec/podTemplate/volumeMounts/0/mountPath", "/etc/headwater/kafka", rule=_PATHS),
 )
 

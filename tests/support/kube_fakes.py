@@ -341,6 +341,7 @@ class FakeWorker:
                 for task, role in sorted(copies.items())
                 if task not in held
             ),
+            paused=spec.paused,
             duty_results=tuple(self.answered.values()),
             stored=self._stored(held),
             error=self.error,

@@ -70,6 +70,7 @@ _VOLUMES: tuple[dict[str, Any], ...] = (
 _NOT_OURS = {"headwater.de/x": "1", "headwater.dev": "1", "x.app.kubernetes.io/name": "1"}
 
 JUST_KEPT = (
+    Case("spec/paused", value=False, rule="Spark cannot pause"),
     *(
         Case("spec/topology", topology, rule="give exactly one of module, inline and configMapRef")
         for topology in ({"module": "a:b"}, {"inline": "x"}, {"configMapRef": {"name": "code"}})

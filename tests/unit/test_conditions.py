@@ -51,6 +51,20 @@ def test_what_is_not_well_says_the_opposite() -> None:
     assert well == {ConditionType.RECONCILING}
 
 
+def test_a_pause_holds_when_every_worker_has_committed_and_is_in_progress_until_then() -> None:
+    facts = Facts(generation=3, decided=RUNNING, wanted=2, is_to_pause=True)
+    assert _told(facts, ConditionType.PAUSED) == (ConditionStatus.FALSE, "Pausing")
+    assert _told(facts, ConditionType.RECONCILING) == (ConditionStatus.TRUE, "Pausing")
+
+    done = replace(facts, decided=replace(RUNNING, paused=True))
+    assert _told(done, ConditionType.PAUSED) == (ConditionStatus.TRUE, "SpecPaused")
+    assert _told(done, ConditionType.READY)[0] is ConditionStatus.TRUE
+    assert _told(done, ConditionType.RECONCILING)[0] is ConditionStatus.FALSE
+    # Of the operator's own pause there is more to say.
+    both = replace(done, is_paused=True)
+    assert _told(both, ConditionType.PAUSED) == (ConditionStatus.TRUE, "Annotation")
+
+
 def test_a_warm_up_is_not_waited_for_and_hides_nothing_that_is() -> None:
     warming = replace(RUNNING, tasks=replace(RUNNING.tasks, warmup=1))
     facts = Facts(generation=3, decided=warming, wanted=3, unsettled="1 task is to move")
@@ -63,6 +77,11 @@ def test_a_warm_up_is_not_waited_for_and_hides_nothing_that_is() -> None:
     assert _said(joining, ConditionType.READY)[0] is ConditionStatus.TRUE
     growing = replace(facts, growing="app-w-0-state")
     assert _said(growing, ConditionType.RECONCILING)[0] is ConditionStatus.TRUE
+
+
+def _told(facts: Facts, kind: ConditionType) -> tuple[ConditionStatus, str]:
+    (found,) = (each for each in conditions(facts, (), NOW) if each.type is kind)
+    return found.status, found.reason
 
 
 def _said(facts: Facts, kind: ConditionType) -> tuple[ConditionStatus, str]:

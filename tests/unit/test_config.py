@@ -6,10 +6,11 @@ import pickle
 
 import pytest
 
-from headwater.config import SERDE_NAMES, ProcessingGuarantee, StreamsConfig
+from headwater.config import ProcessingGuarantee, StreamsConfig
 from headwater.errors import ConfigError
 from headwater.processor.handlers import Handlers
 from headwater.processor.resolving import resolve_serde
+from headwater.references import SERDE_NAMES
 from headwater.serde import Serdes
 
 APP = {"application.id": "app"}

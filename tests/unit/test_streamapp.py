@@ -76,8 +76,8 @@ def test_every_field_is_read():
         for field in dataclasses.fields(StreamAppSpec)
         if getattr(default, field.name) == getattr(app.spec, field.name)
     ]
-    # A suspended application has another test.
-    assert same == ["topology", "suspend"]
+    # A suspended application has another test, and Spark cannot pause.
+    assert same == ["topology", "suspend", "paused"]
 
 
 @pytest.mark.parametrize("text", [MINIMAL, FULL], ids=["minimal", "full"])

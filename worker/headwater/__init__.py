@@ -42,6 +42,7 @@ from headwater.errors import (
     EngineError,
     EnvironmentProblemError,
     FencedError,
+    FunctionHangsError,
     GroupInUseError,
     HeadwaterError,
     ImportPathError,
@@ -157,6 +158,10 @@ from headwater.model.topology import (
     TimestampExtractors,
     Topology,
 )
+from headwater.model.uncaught import (
+    StreamsUncaughtExceptionHandler,
+    StreamThreadExceptionResponse,
+)
 from headwater.model.windows import (
     EmitStrategy,
     JoinWindows,
@@ -245,6 +250,7 @@ __all__ = [
     "FixedKeyProcessorContext",
     "FixedKeyProcessorSupplier",
     "FixedKeyRecord",
+    "FunctionHangsError",
     "GlobalKTable",
     "GroupInUseError",
     "Grouped",
@@ -351,12 +357,14 @@ __all__ = [
     "StoreSpec",
     "Stores",
     "StreamJoined",
+    "StreamThreadExceptionResponse",
     "StreamsBuilder",
     "StreamsMetadata",
     "StreamsMetrics",
     "StreamsNotStartedError",
     "StreamsRebalancingError",
     "StreamsStoppedError",
+    "StreamsUncaughtExceptionHandler",
     "Suppressed",
     "TableJoined",
     "TimeWindowedCogroupedKStream",

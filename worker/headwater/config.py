@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.client_settings import (
     COMMON,
@@ -28,6 +28,17 @@ from headwater.errors import ConfigError
 from headwater.logsettings import parse_format, parse_levels
 from headwater.metrics_settings import METRICS_OPTIONS, MetricsSettings, metrics_setting
 from headwater.option_names import ALIASES, NOT_HERE
+from headwater.references import (
+    Reference,
+    deserialization_handler,
+    extractor,
+    import_path,
+    processing_handler,
+    production_handler,
+    refuse,
+    serde_reference,
+    uncaught_handler,
+)
 from headwater.topology_settings import (
     WINDOW_CHANGELOG_SLACK_MS,
     Optimization,
@@ -39,9 +50,6 @@ from headwater.topology_settings import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-Reference: TypeAlias = Any
-"""A built-in name, ``"module:attribute"``, or the object itself; resolved where it is used."""
 
 _AFTER_GUARANTEE: Final = -1
 """Stands for the default that depends on the processing guarantee."""
@@ -55,10 +63,6 @@ class ProcessingGuarantee(StrEnum):
     EXACTLY_ONCE_V2 = "exactly_once_v2"
 
 
-def _refuse(name: str, value: object, expected: str) -> ConfigError:
-    return ConfigError(f"{name}: {value!r} is not allowed; expected {expected}")
-
-
 def _whole(minimum: int, maximum: int = 2**63 - 1) -> Callable[[str, object], int]:
     expected = f"a whole number, at least {minimum}"
     if maximum < 2**63 - 1:
@@ -69,9 +73,9 @@ def _whole(minimum: int, maximum: int = 2**63 - 1) -> Callable[[str, object], in
             try:
                 value = int(value)
             except ValueError:
-                raise _refuse(name, value, expected) from None
+                raise refuse(name, value, expected) from None
         if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
-            raise _refuse(name, value, expected)
+            raise refuse(name, value, expected)
         return value
 
     return parse
@@ -79,7 +83,7 @@ def _whole(minimum: int, maximum: int = 2**63 - 1) -> Callable[[str, object], in
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise _refuse(name, value, "a text that is not empty")
+        raise refuse(name, value, "a text that is not empty")
     return value.strip()
 
 
@@ -87,7 +91,7 @@ def _application_id(name: str, value: object) -> str:
     text = _text(name, value)
     if len(text) > 249 or not all(c.isascii() and (c.isalnum() or c in "._-") for c in text):
         expected = "letters, digits, '.', '_' and '-' (it becomes part of topic names)"
-        raise _refuse(name, value, expected)
+        raise refuse(name, value, expected)
     return text
 
 
@@ -96,7 +100,7 @@ def _addresses(name: str, value: object) -> str:
     for address in text.split(","):
         host, _, port = address.strip().rpartition(":")
         if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise _refuse(name, value, "host:port, several joined by commas")
+            raise refuse(name, value, "host:port, several joined by commas")
     return ",".join(address.strip() for address in text.split(","))
 
 
@@ -114,91 +118,7 @@ def _guarantee(name: str, value: object) -> ProcessingGuarantee:
     try:
         return ProcessingGuarantee(str(value))
     except ValueError:
-        raise _refuse(name, value, " or ".join(ProcessingGuarantee)) from None
-
-
-def _reference(
-    *built_in: str, java: Mapping[str, str] | None = None
-) -> Callable[[str, object], Reference]:
-    """Accept a built-in name, Kafka's class name for it, ``module:attribute`` or an object."""
-    java = java or {}
-
-    def parse(name: str, value: object) -> Reference:
-        if not isinstance(value, str):
-            return value
-        text = value.strip()
-        by_class = java.get(text.replace("$", ".").rpartition(".")[2])
-        if by_class is not None:
-            return by_class
-        module, _, attribute = text.partition(":")
-        if text in built_in or (module and attribute):
-            return text
-        near = difflib.get_close_matches(text, built_in, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise _refuse(name, value, f'one of {", ".join(built_in)}, or "module:attribute"{hint}')
-
-    return parse
-
-
-SERDE_NAMES: Final = (
-    "bytes", "string", "short", "integer", "long", "float", "double", "boolean", "uuid", "void",
-    "json",
-)  # fmt: skip
-"""The built-in serdes that need no argument, by their names in ``headwater.serde.Serdes``."""
-COMPOSED_SERDE_NAMES: Final = ("list", "time_windowed", "session_windowed")
-"""Those that as default serdes are made of what further options say."""
-
-_SERDE_CLASSES: Final = {
-    "StringSerde": "string",
-    "ShortSerde": "short",
-    "IntegerSerde": "integer",
-    "LongSerde": "long",
-    "FloatSerde": "float",
-    "DoubleSerde": "double",
-    "BooleanSerde": "boolean",
-    "UUIDSerde": "uuid",
-    "VoidSerde": "void",
-    "ByteArraySerde": "bytes",
-    "BytesSerde": "bytes",
-    "ByteBufferSerde": "bytes",
-    "ListSerde": "list",
-    "TimeWindowedSerde": "time_windowed",
-    "SessionWindowedSerde": "session_windowed",
-}
-_LOG_AND = ("log-and-fail", "log-and-continue")
-_EXTRACTORS: Final = {
-    "FailOnInvalidTimestamp": "fail-on-invalid",
-    "LogAndSkipOnInvalidTimestamp": "log-and-skip-on-invalid",
-    "UsePartitionTimeOnInvalidTimestamp": "use-partition-time-on-invalid",
-    "WallclockTimestampExtractor": "wallclock",
-}
-
-serde_reference = _reference(*SERDE_NAMES, *COMPOSED_SERDE_NAMES, java=_SERDE_CLASSES)
-_extractor = _reference(*_EXTRACTORS.values(), java=_EXTRACTORS)
-_deserialization_handler = _reference(
-    *_LOG_AND,
-    java={
-        "LogAndFailExceptionHandler": "log-and-fail",
-        "LogAndContinueExceptionHandler": "log-and-continue",
-    },
-)
-_processing_handler = _reference(
-    *_LOG_AND,
-    java={
-        "LogAndFailProcessingExceptionHandler": "log-and-fail",
-        "LogAndContinueProcessingExceptionHandler": "log-and-continue",
-    },
-)
-
-
-def _import_path(name: str, value: object) -> Reference:
-    module, _, attribute = value.partition(":") if isinstance(value, str) else (value, "", value)
-    if value is None or not (module and attribute):
-        raise _refuse(name, value, 'a Python class, or "module:Class"')
-    return value
-
-
-_production_handler = _reference("default", java={"DefaultProductionExceptionHandler": "default"})
+        raise refuse(name, value, " or ".join(ProcessingGuarantee)) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +159,8 @@ class StreamsConfig:
     deserialization_exception_handler: Reference = "log-and-fail"
     processing_exception_handler: Reference = "log-and-fail"
     production_exception_handler: Reference = "default"
+    uncaught_exception_handler: Reference = "shutdown-client"
+    """What becomes of a StreamThread that ends with an error; asked in the worker's process."""
     processor_wrapper_class: Reference = None
     """A ``ProcessorWrapper``: the class, or ``"module:Class"``; used where a topology is built."""
     errors_dead_letter_queue_topic_name: str | None = None
@@ -397,11 +319,12 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "repartition_purge_interval_ms": _whole(0),
     "default_key_serde": serde_reference,
     "default_value_serde": serde_reference,
-    "default_timestamp_extractor": _extractor,
-    "processor_wrapper_class": _import_path,
-    "deserialization_exception_handler": _deserialization_handler,
-    "processing_exception_handler": _processing_handler,
-    "production_exception_handler": _production_handler,
+    "default_timestamp_extractor": extractor,
+    "processor_wrapper_class": import_path,
+    "deserialization_exception_handler": deserialization_handler,
+    "processing_exception_handler": processing_handler,
+    "production_exception_handler": production_handler,
+    "uncaught_exception_handler": uncaught_handler,
     "errors_dead_letter_queue_topic_name": _optional_text,
     "allow_lost_changelogs": _topics,
     "client_id": _text,
@@ -410,7 +333,7 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "replication_factor": _whole(-1, 2**15 - 1),
     "request_timeout_ms": _whole(0),
     "topology_optimization": parse_optimizations,
-    "rocksdb_config_setter": _import_path,
+    "rocksdb_config_setter": import_path,
     "windowstore_changelog_additional_retention_ms": _whole(0),
     "dsl_store_suppliers_class": parse_dsl_stores,
     "default_dsl_store": parse_default_dsl_store,

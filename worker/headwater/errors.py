@@ -47,6 +47,7 @@
     │   ├── InvalidCursorError          a cursor is damaged, or of another question
     │   ├── CursorExpiredError
     │   └── NotShownAsJsonError         a value has no form in JSON: ask for its bytes
+    ├── FunctionHangsError              a function of the user's does not return
     └── FencedError                     another producer has our transactional id: ask again
 
 A message says what happened, with which thing, and what to do next.
@@ -226,6 +227,13 @@ class ProductionError(RecordError):
 
 class RecordTooLargeError(ProductionError):
     """A record is larger than the broker or the producer takes."""
+
+
+class FunctionHangsError(HeadwaterError):
+    """A function of the user's has not returned within ``max.poll.interval.ms``.
+
+    Its StreamThread is killed and another one tries the record again.
+    """
 
 
 class FencedError(HeadwaterError):

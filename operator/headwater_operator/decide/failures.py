@@ -34,6 +34,7 @@ _PASSING: Final = (
     errors.FencedError,
     # Spark's driver looks before it begins; workers are told by the control loop, which looks.
     errors.GroupInUseError,
+    errors.FunctionHangsError,
     errors.StoreLockedError,
     errors.StoreCorruptedError,
 )
@@ -52,8 +53,25 @@ def worker_failure(worker: Judged) -> Failure | None:
         error=error.error,
         message=error.message,
         worker=worker.name,
-        is_final=is_final(error.error, early_deaths=worker.memory.early_deaths),
+        is_final=error.shuts_down_application
+        or is_final(error.error, early_deaths=worker.memory.early_deaths),
     )
+
+
+def hang_failure(worker: Judged) -> Failure | None:
+    """Return that functions of the user's do not return, and where; they are tried again."""
+    if not worker.is_live or not worker.status.hangs:
+        return None
+    hang = max(worker.status.hangs, key=lambda hang: hang.times)
+    more = len(worker.status.hangs) - 1
+    others = f", and {more} other task{'s' if more > 1 else ''} likewise" if more else ""
+    times = "once" if hang.times == 1 else f"{hang.times} times in a row"
+    message = (
+        f"a function has not returned within max.poll.interval.ms, {times}: {hang.place}{others}. "
+        "Its thread was replaced and tries the record again; give the function a time-out, or "
+        "raise consumer.max.poll.interval.ms"
+    )
+    return Failure(error=errors.FunctionHangsError.__name__, message=message, worker=worker.name)
 
 
 def is_final(error: str, *, early_deaths: int) -> bool:

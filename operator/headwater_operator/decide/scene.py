@@ -11,7 +11,7 @@ from headwater.model.cluster import generation_of, make_epoch
 from headwater.model.partitions import PartitionPlan, plan, with_unread
 from headwater.model.streamapp_kafka import listed_topics
 from headwater_operator.decide.engines import driver_failure
-from headwater_operator.decide.failures import worker_failure
+from headwater_operator.decide.failures import hang_failure, worker_failure
 from headwater_operator.decide.judge import Judged, judge
 from headwater_operator.decide.observed import Intent
 from headwater_operator.rollout import difference
@@ -243,10 +243,12 @@ def _failure(observed: Observed, workers: tuple[Judged, ...], memory: Memory) ->
         failure = worker_failure(worker)
         if failure is None:
             continue
-        if is_rolling or _is_outdated(observed, worker):
+        is_asked = worker.status.error is not None and worker.status.error.shuts_down_application
+        if not is_asked and (is_rolling or _is_outdated(observed, worker)):
             # The roll-out halts and the others go on; or it is replaced by what is wanted now.
             failure = replace(failure, is_final=False)
         found.append(failure)
+    found += filter(None, map(hang_failure, workers))
     found += _group_failure(observed, workers, memory)
     found += filter(None, [driver_failure(observed, memory)])
     found += [

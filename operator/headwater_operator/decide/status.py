@@ -39,6 +39,7 @@ def app_status(scene: Scene, placing: Placing, writes: tuple[WriteWorkerSpec, ..
         ready_replicas=_ready_executors(scene, state) + sum(map(is_ready, scene.workers)),
         tasks=tasks,
         unread_records=sum((scene.memory.unread or {}).values()),
+        paused=is_paused(scene),
         engine=engine_status(scene),
         failure=scene.failure,
     )
@@ -204,13 +205,30 @@ def _reason(scene: Scene, placing: Placing, state: ClientState, tasks: TaskCount
         return said
     match state:
         case ClientState.RUNNING:
-            return f"all {tasks.total} tasks run"
+            return f"all {tasks.total} tasks {_do(scene)}"
         case ClientState.NOT_RUNNING:
             return "stopped: every slot is closed or fenced"
         case ClientState.PENDING_SHUTDOWN:
             return "stopping: workers release their tasks and end"
         case _:
             return why_importing(scene) or placing.waits_for or _progress(tasks)
+
+
+def is_paused(scene: Scene) -> bool:
+    """Whether nothing is processed, as ``spec.paused`` wants it."""
+    if not scene.app.spec.paused:
+        return False
+    return all(
+        worker.is_live and not worker.owes_fence and worker.spec.paused and worker.status.paused
+        for worker in scene.workers
+        if worker.held
+    )
+
+
+def _do(scene: Scene) -> str:
+    if not scene.app.spec.paused:
+        return "run"
+    return "have paused" if is_paused(scene) else "run; they are about to pause"
 
 
 def why_importing(scene: Scene) -> str:

@@ -103,6 +103,7 @@ def _base(
         duties=duties,
         slots=tuple(sorted(slots)),
         threads=scene.app.spec.threads_per_worker,
+        paused=scene.app.spec.paused,
         drain=worker.name in fleet.unwanted,
         acceptable_lag=scene.app.spec.assignment.acceptable_recovery_lag,
     )
@@ -183,6 +184,8 @@ def _reason(scene: Scene, worker: Judged, spec: WorkerSpec) -> Reason | None:
         (_copies(spec) != _copies(old), Reason.COPIES),
         (spec.acceptable_lag != old.acceptable_lag, Reason.ACCEPTABLE_LAG),
         ((spec.slots, spec.threads) != (old.slots, old.threads), Reason.THREADS),
+        (spec.paused and not old.paused, Reason.PAUSED),
+        (old.paused and not spec.paused, Reason.RESUMED),
     )
     return next((reason for is_due, reason in reasons if is_due), None)
 
@@ -210,6 +213,7 @@ def _create(scene: Scene, name: str, epoch: int) -> WriteWorkerSpec:
         epoch=epoch,
         slots=tuple(range(scene.app.spec.threads_per_worker)),
         threads=scene.app.spec.threads_per_worker,
+        paused=scene.app.spec.paused,
         acceptable_lag=scene.app.spec.assignment.acceptable_recovery_lag,
     )
     return WriteWorkerSpec(worker=name, spec=spec, replaces=0, reason=Reason.WORKER_CREATED)

@@ -384,6 +384,9 @@ class Reconciler:
             ),
             is_resetting=view.is_resetting,
             is_paused=view.is_paused,
+            is_to_pause=(
+                view.app is not None and view.app.spec.paused and view.spec_problem is None
+            ),
             is_deleting=view.is_deleting,
             spec_problem=view.spec_problem,
             problems=(*app.refused, *pods, *asked, *volumes, *app.obstacles, *by_hand(view)),

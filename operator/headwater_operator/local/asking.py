@@ -1,4 +1,4 @@
-"""``headwater get`` and ``headwater scale``: read what is there, change one number."""
+"""``headwater get``, ``scale``, ``pause`` and ``resume``: read what is there, change one field."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headwater import driverlock
+from headwater.errors import UserError
 from headwater.model.cluster import LAG_UNKNOWN, Role, format_epoch
 from headwater.model.lifecycle import Engine
 from headwater_operator.local import control
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from headwater.driverlock import HandDriver
     from headwater.model.cluster import TaskStatus
+    from headwater.model.streamapp import StreamApp
     from headwater_operator.local.layout import AppDir, ClusterDir
     from headwater_operator.local.records import SupervisorRecord
 
@@ -58,17 +60,59 @@ def get(cluster: ClusterDir, app: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def scale(cluster: ClusterDir, app: str, replicas: int) -> int:
-    """Ask for another number of workers.
+def scale(cluster: ClusterDir, app: str, replicas: int | None, threads: int | None) -> int:
+    """Ask for another number of workers, of StreamThreads in each, or both.
+
+    Args:
+        cluster: where.
+        app: its name.
+        replicas: workers; ``None`` leaves their number as it is.
+        threads: StreamThreads in each worker, likewise.
 
     Raises:
-        SpecError: there is no such application, or the number is out of range.
+        SpecError: there is no such application, or a number is out of range.
+        UserError: no number is given.
     """
-    before = control.require(cluster, app).app.spec.replicas
-    control.scale(cluster, app, replicas)
-    later = "" if control.running_supervisor(cluster) else " (it does not run now)"
-    sys.stdout.write(f"{app}: {before} -> {replicas} workers{later}\n")
+    if replicas is None and threads is None:
+        raise UserError("scale: give --replicas, --threads, or both")
+    before = control.require(cluster, app).app.spec
+
+    def scaled(wanted: StreamApp) -> StreamApp:
+        wanted = wanted if replicas is None else wanted.with_replicas(replicas)
+        return wanted if threads is None else wanted.with_threads(threads)
+
+    after = control.change_app(cluster, app, scaled).app.spec
+    if replicas is not None:
+        _say(cluster, f"{app}: {before.replicas} -> {after.replicas} workers")
+    if threads is not None:
+        numbers = f"{before.threads_per_worker} -> {after.threads_per_worker}"
+        _say(cluster, f"{app}: {numbers} StreamThreads per worker")
     return 0
+
+
+def pause(cluster: ClusterDir, app: str, *, paused: bool) -> int:
+    """Ask for processing to pause, or to go on.
+
+    Raises:
+        SpecError: there is no such application, or Spark runs it.
+        InstanceRunningError: a driver that somebody started by hand runs it.
+    """
+    wanted = control.require(cluster, app).app
+    driver = driverlock.driver_of(cluster.root, wanted.application_id)
+    if driver is not None:
+        again = "headwater pause" if paused else "headwater resume"
+        raise driver.refusal(f"run it with headwater up, and {again} again")
+    control.change_app(cluster, app, lambda now: now.with_pause(paused=paused))
+    if wanted.spec.paused == paused:
+        _say(cluster, f"{app} {'is paused already' if paused else 'is not paused'}")
+    else:
+        _say(cluster, f"{app} {'pauses' if paused else 'goes on'}")
+    return 0
+
+
+def _say(cluster: ClusterDir, text: str) -> None:
+    later = "" if control.running_supervisor(cluster) else " (it does not run now)"
+    sys.stdout.write(f"{text}{later}\n")
 
 
 def _summary(

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from headwater.ids import TaskId
     from headwater.model.appstatus import EngineStatus
     from headwater.model.metrics import Snapshot as Numbers
+    from headwater.model.streamapp import StreamApp
     from headwater_operator.local.layout import ClusterDir, WorkerDir
     from headwater_operator.local.pods import Pod, PodProcess
 
@@ -160,6 +161,7 @@ class Collector:
             driver=driver,
             workers=workers,
             tasks=tasks,
+            paused=_paused(record.app, status) if is_decided else "",
             unread=status.unread_records,
             events=tuple(self._events),
             rates=tuple(self._history),
@@ -302,6 +304,12 @@ def _worker_row(one: _Seen, tasks: tuple[TaskRow, ...]) -> WorkerRow:
         filling=one.numbers.count(metrics.GLOBAL_REMAINING),
         problem=problem,
     )
+
+
+def _paused(app: StreamApp, status: AppStatus) -> str:
+    if not app.spec.paused:
+        return ""
+    return "paused" if status.paused else "pausing"
 
 
 def _driver_state(answer: DriverAnswer) -> str:

@@ -1,4 +1,4 @@
-"""The commands of the local cluster: ``up``, ``get``, ``scale``, ``logs``, ``reset``, ``down``.
+"""The commands of the local cluster: ``up``, ``get``, ``scale``, ``pause``, ``resume`` and more.
 
 This module names the arguments; what the commands do is in ``running``, ``asking`` and ``logs``.
 """
@@ -15,7 +15,16 @@ from headwater_operator.local.layout import HOME_VARIABLE, ClusterDir, default_r
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands of the local cluster."""
-    for add in (_add_up, _add_get, _add_scale, _add_logs, _add_reset, _add_down):
+    for add in (
+        _add_up,
+        _add_get,
+        _add_scale,
+        _add_pause,
+        _add_resume,
+        _add_logs,
+        _add_reset,
+        _add_down,
+    ):
         parser = add(subparsers)
         parser.add_argument(
             "--home",
@@ -39,6 +48,7 @@ def run_up(args: argparse.Namespace) -> int:
         detach=args.detach,
         plain=args.plain,
         lost=args.allow_lost_changelog,
+        threads=args.threads,
     )
 
 
@@ -53,7 +63,21 @@ def run_scale(args: argparse.Namespace) -> int:
     """``headwater scale``."""
     from headwater_operator.local import asking
 
-    return asking.scale(_cluster(args), args.app, args.replicas)
+    return asking.scale(_cluster(args), args.app, args.replicas, args.threads)
+
+
+def run_pause(args: argparse.Namespace) -> int:
+    """``headwater pause``."""
+    from headwater_operator.local import asking
+
+    return asking.pause(_cluster(args), args.app, paused=True)
+
+
+def run_resume(args: argparse.Namespace) -> int:
+    """``headwater resume``."""
+    from headwater_operator.local import asking
+
+    return asking.pause(_cluster(args), args.app, paused=False)
 
 
 def run_logs(args: argparse.Namespace) -> int:
@@ -101,6 +125,12 @@ def _add_up(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentP
         help="let the store of this changelog, which is gone, begin empty, for as long as it runs; "
         "repeat it for others (the setting allow.lost.changelogs)",
     )
+    up.add_argument(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="StreamThreads in each worker, instead of what the file says (threadsPerWorker)",
+    )
     up.set_defaults(run=run_up)
     return up
 
@@ -114,11 +144,33 @@ def _add_get(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argument
 
 
 def _add_scale(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    scale = subparsers.add_parser("scale", help="change an application's number of workers")
+    scale = subparsers.add_parser(
+        "scale", help="change an application's number of workers, or of StreamThreads in each"
+    )
     scale.add_argument("app", metavar="APP")
-    scale.add_argument("--replicas", type=int, required=True, metavar="N")
+    scale.add_argument("--replicas", type=int, metavar="N", help="workers")
+    scale.add_argument("--threads", type=int, metavar="N", help="StreamThreads in each worker")
     scale.set_defaults(run=run_scale)
     return scale
+
+
+def _add_pause(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    pause = subparsers.add_parser(
+        "pause",
+        help="have an application process nothing until it is resumed",
+        description="Have an application process nothing. Its workers run on, what they have "
+        "processed is committed, and copies of their state are kept up.",
+    )
+    pause.add_argument("app", metavar="APP")
+    pause.set_defaults(run=run_pause)
+    return pause
+
+
+def _add_resume(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    resume = subparsers.add_parser("resume", help="have a paused application process again")
+    resume.add_argument("app", metavar="APP")
+    resume.set_defaults(run=run_resume)
+    return resume
 
 
 def _add_logs(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:

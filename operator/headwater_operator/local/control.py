@@ -182,16 +182,16 @@ def require(cluster: ClusterDir, name: str) -> AppRecord:
     )
 
 
-def scale(cluster: ClusterDir, name: str, replicas: int) -> AppRecord:
-    """Ask for another number of workers.
+def change_app(
+    cluster: ClusterDir, name: str, changed: Callable[[StreamApp], StreamApp]
+) -> AppRecord:
+    """Ask for an application as ``changed`` makes it from what is wanted now.
 
     Raises:
-        SpecError: there is no such application, or the number is out of range.
+        SpecError: there is no such application, or ``changed`` refuses.
     """
     require(cluster, name)
-    return change(
-        cluster, name, lambda record: replace(record, app=record.app.with_replicas(replicas))
-    )
+    return change(cluster, name, lambda record: replace(record, app=changed(record.app)))
 
 
 def want(cluster: ClusterDir, name: str, intent: Intent) -> AppRecord:

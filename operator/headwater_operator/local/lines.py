@@ -75,6 +75,7 @@ def _numbers(snapshot: Snapshot) -> str:
         return f"{snapshot.app}: {snapshot.state}, Spark {driver.state}, {driver_line(driver)}"
     parts = [
         f"{snapshot.app}: {snapshot.state}",
+        *([snapshot.paused] if snapshot.paused else []),
         f"{snapshot.live_workers}/{snapshot.replicas} workers",
         f"{snapshot.running_tasks}/{len(snapshot.tasks)} tasks running",
         f"lag {number(snapshot.lag)}",

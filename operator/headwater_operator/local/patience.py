@@ -34,6 +34,8 @@ _PATIENCE_S: Final[tuple[tuple[type[errors.HeadwaterError], float | None], ...]]
     (errors.TopicError, 10.0),
     # A Java application is a member for up to 45 s after its end.
     (errors.GroupInUseError, 90.0),
+    # The thread is replaced, and tries again.
+    (errors.FunctionHangsError, None),
     # The workers wait for brokers, for as long as task.timeout.ms says.
     (errors.KafkaUnavailableError, None),
     (errors.HeadwaterError, 120.0),

@@ -132,6 +132,8 @@ def _header(snapshot: Snapshot) -> Text:
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(f"{snapshot.app} ", style="bold cyan")
     line.append_text(_state(snapshot.state))
+    if snapshot.paused:
+        line.append(f" {snapshot.paused}", style=_BUSY)
     parts = [
         _size(snapshot),
         f"{snapshot.running_tasks}/{len(snapshot.tasks)} tasks" if snapshot.tasks else "",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ from headwater.errors import (
     KafkaUnavailableError,
     LocalKafkaError,
 )
+from headwater.model.changes import rolled_part
 from headwater.model.lifecycle import ClientState
 from headwater_operator.decide.observed import Intent
 from headwater_operator.local import control, files, manifest
@@ -48,7 +48,13 @@ _KILLED: Final = 137
 
 
 def up(
-    cluster: ClusterDir, file: Path, *, detach: bool, plain: bool, lost: Sequence[str] = ()
+    cluster: ClusterDir,
+    file: Path,
+    *,
+    detach: bool,
+    plain: bool,
+    lost: Sequence[str] = (),
+    threads: int | None = None,
 ) -> int:
     """Run the StreamApps of a file until Ctrl-C; in the background if ``detach``.
 
@@ -58,12 +64,15 @@ def up(
         detach: return once they run.
         plain: lines instead of the live view.
         lost: changelogs whose stores may begin empty.
+        threads: StreamThreads in each worker; ``None``: as the file says.
 
     Raises:
         HeadwaterError: the file is wrong, the cluster cannot be started, or an application has
             failed for good.
     """
     apps = manifest.allow_lost(manifest.load(file), lost)
+    if threads is not None:
+        apps = [app.with_threads(threads) for app in apps]
     for app in apps:
         _expect_no_driver(cluster, app, again="headwater up again")
     began_ms = int(time.time() * 1000)
@@ -78,8 +87,8 @@ def up(
         control.apply(cluster, app, import_path=(Path.cwd(), file.absolute().parent))
         if is_joining and before is not None and not _is_carried_out_at_once(before.app, app):
             sys.stdout.write(
-                f"{app.name}: what has changed beside replicas and engine takes effect when its "
-                f"workers start again: headwater down {app.name}, then headwater up\n"
+                f"{app.name}: what has changed takes effect when its workers start again: "
+                f"headwater down {app.name}, then headwater up\n"
             )
     if is_joining:
         sys.stdout.write(f"applied to the cluster that runs in {cluster.root}\n")
@@ -104,9 +113,9 @@ def _expect_no_driver(cluster: ClusterDir, app: StreamApp, *, again: str) -> Non
 
 
 def _is_carried_out_at_once(before: StreamApp, after: StreamApp) -> bool:
-    """Whether nothing differs but replicas and engine; or the engine, whose programs all start."""
-    spec = replace(before.spec, replicas=after.spec.replicas, engine=after.spec.engine)
-    return replace(before, spec=spec) == after or before.spec.engine is not after.spec.engine
+    """Whether workers that run need not start again; or another engine starts all its programs."""
+    is_other_engine = before.spec.engine is not after.spec.engine
+    return is_other_engine or rolled_part(before.spec) == rolled_part(after.spec)
 
 
 def _foreground(

@@ -136,6 +136,7 @@ class Snapshot:
         driver: of Spark; ``None`` if there never was one, or nothing is to be said of it.
         workers: by name.
         tasks: by id.
+        paused: ``paused``, or ``pausing`` as long as anything is processed; empty if neither.
         unread: records of its input that lie in partitions which no task reads.
         events: the last ones, oldest first.
         rates: records per second of the whole application, oldest first.
@@ -156,6 +157,7 @@ class Snapshot:
     driver: DriverRow | None = None
     workers: tuple[WorkerRow, ...] = ()
     tasks: tuple[TaskRow, ...] = ()
+    paused: str = ""
     unread: int = 0
     events: tuple[Event, ...] = ()
     rates: tuple[float, ...] = ()

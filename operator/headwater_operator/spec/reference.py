@@ -54,6 +54,7 @@ _CONDITIONS: Final[Mapping[ConditionType, str]] = {
     ConditionType.DEGRADED: "somebody has to do something: the message names cause and next step",
     ConditionType.SUSPENDED: "`spec.suspend` keeps it from running",
     ConditionType.PAUSED: (
+        "`spec.paused` keeps tasks from processing, and what they had processed is committed; or "
         "the annotation `headwater.dev/pause-reconciliation` keeps the operator from doing anything"
     ),
     ConditionType.SCALING_LIMITED: "there are more workers than tasks",

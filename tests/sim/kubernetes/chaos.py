@@ -61,7 +61,7 @@ class KubeChaos(Chaos):
             *(self.kill_thread, self.kill_updater, self.kill_worker, self.delete_pod),
             *(self.kill_operator, self.lose_machine, self.api_away, self.lose_watches),
             *(self.scale, self.scale, self.roll, self.suspend_app, self.delete_app),
-            *(self.roll_to_nowhere, self.change_threads),
+            *(self.roll_to_nowhere, self.change_threads, self.pause_or_resume),
         ]
         if self.freezes:
             faults += [self.freeze_thread, self.freeze_main, self.freeze_worker, self.cut_off]
@@ -111,6 +111,7 @@ class KubeChaos(Chaos):
             if isinstance(process, Later):
                 process.end("is not needed")
         world.set("/spec/suspend", value=False)
+        world.set_paused(paused=False)
         world.set("/spec/image", GOOD_IMAGE)
         world.scale(world.rng.randint(1 + world.plan.standbys, 3))
 

@@ -52,6 +52,7 @@ class Laws:
         world.judges.append(no_warm_copy_is_given_up)
         if world.exactly_once:
             world.watchers.append(lambda: laws.no_two_can_commit(world))
+            world.watchers.append(lambda: laws.what_has_paused_is_committed(world))
 
     def saw(self, plural: str, manifest: Manifest) -> None:
         """One writer per task and epoch: epochs go up, and no task is granted twice."""

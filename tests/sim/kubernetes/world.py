@@ -121,6 +121,10 @@ class KubeWorld(World):
         super().set_threads(threads)
         self.set("/spec/threadsPerWorker", threads)
 
+    def set_paused(self, *, paused: bool) -> None:
+        super().set_paused(paused=paused)
+        self.set("/spec/paused", value=paused)
+
     # -- what is stored --------------------------------------------------------------------------
 
     def find(self, resource: Resource, name: str) -> Manifest | None:

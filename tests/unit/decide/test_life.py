@@ -745,6 +745,32 @@ def test_epochs_only_grow_even_when_every_worker_was_deleted():
     assert first.spec.epoch > highest >= make_epoch(1, 1)
 
 
+def test_a_pause_is_written_to_every_worker_and_holds_when_all_have_paused():
+    cluster = running()
+    cluster.app = make_app(paused=True)
+    told = writes(cluster.decide().actions)
+    assert {write.reason for write in told} == {Reason.PAUSED}
+    assert all(write.spec.paused for write in told)
+    assert len(told) == len(cluster.views)
+
+    cluster.rounds(3)
+    decision = cluster.decide()
+    assert decision.actions == ()
+    assert not decision.status.paused
+    assert "about to pause" in decision.status.reason
+
+    for name in list(cluster.views):
+        cluster.change(name, paused=True)
+    status = cluster.decide().status
+    assert status.paused
+    assert status.state is ClientState.RUNNING
+    assert "have paused" in status.reason
+
+    cluster.app = make_app()
+    assert {write.reason for write in writes(cluster.decide().actions)} == {Reason.RESUMED}
+    assert not cluster.decide().status.paused
+
+
 def test_more_threads_add_slots_and_fewer_keep_them():
     cluster = running()
     cluster.app = make_app(threadsPerWorker=3)

@@ -592,6 +592,32 @@ def test_a_paused_streamapp_is_looked_at_and_left_alone(ready: KubeRig) -> None:
     assert ready.condition("Paused")[0] == "False"
 
 
+def test_another_number_of_threads_and_a_pause_are_carried_out_in_the_pods_that_run(
+    ready: KubeRig,
+) -> None:
+    def specs() -> list[Manifest]:
+        return [worker["spec"] for worker in ready.api.list(STREAM_WORKERS, NAMESPACE)]
+
+    pods = [ready.uid(PODS, name) for name in ready.names(PODS)]
+    ready.set("/spec/threadsPerWorker", 3)
+    ready.until(lambda: all(spec["threads"] == 3 for spec in specs()))
+    ready.set("/spec/threadsPerWorker", 1)
+    ready.until(lambda: all(spec["threads"] == 1 for spec in specs()))
+    assert all(spec["slots"] == [0, 1, 2] for spec in specs())
+
+    ready.set("/spec/paused", value=True)
+    ready.until(lambda: ready.condition("Paused")[:2] == ("True", "SpecPaused"))
+    assert all(spec["paused"] for spec in specs())
+    assert ready.status()["paused"] is True
+    assert ready.is_ready()
+    assert "have paused" in ready.status()["reason"]
+
+    ready.set("/spec/paused", value=False)
+    ready.until(lambda: ready.condition("Paused")[:2] == ("False", "NotPaused"))
+    ready.until(lambda: not any(spec.get("paused") for spec in specs()))
+    assert [ready.uid(PODS, name) for name in ready.names(PODS)] == pods
+
+
 def test_a_specification_that_cannot_be_used_leaves_the_last_one_running(ready: KubeRig) -> None:
     ready.set("/spec/topology", {"configMapRef": {"name": "missing"}})
 

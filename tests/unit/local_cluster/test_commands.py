@@ -13,7 +13,7 @@ from headwater.cli.main import main
 from headwater.errors import SpecError
 from headwater.model.appstatus import AppStatus
 from headwater.model.lifecycle import ClientState
-from headwater.model.streamapp import TopologySource
+from headwater.model.streamapp import Engine, TopologySource
 from headwater_operator.decide.observed import Intent
 from headwater_operator.local import control, files, manifest, running
 from headwater_operator.local.layout import ClusterDir
@@ -175,7 +175,16 @@ def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    "command", [["scale", "x", "--replicas", "3"], ["logs", "x"], ["get", "x"], ["down", "x"]]
+    "command",
+    [
+        ["scale", "x", "--replicas", "3"],
+        ["scale", "x", "--threads", "3"],
+        ["pause", "x"],
+        ["resume", "x"],
+        ["logs", "x"],
+        ["get", "x"],
+        ["down", "x"],
+    ],
 )
 def test_an_unknown_application_is_named_with_the_known_ones(
     cluster: ClusterDir,
@@ -198,6 +207,58 @@ def test_scaling_changes_nothing_but_the_number(cluster: ClusterDir, app: Stream
     record = read_record(cluster.app("word-count"))
     assert record is not None
     assert record.app == app.with_replicas(5)
+
+
+def test_threads_are_scaled_alone_or_with_the_workers(
+    cluster: ClusterDir, app: StreamApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    control.apply(cluster, app, import_path=())
+    home = ("--home", cluster.root)
+
+    assert run("scale", "word-count", "--threads", 3, *home) == 0
+    assert "StreamThreads per worker (it does not run now)" in capsys.readouterr().out
+    assert wanted(cluster) == app.with_threads(3)
+    assert run("scale", "word-count", "--threads", 4, "--replicas", 5, *home) == 0
+    assert wanted(cluster) == app.with_threads(4).with_replicas(5)
+
+    assert run("scale", "word-count", "--threads", 0, *home) == SpecError.exit_code
+    assert "spec.threadsPerWorker: expected an integer >= 1" in capsys.readouterr().err
+    assert run("scale", "word-count", *home) == 2
+    assert "--replicas, --threads, or both" in capsys.readouterr().err
+    assert wanted(cluster) == app.with_threads(4).with_replicas(5)
+
+
+def test_a_pause_is_written_down_and_taken_back(
+    cluster: ClusterDir, app: StreamApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    control.apply(cluster, app, import_path=())
+    home = ("--home", cluster.root)
+
+    assert [run("pause", "word-count", *home), run("pause", "word-count", *home)] == [0, 0]
+    said = capsys.readouterr().out
+    assert "word-count pauses (it does not run now)" in said
+    assert "word-count is paused already" in said
+    assert wanted(cluster) == app.with_pause(paused=True)
+
+    assert run("resume", "word-count", *home) == 0
+    assert wanted(cluster) == app
+
+
+def test_an_application_of_spark_is_not_paused(
+    cluster: ClusterDir, app: StreamApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_spark = replace(app, spec=replace(app.spec, engine=Engine.SPARK))
+    control.apply(cluster, on_spark, import_path=())
+
+    assert run("pause", "word-count", "--home", cluster.root) == SpecError.exit_code
+    assert "spec.paused: Spark cannot pause; set suspend instead" in capsys.readouterr().err
+    assert wanted(cluster) == on_spark
+
+
+def wanted(cluster: ClusterDir) -> StreamApp:
+    record = read_record(cluster.app("word-count"))
+    assert record is not None
+    return record.app
 
 
 def test_a_negative_scale_is_refused(

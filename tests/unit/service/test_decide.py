@@ -330,7 +330,8 @@ def test_a_hung_thread_is_killed_and_replaced() -> None:
     for _ in range(80):
         killed += [action for action in worker.passes(4_000) if isinstance(action, KillThread)]
 
-    assert [action.reason for action in killed] == ["no sign of life for 300 s"]
+    assert len(killed) == 1
+    assert killed[0].reason.startswith("no sign of life for 300 s")
     assert worker.table.slots[0].phase is SlotPhase.STARTING
 
 
@@ -634,7 +635,8 @@ def test_a_task_that_changes_its_slot_is_committed_first() -> None:
 
     actions = worker.said(slot, Released(task=moved, offsets={}, epoch=2))
 
-    assert Restore(task=moved, epoch=2) in told_updaters(actions)
+    assert told_updaters(actions) == [], "its stores were closed at what is committed"
+    assert told_threads(actions) == [AddTasks(tasks=(moved,), epoch=2)]
     assert worker.table.tasks[moved].slot == 1 - slot
     assert all(item.task != moved for item in status_of(worker.table).released)
 

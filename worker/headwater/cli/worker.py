@@ -119,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the worker until it ends; return its exit code."""
     from headwater.native import logs  # noqa: PLC0415 - keeps `--help` fast
     from headwater.privatefiles import keep_private  # noqa: PLC0415
-    from headwater.service.worker import reporting_failure, run_worker  # noqa: PLC0415
+    from headwater.service.starting import reporting_failure, run_worker  # noqa: PLC0415
 
     if arguments.log_level not in _LEVELS:  # argparse checks a flag, but no variable
         raise ConfigError(

@@ -218,6 +218,8 @@ class AppStatus:
         tasks: how many tasks there are and what they are doing.
         unread_records: records in partitions that no task reads, because topics do not have the
             partitions that the topology needs; as of the last look at the topics.
+        paused: whether nothing is processed, as spec.paused wants it: every worker has committed
+            what it had processed.
         engine: which engine has the application.
         revision: which versions of the specification the workers run.
         operation: what is being done to the workers.
@@ -236,6 +238,7 @@ class AppStatus:
     selector: str = ""
     tasks: TaskCounts = field(default=TaskCounts(), metadata=meta(always=True))
     unread_records: int = field(default=0, metadata=meta(minimum=0))
+    paused: bool = False
     engine: EngineStatus = EngineStatus()
     revision: Revision = Revision()
     operation: Operation | None = None

@@ -37,6 +37,7 @@ from headwater.ids import SlotId, TaskId, TopicPartition
 from headwater.model.codec import decode, encode_object
 from headwater.model.duties import Duty, DutyResult  # noqa: TC001  # read by the codec
 from headwater.model.fields import Rule, meta
+from headwater.model.hangs import Hang  # noqa: TC001  # read by the codec
 from headwater.model.lifecycle import ClientState, TaskState  # noqa: TC001  # read by the codec
 from headwater.model.topics import TopologyReport  # noqa: TC001  # read by the codec
 
@@ -142,6 +143,7 @@ class WorkerSpec:
             grows.
         threads: how many StreamThreads run at a time: those of the first so many ``slots``; 0: of
             all of them.
+        paused: process nothing; what was processed is committed, copies are kept up.
         drain: release everything and end; the worker is going to be stopped.
         fencing_epoch: the epoch of the write that took everything from a lost worker; 0 when no
             fencing is under way.
@@ -160,6 +162,7 @@ class WorkerSpec:
     duties: tuple[Duty, ...] = ()
     slots: tuple[int, ...] = field(default=(), metadata=_SLOTS)
     threads: int = field(default=0, metadata=meta(minimum=0))
+    paused: bool = False
     drain: bool = False
     fencing_epoch: int = 0
     acceptable_lag: int = 10_000
@@ -285,11 +288,13 @@ class WorkerError:
         error: the class name in ``headwater.errors``.
         message: what happened and what to do next.
         task: the task it happened in, if one.
+        shuts_down_application: whether all workers are to end because of it.
     """
 
     error: str
     message: str = field(metadata=meta(max_length=32_768, clip=True))
     task: TaskId | None = None
+    shuts_down_application: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,11 +313,14 @@ class WorkerStatus:
             dropped without a commit and start again only under a greater epoch.
         group_in_use: whether the consumer group had members when the worker last looked; only the
             holder of the application's first task looks.
+        hangs: functions that have not returned, and that no later attempt has got past.
         duty_results: for the duties in the spec, as they are done.
         topology: what was built from the import path; ``None`` until then.
         endpoint: ``host:port`` of its HTTP service; empty until it listens.
         state: of the process in Kafka Streams' words: CREATED while it imports its topology,
             REBALANCING while a task that it holds does not run; ``None`` from an older release.
+        paused: whether its spec wants it paused, and nothing of its tasks is processed or
+            uncommitted any more.
         running: how many of the active tasks that it holds run, as "2/3".
         copies: how many of its standby and warm-up tasks have caught up, as "1/1".
         importing: whether the process still imports its topology. It holds nothing, takes nothing
@@ -327,10 +335,12 @@ class WorkerStatus:
     stored: tuple[StoredTask, ...] = field(default=(), metadata=_TASKS)
     fenced_slots: tuple[int, ...] = field(default=(), metadata=_SLOTS)
     group_in_use: bool = False
+    hangs: tuple[Hang, ...] = ()
     duty_results: tuple[DutyResult, ...] = ()
     topology: TopologyReport | None = None
     endpoint: str = ""
     state: ClientState | None = None
+    paused: bool = False
     running: str = field(default="", metadata=meta(max_length=20))
     copies: str = field(default="", metadata=meta(max_length=20))
     importing: bool = False

@@ -221,6 +221,8 @@ class StreamAppSpec:
         threads_per_worker: StreamThreads (processes) per worker.
         processing_guarantee: as Kafka Streams.
         suspend: stop the workers and keep everything, as with 0 replicas; replicas stays as it is.
+        paused: process nothing while the workers run on (Kafka Streams' pause). What was processed
+            is committed; restores and standbys go on.
         assignment: where copies of tasks are, and how tasks move.
         scale_down: which workers go, and how long they may take.
         kafka: which Kafka.
@@ -233,7 +235,20 @@ class StreamAppSpec:
         pod_template: what the worker pods look like.
     """
 
-    RULES: ClassVar[tuple[Rule, ...]] = own_field_rules()
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        *own_field_rules(),
+        Rule(
+            cel=(
+                "!has(self.paused) || !self.paused || !has(self.engine) || self.engine != 'Spark'"
+            ),
+            message=(
+                "Spark cannot pause; set suspend instead, which stops the driver and keeps "
+                "everything, or run it with engine Native"
+            ),
+            field="paused",
+            holds=lambda spec: not spec.paused or spec.engine is Engine.NATIVE,
+        ),
+    )
 
     topology: TopologySource = field(metadata=meta(change=Change.ROLL))
     engine: Engine = field(default=Engine.NATIVE, metadata=meta(change=Change.ROLL))
@@ -268,6 +283,7 @@ class StreamAppSpec:
         default=ProcessingGuarantee.AT_LEAST_ONCE, metadata=meta(change=Change.ROLL)
     )
     suspend: bool = field(default=False, metadata=meta(change=Change.LIVE))
+    paused: bool = field(default=False, metadata=meta(change=Change.LIVE))
     assignment: AssignmentPolicy = field(
         default=AssignmentPolicy(), metadata=meta(change=Change.LIVE)
     )
@@ -354,10 +370,29 @@ class StreamApp:
         Raises:
             SpecError: the number is negative or beyond the schema's bound.
         """
+        return self._with(replicas=replicas)
+
+    def with_threads(self, threads: int) -> StreamApp:
+        """Return the application with so many StreamThreads in each worker.
+
+        Raises:
+            SpecError: the number is less than 1 or beyond the schema's bound.
+        """
+        return self._with(threadsPerWorker=threads)
+
+    def with_pause(self, *, paused: bool) -> StreamApp:
+        """Return the application paused, or not.
+
+        Raises:
+            SpecError: Spark runs it.
+        """
+        return self._with(paused=paused)
+
+    def _with(self, **fields: object) -> StreamApp:
         data = self.to_dict()
         spec = data["spec"]
         assert isinstance(spec, dict)
-        return parse({**data, "spec": {**spec, "replicas": replicas}})
+        return parse({**data, "spec": {**spec, **fields}})
 
     def to_dict(self) -> dict[str, object]:
         """Return the resource as JSON values; :func:`parse` reads it back as an equal StreamApp."""

@@ -97,6 +97,8 @@ class ProcessingLoop:
         self.ratios = ratios or Ratios()
         self.failing: TaskId | None = None
         """The task in which the last error happened."""
+        self.is_paused = False
+        """Nothing is processed or punctuated; polls and commits go on; see ``pause``."""
         self._config = config
         self._clock = clock
         self._producer = clients.producer
@@ -169,6 +171,22 @@ class ProcessingLoop:
         """Return the partitions whose next records are wanted now: all but the paused ones."""
         return self._intake.reading()
 
+    def pause(self) -> None:
+        """Commit, then process nothing and call no punctuator until ``resume`` (KIP-834).
+
+        Records are polled as far as the buffers allow. No transaction stays open.
+
+        Raises:
+            HeadwaterError: as ``run_once``.
+        """
+        self.commit_now()
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """Process again."""
+        self.is_paused = False
+        self._hungry = False  # what the buffers hold waits already
+
     # ---- bounds --------------------------------------------------------------------------------
 
     @property
@@ -219,7 +237,8 @@ class ProcessingLoop:
         """Process for the next commit while this one waits, as far as memory allows."""
         commits = self._commits
         if (
-            self._producer.held > HELD_RECORDS
+            self.is_paused
+            or self._producer.held > HELD_RECORDS
             or commits.holds_too_much()
             or commits.repeating.commit_interval_s
         ):
@@ -250,6 +269,8 @@ class ProcessingLoop:
         self._poll(self._poll_timeout_s())
         if not self.tasks or self._producer.is_congested:
             return
+        if self.is_paused and not self._commits.is_full_due(time.monotonic()):
+            return
         self._producer.begin()
         if self._commits.is_full_due(time.monotonic()):
             # For a new task this comes before its first record: a changelog that holds data must
@@ -276,6 +297,8 @@ class ProcessingLoop:
 
     def _poll_timeout_s(self) -> float:
         """How long to wait for records: not at all while some can be processed."""
+        if self.is_paused:
+            return self._config.poll_ms / 1000
         if not self._hungry:
             return 0.0
         if any(task.pending for task in self._with_stages):

@@ -1,7 +1,9 @@
 """What the worker's main process and its children say to each other, as values over a pipe.
 
-    main ──► StreamThread    Go  AddTasks  RevokeTasks  LeaseRenewed  ShareCache  AskTask  Stop
-    StreamThread ──► main    Initialized  TaskRunning  Released  TaskAnswered  Stats  Failed
+    main ──► StreamThread    Go  AddTasks  RevokeTasks  Pause  Resume  LeaseRenewed  ShareCache
+                             AskTask  Locate  Stop
+    StreamThread ──► main    Initialized  TaskRunning  Released  Paused  TaskAnswered  Stats
+                             Located  Failed
                              Stopped
     main ──► StateUpdater    Restore  Follow  CancelRestore  Stop
     StateUpdater ──► main    RestoreProgress  Restored  Following  UpdaterStats  Cancelled  Failed
@@ -24,7 +26,7 @@ from headwater.logsettings import LogSettings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headwater.ids import TaskId
+    from headwater.ids import TaskId, TopicPartition
     from headwater.model.metrics import Snapshot
     from headwater.native.application import ApplicationSettings
     from headwater.native.queries.values import AskTask, TaskAnswered
@@ -93,6 +95,21 @@ class ShareCache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Commit, say ``Paused``, and process nothing until ``Resume``; polls and commits go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """Process again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Locate:
+    """Say where the thread is; answered by another thread, because this one may hang."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
     """Bring this task's stores to the end of their changelogs, then close them.
 
@@ -145,6 +162,25 @@ class Released:
     task: TaskId
     offsets: Mapping[str, int]
     epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused:
+    """Everything processed is committed, no transaction is open, and nothing more is processed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """Where the thread is: no sign of life of the thread itself."""
+
+    task: TaskId | None = None
+    node: str = ""
+    """Whose function is called; empty if that cannot be told."""
+    partition: TopicPartition | None = None
+    """Where the record under way was read; ``None`` if there is none."""
+    offset: int = -1
+    stack: str = ""
+    """The user's frames, the innermost last, as in a traceback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +277,8 @@ class Failed:
     """It is a copy (standby, warm-up) that cannot be kept up just now."""
     traceback: str = ""
     """Empty for errors that are the user's to fix."""
+    cause: bytes = b""
+    """What user code has raised, pickled; empty if nothing, or if it cannot be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,9 +286,13 @@ class Stopped:
     """Everything is committed and closed."""
 
 
-ToThread: TypeAlias = "Go | AddTasks | RevokeTasks | LeaseRenewed | ShareCache | AskTask | Stop"
+ToThread: TypeAlias = (
+    "Go | AddTasks | RevokeTasks | Pause | Resume | LeaseRenewed | ShareCache | AskTask | Locate "
+    "| Stop"
+)
 FromThread: TypeAlias = (
-    "Initialized | TaskRunning | Released | Stats | TaskAnswered | Failed | Stopped"
+    "Initialized | TaskRunning | Released | Paused | Stats | TaskAnswered | Located | Failed "
+    "| Stopped"
 )
 ToUpdater: TypeAlias = Restore | Follow | CancelRestore | Stop
 FromUpdater: TypeAlias = (

@@ -31,8 +31,10 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import cloudpickle
+
 from headwater.errors import FencedError, HeadwaterError, ProcessingError
-from headwater.native.messages import Failed
+from headwater.native.messages import Failed, Locate
 from headwater.privatefiles import keep_private
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ log = logging.getLogger(__name__)
 _PR_SET_PDEATHSIG: Final = 1
 _EXIT_ORPHANED: Final = 70
 _EXIT_INTERNAL: Final = 71
+_CAUSE_MAX: Final = 65_536
 _BOOT: Final = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
     "from headwater.native.process import enter; enter(*map(int, sys.argv[3:]))"
@@ -149,6 +152,9 @@ class Link:
         self.name = name
         self._commands = commands
         self._messages = messages
+        self.locate: Callable[[], object] | None = None
+        """Answers ``Locate``, in the reader thread: the process's own may hang."""
+        self._sending = threading.Lock()
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._writable = select.poll()
         self._writable.register(messages.fileno(), select.POLLOUT)
@@ -157,10 +163,24 @@ class Link:
     def _read(self) -> None:
         try:
             while True:
-                self._inbox.put(self._commands.recv())
+                command = self._commands.recv()
+                if isinstance(command, Locate):
+                    self._answer()
+                else:
+                    self._inbox.put(command)
         except (EOFError, OSError):
             # Nobody supervises us any more: what is uncommitted must stay so, hence no clean-up.
             os._exit(_EXIT_ORPHANED)
+
+    def _answer(self) -> None:
+        if self.locate is None:
+            return
+        try:
+            found = self.locate()
+        except Exception:
+            log.exception("%s cannot be located", self.name)
+        else:
+            self.send(found)
 
     def pending(self) -> bool:
         """Whether a command waits; cheap enough for every turn of a loop."""
@@ -185,7 +205,8 @@ class Link:
     def send(self, message: object) -> None:
         """Send a value to the parent; ends this process if the parent is gone."""
         try:
-            self._messages.send(message)
+            with self._sending:
+                self._messages.send(message)
         except OSError:
             os._exit(_EXIT_ORPHANED)
 
@@ -214,9 +235,19 @@ def failed(error: BaseException, *, task: TaskId | None = None, following: bool 
         message=str(error) or type(error).__name__,
         fenced=isinstance(error, FencedError),
         traceback="".join(traceback.format_exception(shown)) if shown is not None else "",
+        cause=b"" if shown is None else _pickled(shown),
         task=task,
         following=following,
     )
+
+
+def _pickled(error: BaseException) -> bytes:
+    """Pickle an exception for the main process, its class by value if it has no module there."""
+    try:
+        pickled: bytes = cloudpickle.dumps(error)
+    except Exception:  # noqa: BLE001 - it may hold anything
+        return b""
+    return pickled if len(pickled) <= _CAUSE_MAX else b""
 
 
 _entered: list[int] = []

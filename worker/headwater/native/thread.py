@@ -3,6 +3,7 @@
     STARTING ── producer has its id ──► waiting for Go ──► RUNNING ── Stop ──► committed, closed
                    Initialized                 │  AddTasks: open, read offsets    Stopped
                                                │  RevokeTasks: commit, close, Released
+                                               │  Pause: commit, Paused     Resume
                                                └─ nothing touches Kafka output before Go
 
 Whatever goes wrong ends the process: a new one starts from what is committed.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -32,6 +34,7 @@ from headwater.native.cutoff import CutOffWatch
 from headwater.native.garbage import tune_garbage_collection
 from headwater.native.global_sight import GlobalSight
 from headwater.native.loading import child_topology
+from headwater.native.locating import locate
 from headwater.native.logs import name_task
 from headwater.native.loop import ProcessingLoop
 from headwater.native.losses import guard_of
@@ -41,7 +44,11 @@ from headwater.native.messages import (
     Go,
     Initialized,
     LeaseRenewed,
+    Locate,
+    Pause,
+    Paused,
     Released,
+    Resume,
     RevokeTasks,
     ShareCache,
     Stats,
@@ -83,6 +90,7 @@ def run(settings: ChildSettings, link: Link) -> None:
     config = settings.application.parsed()
     topology = child_topology(settings)
     thread = StreamThread(settings, config, topology, link)
+    link.locate = partial(locate, threading.get_ident())
     tune_garbage_collection()
     thread.run()
 
@@ -233,6 +241,8 @@ class StreamThread:
                 self._add(command.tasks)
             case RevokeTasks():
                 self._revoke(command)
+            case Pause() | Resume():
+                self._pause(command)
             case LeaseRenewed():
                 self._lease_until_ms = command.until_boot_ms
             case ShareCache():
@@ -244,8 +254,17 @@ class StreamThread:
                 self._stopping = True
             case AskTask():
                 self._link.send(answer_task(command, self.loop.tasks, self._specs))
+            case Locate():
+                pass  # Answered by the thread that reads the pipe.
             case _:
                 assert_never(command)
+
+    def _pause(self, command: Pause | Resume) -> None:
+        if isinstance(command, Resume):
+            self.loop.resume()
+        else:
+            self.loop.pause()
+            self._link.send(Paused())
 
     def _pass_time(self) -> None:
         """Take in renewals of the Lease while global stores are filled, and report."""

@@ -40,6 +40,27 @@ Fail: TypeAlias = Callable[[Exception, Any, Any, int, "Headers"], None]
 """``fail(exception, key, value, timestamp, headers)``: returns when the record is to be dropped."""
 
 
+class OfNode:
+    """What a node calls when its user function raised; it also says whose that function is.
+
+    Attributes:
+        node: the node's name.
+    """
+
+    __slots__ = ("_failures", "node")
+
+    def __init__(self, failures: Failures, node: str) -> None:
+        self._failures = failures
+        self.node = node
+
+    def __call__(
+        self, exception: Exception, key: Any, value: Any, timestamp: int, headers: Headers
+    ) -> None:
+        """See ``Failures.of_node``."""
+        record = Record(key, value, timestamp, headers)
+        self._failures.processing_failed(self.node, exception, record)
+
+
 class Failures:
     """Carries out what the handlers of one task answer."""
 
@@ -72,21 +93,16 @@ class Failures:
             ProcessingError: the handler says FAIL, naming task, node, topic, partition, offset
                 and key.
         """
-
-        def fail(
-            exception: Exception, key: Any, value: Any, timestamp: int, headers: Headers
-        ) -> None:
-            self._processing_failed(node, exception, Record(key, value, timestamp, headers))
-
-        return fail
+        return OfNode(self, node)
 
     def punctuation_failed(self, node: str, exception: Exception) -> None:
         """Handle an error of a punctuator, as ``of_node`` does, without a record."""
-        self._processing_failed(node, exception, None)
+        self.processing_failed(node, exception, None)
 
-    def _processing_failed(
+    def processing_failed(
         self, node: str, exception: Exception, record: Record[Any, Any] | None
     ) -> None:
+        """Ask the processing handler about an exception of a node; return to drop the record."""
         is_undecided = isinstance(exception, SerializationError) and exception is not self._decided
         if isinstance(exception, HeadwaterError) and not is_undecided:
             raise exception  # a node below has had its say, or the task itself cannot go on

@@ -6,8 +6,8 @@ import codecs
 import importlib
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from headwater.config import serde_reference
 from headwater.errors import ConfigError
+from headwater.references import serde_reference
 from headwater.serde import Serde, Serdes
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
-from headwater.config import SERDE_NAMES
+from headwater.references import SERDE_NAMES
 from headwater.serde.jsontext import JsonSerde
 from headwater.serde.lists import ListSerde
 from headwater.serde.primitives import (

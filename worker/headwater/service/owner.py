@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S: Final = 5.0
 """How long an owner waits for an answer; who wants to become it has ``request.timeout.ms``."""
+_HANDOVER_S: Final = 60.0
+_HANDOVER_POLL_S: Final = 0.5
 _FLUSHES_MAX: Final = 3
 """After so many in a row without an answer a new producer is tried."""
 _SIGN_OF_LIFE: Final = "telling other instances that this one is alive"
@@ -177,6 +179,21 @@ class OwnerRecord:
     def beat(self) -> None:
         """Give a sign of life; does not wait for the broker."""
         self._say("own", claim=self._claim)
+
+    def cover(self, transactional_ids: Sequence[str]) -> None:
+        """Say what else has to be fenced should this instance vanish; wait until it is known.
+
+        Raises:
+            KafkaUnavailableError: it is not yet.
+            ProductionError: the broker refuses it.
+        """
+        before, self._transactional_ids = self._transactional_ids, tuple(transactional_ids)
+        try:
+            self.beat()
+            self.flush()
+        except BaseException:
+            self._transactional_ids = before
+            raise
 
     def flush(self) -> None:
         """Wait until everything said is on the broker.
@@ -385,6 +402,36 @@ def _said(record: RawRecord) -> Said:
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return Said(offset=offset, at_ms=at_ms, instance=instance, kind="unknown")
+
+
+def own(owner: OwnerRecord, duties: Duties, config: StreamsConfig, *, takeover: bool) -> None:
+    """Become the owner, and make sure that the one before can write nothing more.
+
+    Args:
+        owner: our voice in the owner topic.
+        duties: fences the owner before.
+        config: the application's.
+        takeover: replace an owner that lives.
+
+    Raises:
+        InstanceRunningError: another instance lives, or does not stop.
+        KafkaUnavailableError: nobody answered.
+    """
+    before = owner.claim(takeover=takeover)
+    if before is None:
+        return
+    if config.exactly_once:
+        duties.fence(before.transactional_ids)
+        return
+    deadline = time.monotonic() + _HANDOVER_S
+    while not owner.has_ended(before):
+        if time.monotonic() > deadline:
+            raise InstanceRunningError(
+                f"the instance that runs ({where(before)}) does not stop; kill it, then start "
+                "this one again"
+            )
+        owner.beat()
+        time.sleep(_HANDOVER_POLL_S)
 
 
 def where(owner: Owner) -> str:

@@ -16,31 +16,27 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import cloudpickle
-
-from headwater import errors
 from headwater.errors import (
     ConfigError,
     HeadwaterError,
-    ImportPathError,
-    InstanceRunningError,
     KafkaUnavailableError,
 )
-from headwater.ids import SlotId
 from headwater.model.lifecycle import ClientState, Engine, ThreadState, client_state_of, move
 from headwater.model.metrics.kafka import kafka_metrics
 from headwater.native import logs
 from headwater.native.application import ApplicationSettings
-from headwater.native.loading import built, is_loading
-from headwater.native.process import is_child
+from headwater.native.loading import built
 from headwater.service import signals
 from headwater.service.carrier import CarrierUnavailableError
 from headwater.service.duties import Duties
+from headwater.service.embedding import check_guard, ours, pickled
 from headwater.service.metrics import told
-from headwater.service.owner import OwnedCarrier, OwnerRecord, where
+from headwater.service.owner import OwnedCarrier, OwnerRecord, own
 from headwater.service.planning import TopicPlan, check_group
 from headwater.service.queries.streams import InteractiveQueries
 from headwater.service.settings import WorkerSettings, lease_duration_ms, with_state_dir
+from headwater.service.uncaught import UncaughtHandler, error_named
+from headwater.service.wanted import Wanted, thread_metadata
 from headwater.service.worker import Worker
 
 if TYPE_CHECKING:
@@ -48,9 +44,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from headwater.model.cluster import WorkerError
     from headwater.model.metrics.kafka import KafkaMetric, MetricName
+    from headwater.model.threads import ThreadMetadata
     from headwater.model.topology import Topology
+    from headwater.model.uncaught import StreamsUncaughtExceptionHandler
     from headwater.ports import StateListener
 
 log = logging.getLogger(__name__)
@@ -64,8 +61,7 @@ _BEAT_MAX_S: Final = 3.0
 _BEATS: Final = 10
 """How many signs of life are given at least before a missing one is taken for our end."""
 _CLOSE_S: Final = 60.0
-_HANDOVER_S: Final = 60.0
-_HANDOVER_POLL_S: Final = 0.5
+_LIVE: Final = (ClientState.REBALANCING, ClientState.RUNNING)
 
 
 class KafkaStreams(InteractiveQueries):
@@ -102,8 +98,8 @@ class KafkaStreams(InteractiveQueries):
         takeover: bool = False,
         http_port: int | None = None,
     ) -> None:
-        _check_guard()
-        source = build if isinstance(build, str) else _pickled(build)
+        check_guard()
+        source = build if isinstance(build, str) else pickled(build)
         self._settings = WorkerSettings(
             app=str(config.get("application.id", config.get("application_id", ""))),
             name=WORKER_NAME,
@@ -117,6 +113,8 @@ class KafkaStreams(InteractiveQueries):
         self._guard = threading.RLock()
         self._state = ClientState.CREATED
         self._listener: StateListener | None = None
+        self._uncaught = UncaughtHandler.of(self._config)
+        self._wanted = Wanted(WORKER_NAME, self._config)
         self._error: HeadwaterError | None = None
         self._is_told = self._is_awaited = False
         self._worker: Worker | None = None
@@ -161,6 +159,25 @@ class KafkaStreams(InteractiveQueries):
             raise ConfigError("set_state_listener: set the listener before start()")
         self._listener = listener
 
+    def set_uncaught_exception_handler(
+        self, handler: StreamsUncaughtExceptionHandler | Any
+    ) -> None:
+        """Let ``handler(exception)`` say what becomes of it when a StreamThread ends with an error.
+
+        It is called from a thread of ours, which supervises: let it return at once. The exception's
+        ``__cause__`` is what user code raised. Without a handler the application ends.
+
+        Args:
+            handler: a function, or an object with a method ``handle``
+                (``StreamsUncaughtExceptionHandler``).
+
+        Raises:
+            ConfigError: the application was started already, or it is no function.
+        """
+        if self._state is not ClientState.CREATED:
+            raise ConfigError("set_uncaught_exception_handler: set the handler before start()")
+        self._uncaught = UncaughtHandler(handler)
+
     def start(self) -> None:
         """Become the owner, create the internal topics, start the worker; do not wait for RUNNING.
 
@@ -186,10 +203,84 @@ class KafkaStreams(InteractiveQueries):
             self._is_awaited = True
             if self._worker is not None:
                 self._worker.close()
-            self._fail(_ours(error))
+            self._fail(ours(error))
             self._end()
             signals.forget(self)
             raise
+
+    # -- threads ---------------------------------------------------------------------------------
+
+    def add_stream_thread(self) -> str | None:
+        """Start one more StreamThread, which takes over its share of the tasks (KIP-663).
+
+        Stores are closed and opened again; nothing is restored. The record cache is divided anew.
+
+        Returns:
+            the thread's name; ``None`` if the application is neither RUNNING nor REBALANCING.
+
+        Raises:
+            KafkaUnavailableError: no broker has taken note of it; nothing has changed.
+        """
+        return self._wanted.add_thread() if self._is_live("add") else None
+
+    def remove_stream_thread(self, timeout_s: float | None = None) -> str | None:
+        """End the StreamThread that was added last, and wait for its end (KIP-663).
+
+        It commits, and the others go on with its tasks. Without any thread, which is allowed as in
+        Java, nothing is processed until one is added.
+
+        Args:
+            timeout_s: how long to wait; ``None`` for as long as it takes.
+
+        Returns:
+            the thread's name; ``None`` if there is none, or if the application is neither RUNNING
+            nor REBALANCING.
+
+        Raises:
+            TimeoutError: the thread has not ended yet; it will.
+        """
+        if not self._is_live("remove"):
+            return None
+        assert self._worker is not None
+        return self._wanted.remove_thread(self._worker, self._ended, timeout_s)
+
+    def metadata_for_local_threads(self) -> frozenset[ThreadMetadata]:
+        """Return the StreamThreads with their states and tasks.
+
+        Raises:
+            ConfigError: the application does not run.
+        """
+        if self._worker is None or self._state not in _LIVE:
+            raise ConfigError(
+                f"metadata_for_local_threads: the application is {self._state}; start it, and ask "
+                "while it is RUNNING or REBALANCING"
+            )
+        return thread_metadata(self._worker.view, self._config)
+
+    def _is_live(self, action: str) -> bool:
+        if self._state in _LIVE:
+            return True
+        log.warning("cannot %s a StreamThread while the application is %s", action, self._state)
+        return False
+
+    # -- pause -----------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Process nothing until ``resume`` (KIP-834); may be called before ``start``.
+
+        What was processed is committed. The state stays as it is. Unlike Java, restores go on.
+        """
+        self._wanted.set_paused(paused=True)
+
+    def resume(self) -> None:
+        """Process again."""
+        self._wanted.set_paused(paused=False)
+
+    def is_paused(self) -> bool:
+        """Whether ``pause`` was called, and ``resume`` not since."""
+        return self._wanted.is_paused
+
+    # -- end -------------------------------------------------------------------------------------
 
     def close(self, timeout_s: float = _CLOSE_S) -> bool:
         """Commit, release everything and end; return whether that was done in time.
@@ -262,50 +353,32 @@ class KafkaStreams(InteractiveQueries):
         client_id = f"{config.client_id or config.application_id}-{WORKER_NAME}"
         timeout_s = config.request_timeout_ms / 1000
         self._duties = Duties(config, client_id=client_id, timeout_s=timeout_s)
-        slots = tuple(range(config.num_stream_threads))
-        ids = [SlotId(WORKER_NAME, slot).transactional_id(config.application_id) for slot in slots]
+        wanted = self._wanted
         self._duties.admin.check_reachable(timeout_s)
         self._owner = OwnerRecord(
-            config, client_id=client_id, transactional_ids=ids if config.exactly_once else []
+            config, client_id=client_id, transactional_ids=wanted.transactional_ids
         )
-        self._own(self._owner)
+        own(self._owner, self._duties, config, takeover=self._takeover)
         if self._takeover and self._duties.engine().holder is not Engine.NATIVE:
-            self._duties.take_engine(Engine.NATIVE, worker_ids=ids)
+            self._duties.take_engine(Engine.NATIVE, worker_ids=wanted.every_id)
         check_group(self._duties, config.application_id)
         carrier = self._carrier = OwnedCarrier(self._owner)
         carrier.keep()
         settings = replace(self._settings, logs=logs.of_this_program())
-        worker = self._worker = Worker(settings, carrier, raises=True)
+        worker = self._worker = Worker(settings, carrier, raises=True, uncaught=self._uncaught)
         plan = self._plan = TopicPlan(self._duties, worker.topology_report)
         plan.prepare()
-        carrier.set_spec(
+        wanted.begin(
+            carrier,
+            self._owner,
             epoch=worker.highest_epoch + 1,
             app=self._settings.app,
             incarnation=worker.incarnation,
-            slots=slots,
-            active=plan.tasks,
+            tasks=plan.tasks,
         )
         # Daemons, so that a program that fails elsewhere ends; it is committed at exit even then.
         atexit.register(self._close_at_exit)
         threading.Thread(target=self._live, args=(worker,), name="worker", daemon=True).start()
-
-    def _own(self, owner: OwnerRecord) -> None:
-        """Become the owner, and make sure that the one before can write nothing more."""
-        before = owner.claim(takeover=self._takeover)
-        if before is None:
-            return
-        if self._config.exactly_once:
-            self._duties.fence(before.transactional_ids)
-            return
-        deadline = time.monotonic() + _HANDOVER_S
-        while not owner.has_ended(before):
-            if time.monotonic() > deadline:
-                raise InstanceRunningError(
-                    f"the instance that runs ({where(before)}) does not stop; kill it, then start "
-                    "this one again"
-                )
-            owner.beat()
-            time.sleep(_HANDOVER_POLL_S)
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -318,11 +391,11 @@ class KafkaStreams(InteractiveQueries):
         except Exception as error:
             if not isinstance(error, HeadwaterError):
                 log.exception("the worker ended")
-            self._fail(_ours(error))
+            self._fail(ours(error))
         self._closing.set()
         watcher.join()
         if worker.error is not None:
-            self._fail(exception_of(worker.error))
+            self._fail(error_named(worker.error.error, worker.error.message))
         self._end()
 
     def _watch(self, worker: Worker) -> None:
@@ -350,7 +423,7 @@ class KafkaStreams(InteractiveQueries):
                 if time.monotonic() >= look_due:
                     look_due = time.monotonic() + look_s
                     if self._plan.look_again():
-                        self._carrier.grant(active=self._plan.tasks)
+                        self._wanted.set_tasks(self._plan.tasks)
             except (KafkaUnavailableError, CarrierUnavailableError) as error:
                 if time.monotonic() - answered_at >= patience_s:
                     self._give_up(worker, KafkaUnavailableError(str(error)))
@@ -359,7 +432,7 @@ class KafkaStreams(InteractiveQueries):
             except Exception as error:
                 if not isinstance(error, HeadwaterError):
                     log.exception("watching the worker")
-                self._give_up(worker, _ours(error))
+                self._give_up(worker, ours(error))
                 return
 
     def _give_up(self, worker: Worker, error: HeadwaterError) -> None:
@@ -367,11 +440,12 @@ class KafkaStreams(InteractiveQueries):
         worker.stop()
 
     def _follow(self, worker: Worker) -> None:
+        if self._wanted.threads == 0:
+            return  # As in Java, the state of before the last one was removed stays.
         threads = {str(thread.slot): ThreadState(thread.state) for thread in worker.view.threads}
         state = client_state_of(threads) if threads else ClientState.REBALANCING
         with self._guard:
-            live = (ClientState.REBALANCING, ClientState.RUNNING)
-            if self._state in live and state is not self._state:
+            if self._state in _LIVE and state is not self._state:
                 self._move(state)
 
     def _fail(self, error: HeadwaterError) -> None:
@@ -409,40 +483,3 @@ class KafkaStreams(InteractiveQueries):
                 self._listener(state, before)
             except Exception:
                 log.exception("the state listener raised")
-
-
-def _ours(error: BaseException) -> HeadwaterError:
-    """Return an error of ours as it is, and any other with its name."""
-    if isinstance(error, HeadwaterError):
-        return error
-    return HeadwaterError(f"the worker ended: {type(error).__name__}: {error}")
-
-
-def exception_of(error: WorkerError) -> HeadwaterError:
-    """Return what a worker reported as the exception that it was."""
-    kind = getattr(errors, error.error, None)
-    if isinstance(kind, type) and issubclass(kind, HeadwaterError):
-        return kind(error.message)
-    return HeadwaterError(f"{error.error}: {error.message}")
-
-
-def _pickled(build: Callable[..., Any]) -> bytes:
-    try:
-        pickled: bytes = cloudpickle.dumps(build)
-    except Exception as error:
-        raise ImportPathError(
-            f"the function {getattr(build, '__qualname__', build)!r} cannot be sent to the "
-            f"StreamThread processes: {type(error).__name__}: {error}; let it use no locks, "
-            "clients or open files from outside, or name it by its import path"
-        ) from error
-    return pickled
-
-
-def _check_guard() -> None:
-    """A module that starts an application when it is imported would start it again in children."""
-    if is_child() or is_loading():
-        raise ConfigError(
-            "KafkaStreams was made while its own topology was being imported: the program's module "
-            "is imported by the StreamThread processes, too. Put what starts the application under "
-            '`if __name__ == "__main__":`'
-        )

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
 from headwater import failpoints
-from headwater.errors import HeadwaterError, StateError
+from headwater.errors import StateError
 from headwater.model.cluster import Lease, WorkerError, WorkerStatus, format_epoch
 from headwater.model.duties import DescribeGroup, GroupDescribed
 from headwater.model.reporting import configured
@@ -47,6 +47,7 @@ from headwater.service.decide.actions import (
     TellThread,
     TellUpdater,
 )
+from headwater.service.decide.failing import fail
 from headwater.service.decide.global_thread import GlobalThread
 from headwater.service.decide.observations import (
     DutyEnded,
@@ -56,25 +57,25 @@ from headwater.service.decide.observations import (
     SpecRead,
     StopAsked,
 )
-from headwater.service.decide.observe import fail, observe
+from headwater.service.decide.observe import observe
 from headwater.service.decide.reconcile import decide
 from headwater.service.decide.report import status_of
 from headwater.service.decide.values import GROUP_WATCH_MS, Table
 from headwater.service.duties import Duties, DutyRunner
 from headwater.service.epoch import EpochFile
 from headwater.service.http import serve
-from headwater.service.importing import watched_import
 from headwater.service.otlp import OtlpPusher
 from headwater.service.planning import partitions_of
 from headwater.service.queries.desk import QueryDesk
 from headwater.service.settings import lease_duration_ms
 from headwater.service.stored import stored_tasks
+from headwater.service.uncaught import UncaughtHandler
 from headwater.service.view import Numbers
 from headwater.state.directory import StateDirectory
 from headwater.state.global_store import shared_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from headwater.config import StreamsConfig
     from headwater.httpserver import HttpServer
@@ -107,6 +108,7 @@ class Worker:
         carrier: its way to its StreamWorker and Lease.
         incarnation: under which it has reported already, if it has.
         raises: what ends it becomes an exception of the program, so the log need not tell it, too.
+        uncaught: asked about errors that end StreamThreads; by default as the configuration says.
 
     Raises:
         ConfigError: an option is unknown or wrong.
@@ -122,9 +124,11 @@ class Worker:
         incarnation: str | None = None,
         *,
         raises: bool = False,
+        uncaught: UncaughtHandler | None = None,
     ) -> None:
         config = settings.parsed()
         self._raises = raises
+        self._uncaught = uncaught or UncaughtHandler.of(config)
         topology = built(settings.application)
         self._carrier = carrier
         self._application_id = config.application_id
@@ -246,6 +250,7 @@ class Worker:
     def _observe(self, observation: Observation) -> None:
         now_ms = boot_ms()
         self._numbers.take(observation, now_ms)
+        observation = self._uncaught.asked(self._table, observation, now_ms)
         had_ended = self._table.error is not None
         observe(self._table, observation, now_ms)
         is_raised = self._raises and not had_ended and self._table.error is not None
@@ -432,46 +437,6 @@ class Worker:
             self._is_closed = True
             os.close(self._wake_read)
             os.close(self._wake_write)
-
-
-def run_worker(
-    settings: WorkerSettings, carrier: Carrier, started: Callable[[Worker], None]
-) -> int:
-    """Run a worker until it ends.
-
-    Args:
-        settings: what it was told.
-        carrier: its way to its StreamWorker and Lease.
-        started: told of the worker before it lives.
-
-    Returns:
-        the exit code.
-
-    Raises:
-        HeadwaterError: it could not begin; the status says so as well.
-    """
-    incarnation = str(uuid.uuid4())
-    with (
-        reporting_failure(carrier, incarnation),
-        watched_import(settings, carrier, incarnation),
-    ):
-        worker = Worker(settings, carrier, incarnation)
-    started(worker)
-    return worker.run()
-
-
-@contextlib.contextmanager
-def reporting_failure(carrier: Carrier, incarnation: str | None = None) -> Iterator[None]:
-    """Tell the control loop of whatever keeps a worker from beginning."""
-    try:
-        yield
-    except HeadwaterError as error:
-        failure = WorkerError(error=type(error).__name__, message=str(error))
-        with contextlib.suppress(CarrierUnavailableError):
-            carrier.write_status(
-                WorkerStatus(incarnation=incarnation or str(uuid.uuid4()), error=failure)
-            )
-        raise
 
 
 def _table(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from headwater.model.cluster import WorkerSpec
     from headwater.model.duties import DutyResult
+    from headwater.model.uncaught import StreamThreadExceptionResponse
     from headwater.native.messages import FromGlobals, FromThread, FromUpdater
 
 
@@ -31,6 +32,8 @@ class ThreadSaid:
 
     slot: int
     message: FromThread
+    response: StreamThreadExceptionResponse | None = None
+    """Of the uncaught exception handler, if it was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,8 @@ class UpdaterSaid:
 
     updater: int
     message: FromUpdater
+    response: StreamThreadExceptionResponse | None = None
+    """As that of ``ThreadSaid``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,8 @@ class GlobalThreadSaid:
     """The GlobalStreamThread's message."""
 
     message: FromGlobals
+    response: StreamThreadExceptionResponse | None = None
+    """As that of ``ThreadSaid``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, assert_never
 
-from headwater import errors
-from headwater.errors import HeadwaterError
 from headwater.ids import TopicPartition
-from headwater.model.cluster import PartitionOffset, ReleasedTask, WorkerError
+from headwater.model.cluster import PartitionOffset, ReleasedTask
 from headwater.native.messages import (
     Cancelled,
     Failed,
     Following,
     GlobalProgress,
     Initialized,
+    Located,
+    Paused,
     Released,
     Restored,
     RestoreProgress,
@@ -23,7 +24,7 @@ from headwater.native.messages import (
     UpdaterStats,
 )
 from headwater.native.queries.values import TaskAnswered
-from headwater.service.decide import copies
+from headwater.service.decide import copies, failing, hanging
 from headwater.service.decide.global_thread import note_end, note_progress
 from headwater.service.decide.observations import (
     DutyEnded,
@@ -41,9 +42,6 @@ from headwater.service.decide.observations import (
 )
 from headwater.service.decide.values import (
     LEASE_LOST,
-    REPORT_LAG_MS,
-    TRIES,
-    TRIES_UNKNOWN,
     Slot,
     SlotPhase,
     Table,
@@ -56,15 +54,11 @@ if TYPE_CHECKING:
 
     from headwater.ids import TaskId
     from headwater.model.cluster import WorkerSpec
+    from headwater.model.uncaught import StreamThreadExceptionResponse as Response
     from headwater.native.messages import FromGlobals, FromThread, FromUpdater
 
 _PATIENCE_MS: Final = 60_000
 """A process that ran this long counts as healthy when it ends."""
-_RETRIABLE: Final = (errors.KafkaUnavailableError, errors.FencedError)
-"""What no number of tries ends: brokers come back, if within ``task.timeout.ms``."""
-
-_PASSING: Final = (errors.StoreLockedError, errors.StoreCorruptedError)
-"""What passes soon or not at all: locks are released, damaged stores are rebuilt."""
 
 
 def observe(  # noqa: C901, PLR0912 - one case per observation
@@ -76,16 +70,16 @@ def observe(  # noqa: C901, PLR0912 - one case per observation
             _spec_read(table, spec, now_ms)
         case LeaseKept(at_ms=at_ms):
             _lease_kept(table, at_ms, now_ms)
-        case ThreadSaid(slot=slot, message=message):
-            _thread_said(table, table.slots[slot], message, now_ms)
+        case ThreadSaid(slot=slot, message=message, response=response):
+            _thread_said(table, table.slots[slot], message, response, now_ms)
         case ThreadEnded(slot=slot):
             _thread_ended(table, table.slots[slot], now_ms)
-        case UpdaterSaid(updater=updater, message=message):
-            _updater_said(table, updater, message, now_ms)
+        case UpdaterSaid(updater=updater, message=message, response=response):
+            _updater_said(table, updater, message, response, now_ms)
         case UpdaterEnded(updater=updater):
             _updater_ended(table, updater, now_ms)
-        case GlobalThreadSaid(message=message):
-            _global_thread_said(table, message, now_ms)
+        case GlobalThreadSaid(message=message, response=response):
+            _global_thread_said(table, message, response, now_ms)
         case GlobalThreadEnded() if table.global_thread is not None:
             note_end(table.global_thread, now_ms)
         case GlobalThreadEnded():
@@ -99,7 +93,7 @@ def observe(  # noqa: C901, PLR0912 - one case per observation
             if is_in_use is not None:
                 table.group_in_use = is_in_use
         case StopAsked():
-            stop(table, now_ms)
+            failing.stop(table, now_ms)
         case _:
             assert_never(observation)
 
@@ -112,21 +106,6 @@ def _lease_kept(table: Table, at_ms: int, now_ms: int) -> None:
         if not table.exactly_once and table.lease_ms is not None:
             table.doom_holders(LEASE_LOST)
     table.lease_ms = at_ms
-
-
-def stop(table: Table, now_ms: int) -> None:
-    """Begin to end: release everything, then leave."""
-    if table.stopping_since_ms is None:
-        table.stopping_since_ms = now_ms
-
-
-def fail(table: Table, failure: Failed, now_ms: int) -> None:
-    """Give up: remember why, and begin to end."""
-    if table.error is None:
-        table.error = WorkerError(error=failure.error, message=failure.message, task=failure.task)
-        kind = getattr(errors, failure.error, HeadwaterError)
-        table.exit_code = kind.exit_code if issubclass(kind, HeadwaterError) else 1
-    stop(table, now_ms)
 
 
 def _spec_read(table: Table, spec: WorkerSpec | None, now_ms: int) -> None:
@@ -158,7 +137,7 @@ def _spec_read(table: Table, spec: WorkerSpec | None, now_ms: int) -> None:
             slot.phase = SlotPhase.ABSENT
     table.barred = {task: epoch for task, epoch in table.barred.items() if epoch >= spec.epoch}
     if spec.drain:
-        stop(table, now_ms)
+        failing.stop(table, now_ms)
 
 
 def _grants_the_same(table: Table, before: WorkerSpec, now: WorkerSpec) -> bool:
@@ -166,8 +145,14 @@ def _grants_the_same(table: Table, before: WorkerSpec, now: WorkerSpec) -> bool:
     return before.epoch == now.epoch and before.active_for(mine) == now.active_for(mine)
 
 
-def _thread_said(table: Table, slot: Slot, message: FromThread, now_ms: int) -> None:
+def _thread_said(
+    table: Table, slot: Slot, message: FromThread, response: Response | None, now_ms: int
+) -> None:
+    if isinstance(message, Located):
+        slot.place = message if slot.asked_ms else None
+        return
     slot.heard_ms = now_ms
+    slot.asked_ms, slot.place = 0, None
     _note_answers(table, message, now_ms)
     match message:
         case Initialized():
@@ -179,9 +164,13 @@ def _thread_said(table: Table, slot: Slot, message: FromThread, now_ms: int) -> 
                 held.phase = TaskPhase.RUNNING
         case Released(task=task, offsets=offsets, epoch=epoch):
             _released(table, task, offsets, epoch)
+        case Paused():
+            slot.is_paused = slot.is_told_to_pause
         case Failed():
-            _thread_failed(table, slot, message, now_ms)
-        case Stats() | Stopped() | TaskAnswered():
+            failing.thread_failed(table, slot, message, response, now_ms)
+        case Stats():
+            hanging.note_progress(table, slot, message, now_ms)
+        case Stopped() | TaskAnswered():
             pass
         case _:
             assert_never(message)
@@ -203,14 +192,6 @@ def _note_answers(table: Table, message: FromThread | FromUpdater, now_ms: int) 
             pass
 
 
-def _is_given_up(table: Table, failure: Failed, asked_ms: int, now_ms: int) -> bool:
-    """Whether brokers have been silent for ``task.timeout.ms``, now that one more wait is over."""
-    if failure.error != errors.KafkaUnavailableError.__name__:
-        return False
-    table.unanswered_since_ms = table.unanswered_since_ms or asked_ms
-    return now_ms - table.unanswered_since_ms >= table.patience_ms - REPORT_LAG_MS
-
-
 def _clean(table: Table, slot: Slot) -> None:
     """The slot's id was initialised: whatever its last process left open is aborted."""
     for task in table.tasks.values():
@@ -219,10 +200,16 @@ def _clean(table: Table, slot: Slot) -> None:
 
 
 def _released(table: Table, task: TaskId, offsets: Mapping[str, int], epoch: int) -> None:
-    if table.tasks.pop(task, None) is None:
+    left = table.tasks.pop(task, None)
+    if left is None:
         return
     if table.spec is not None and task in table.spec.active_for(table.incarnation):
-        return  # It only changes its slot, or was granted again meanwhile.
+        if left.goal != left.slot:
+            # It changes its slot: its stores are closed at what was committed, so nothing is
+            # restored.
+            phase = TaskPhase.READY
+            table.tasks[task] = replace(left, slot=left.goal, phase=phase, updater=-1)
+        return
     table.released[task] = ReleasedTask(task=task, epoch=epoch, offsets=_offsets(offsets))
 
 
@@ -236,31 +223,6 @@ def _offsets(offsets: Mapping[str, int]) -> tuple[PartitionOffset, ...]:
     return tuple(sorted(found, key=lambda item: item.partition))
 
 
-def _thread_failed(table: Table, slot: Slot, failure: Failed, now_ms: int) -> None:
-    slot.failed = slot.doomed = f"{failure.error}: {failure.message}"
-    if failure.fenced:
-        slot.phase = SlotPhase.FENCED
-        slot.fenced_epoch = table.epoch
-        for task in [task for task in table.tasks.values() if task.slot == slot.number]:
-            table.barred[task.id] = table.epoch
-            if not task.on_updater:
-                del table.tasks[task.id]  # A restore under way is cancelled first: not wanted now.
-    elif is_final(failure, slot.failures) or _is_given_up(
-        table, failure, slot.began_ms if slot.phase is SlotPhase.STARTING else now_ms, now_ms
-    ):
-        fail(table, failure, now_ms)
-
-
-def is_final(failure: Failed, failures: int) -> bool:
-    """Whether trying again cannot help, or was tried often enough."""
-    kind = getattr(errors, failure.error, None)
-    if kind is None or not issubclass(kind, HeadwaterError):
-        return failures + 1 >= TRIES_UNKNOWN
-    if issubclass(kind, _PASSING):
-        return failures + 1 >= TRIES
-    return not issubclass(kind, _RETRIABLE)
-
-
 def _thread_ended(table: Table, slot: Slot, now_ms: int) -> None:
     slot.alive = False
     slot.doomed = ""
@@ -269,6 +231,7 @@ def _thread_ended(table: Table, slot: Slot, now_ms: int) -> None:
     stopped = slot.phase is SlotPhase.STOPPING
     slot.phase = SlotPhase.ABSENT if stopped and not _tasks_of(table, slot) else SlotPhase.DEAD
     slot.failures = 1 if now_ms - slot.began_ms > _PATIENCE_MS else slot.failures + 1
+    slot.failures = max(slot.failures, hanging.failures_of(table, slot))
     slot.restart_ms = now_ms + pause_ms(slot.failures)
     for task in _tasks_of(table, slot):
         if table.tasks[task].on_thread:
@@ -280,7 +243,9 @@ def _tasks_of(table: Table, slot: Slot) -> list[TaskId]:
     return [task.id for task in table.tasks.values() if task.slot == slot.number]
 
 
-def _updater_said(table: Table, number: int, message: FromUpdater, now_ms: int) -> None:
+def _updater_said(
+    table: Table, number: int, message: FromUpdater, response: Response | None, now_ms: int
+) -> None:
     updater = table.updaters[number]
     updater.heard_ms = now_ms
     _note_answers(table, message, now_ms)
@@ -306,22 +271,11 @@ def _updater_said(table: Table, number: int, message: FromUpdater, now_ms: int) 
         case Failed(following=True):
             copies.note_failure(table, number, message, now_ms)
         case Failed():
-            _restore_failed(table, number, message, now_ms)
+            failing.restore_failed(table, number, message, response, now_ms)
         case UpdaterStats() | Stopped():
             pass
         case _:
             assert_never(message)
-
-
-def _restore_failed(table: Table, number: int, failure: Failed, now_ms: int) -> None:
-    task = table.tasks.get(failure.task) if failure.task is not None else None
-    failures = table.updaters[number].failures if task is None else task.failures
-    if is_final(failure, failures) or _is_given_up(table, failure, now_ms, now_ms):
-        fail(table, failure, now_ms)
-    if task is not None and task.on_updater and task.updater == number:
-        task.phase = TaskPhase.WAITING
-        task.failures += 1
-        task.retry_ms = now_ms + max(1_000, pause_ms(task.failures))
 
 
 def _updater_ended(table: Table, number: int, now_ms: int) -> None:
@@ -336,7 +290,9 @@ def _updater_ended(table: Table, number: int, now_ms: int) -> None:
             task.phase = TaskPhase.WAITING
 
 
-def _global_thread_said(table: Table, message: FromGlobals, now_ms: int) -> None:
+def _global_thread_said(
+    table: Table, message: FromGlobals, response: Response | None, now_ms: int
+) -> None:
     thread = table.global_thread
     if thread is None:
         return
@@ -345,10 +301,7 @@ def _global_thread_said(table: Table, message: FromGlobals, now_ms: int) -> None
         case GlobalProgress():
             note_progress(thread, message)
         case Failed():
-            thread.problem, thread.doomed = f"{message.error}: {message.message}", True
-            is_lost = _is_given_up(table, message, thread.began_ms, now_ms)
-            if is_final(message, thread.failures) or is_lost:
-                fail(table, message, now_ms)
+            failing.global_thread_failed(table, thread, message, response, now_ms)
         case Stopped():
             pass
         case _:

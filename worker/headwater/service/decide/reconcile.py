@@ -22,12 +22,14 @@ from headwater.native.messages import (
     CancelRestore,
     Go,
     LeaseRenewed,
+    Pause,
     Restore,
+    Resume,
     RevokeTasks,
     ShareCache,
     Stop,
 )
-from headwater.service.decide import copies, updaters
+from headwater.service.decide import copies, hanging, updaters
 from headwater.service.decide.actions import (
     Action,
     BeginDuty,
@@ -91,6 +93,7 @@ def decide(table: Table, now_ms: int) -> list[Action]:
         actions += _start_slots(table, wanted, now_ms)
     actions += keep_global_thread(table, now_ms, leased=leased)
     actions += _go(table)
+    actions += _pause(table)
     actions += _release(table, wanted)
     actions += _advance(table, wanted, now_ms)
     actions += _fit_slots(table, now_ms)
@@ -158,8 +161,13 @@ def _bury(table: Table, now_ms: int) -> list[Action]:
         patience_ms = table.hung_ms
         if slot.phase is SlotPhase.STARTING:
             patience_ms = max(patience_ms, table.import_timeout_ms, START_LIMIT_MS)
-        if slot.alive and awaited and not slot.doomed and now_ms - slot.heard_ms > patience_ms:
-            slot.doomed = f"no sign of life for {patience_ms / 1000:g} s"
+        is_watched = slot.alive and awaited and not slot.doomed
+        if is_watched and now_ms - slot.heard_ms > patience_ms:
+            is_hung = slot.phase is SlotPhase.RUNNING
+            silent = f"no sign of life for {patience_ms / 1000:g} s"
+            slot.doomed = hanging.note_hang(table, slot) if is_hung else silent
+        elif is_watched:
+            actions += hanging.ask(table, slot, now_ms)
         if slot.alive and slot.doomed:
             reason = "" if slot.failed == slot.doomed else slot.doomed
             slot.failed = slot.doomed
@@ -234,6 +242,8 @@ def _start_slots(table: Table, wanted: frozenset[TaskId], now_ms: int) -> list[A
         slot.alive = True
         slot.heard_ms = slot.began_ms = now_ms
         slot.lease_told_ms = 0
+        slot.asked_ms, slot.place = 0, None
+        slot.is_told_to_pause = slot.is_paused = False
         slot.sharers = table.threads
         actions.append(StartThread(slot=slot.number))
     return actions
@@ -245,6 +255,19 @@ def _go(table: Table) -> list[Action]:
         if slot.phase is SlotPhase.CONFIRMED:
             slot.phase = SlotPhase.RUNNING
             actions.append(TellThread(slot=slot.number, message=Go(epoch=table.epoch)))
+    return actions
+
+
+def _pause(table: Table) -> list[Action]:
+    """Have StreamThreads pause or go on, before they are given any task."""
+    actions: list[Action] = []
+    for slot in table.slots.values():
+        if slot.phase is not SlotPhase.RUNNING or slot.is_told_to_pause == table.is_to_pause:
+            continue
+        slot.is_told_to_pause = table.is_to_pause
+        slot.is_paused = False
+        message = Pause() if table.is_to_pause else Resume()
+        actions.append(TellThread(slot=slot.number, message=message))
     return actions
 
 

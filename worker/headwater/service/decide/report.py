@@ -50,10 +50,12 @@ def status_of(table: Table) -> WorkerStatus:
             slot.number for slot in table.slots.values() if slot.phase is SlotPhase.FENCED
         ),
         group_in_use=table.group_in_use,
+        hangs=tuple(table.hangs[task] for task in sorted(table.hangs) if task in table.tasks),
         duty_results=tuple(table.duty_results[id_] for id_ in sorted(table.duty_results)),
         topology=table.topology,
         endpoint=table.endpoint,
         state=_client_state(table, is_running=running == len(active)),
+        paused=has_paused(table),
         running=f"{running}/{len(active)}",
         copies=f"{sum(copies)}/{len(copies)}",
         error=table.error,
@@ -67,6 +69,14 @@ def _client_state(table: Table, *, is_running: bool) -> ClientState:
     if table.stopping_since_ms is not None:
         return ClientState.PENDING_SHUTDOWN
     return ClientState.RUNNING if is_running else ClientState.REBALANCING
+
+
+def has_paused(table: Table) -> bool:
+    """Whether nothing is processed and nothing uncommitted, as the spec wants it."""
+    if not table.is_to_pause:
+        return False
+    owned = {task.slot for task in table.tasks.values() if task.on_thread or task.dirty}
+    return all(table.slots[slot].is_paused for slot in owned)
 
 
 def _task_status(table: Table, task_id: TaskId) -> TaskStatus:

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
         WorkerSpec,
     )
     from headwater.model.duties import DutyResult
+    from headwater.model.hangs import Hang
     from headwater.model.topics import TopologyReport
+    from headwater.native.messages import Located
     from headwater.service.decide.global_thread import GlobalThread
 
 LEASE_MS: Final = 30_000
@@ -109,6 +111,13 @@ class Slot:
     """The renewal that the process was told of last."""
     failed: str = ""
     """Why the last process ended, for people."""
+    asked_ms: int = 0
+    """When the process, silent for long, was asked where it is; 0 if it was not."""
+    place: Located | None = None
+    """What it has answered."""
+    is_told_to_pause: bool = False
+    is_paused: bool = False
+    """The process has committed everything, and processes nothing."""
 
     @property
     def owes_fence(self) -> bool:
@@ -252,6 +261,8 @@ class Table:
     """Of a topology with global stores."""
     barred: dict[TaskId, int] = field(default_factory=dict)
     """Tasks dropped by a fence, and the epoch they must not start under again."""
+    hangs: dict[TaskId, Hang] = field(default_factory=dict)
+    """Where a function has hung last, until its task gets past that place."""
     released: dict[TaskId, ReleasedTask] = field(default_factory=dict)
     stored: dict[TaskId, StoredTask] = field(default_factory=dict)
     duty_results: dict[str, DutyResult] = field(default_factory=dict)
@@ -283,6 +294,11 @@ class Table:
     def threads(self) -> int:
         """How many StreamThreads there may be now."""
         return max(1, len(self.spec.running_slots)) if self.spec is not None else 1
+
+    @property
+    def is_to_pause(self) -> bool:
+        """Whether the spec in force wants nothing to be processed."""
+        return self.spec is not None and self.spec.paused
 
     @property
     def max_updaters(self) -> int:
