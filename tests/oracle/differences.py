@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _REFUSALS = re.compile(
     r"StateStore \S+ is not added yet|null keyChangingChild|Invalid partition: -1\b"
+    r'|Cannot invoke "String.getBytes\(java.nio.charset.Charset\)" because "this.topic" is null'
 )
 _WHOLE_NUMBERS = re.compile(
     r"java\.lang\.(Integer|Long) cannot be cast to class java\.lang\.(Integer|Long)"
@@ -40,7 +41,8 @@ def refused_by_java_alone(answer: Mapping[str, Any]) -> bool:
     It writes a join before the table whose store it looks values up in: a named group that is
     aggregated again moves its repartition node behind the join. And it merges repartitions only if
     no two of them lie below one operation below the change of the key. What a punctuation forwards
-    has no partition to which a join by a foreign key could send its answer.
+    has no partition to which a join by a foreign key could send its answer, and no topic that the
+    changelog of a suppression could name.
     """
     error = answer.get("error", {})
     said = f"{error.get('message', '')} {error.get('cause', '')}"

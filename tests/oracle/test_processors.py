@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.oracle.differences import refused_by_java_alone
 from tests.oracle.run import run
 
 if TYPE_CHECKING:
@@ -175,3 +176,20 @@ def test_a_wrapper_sees_the_processors_of_the_dsl_as_in_java(oracle: Oracle) -> 
 
     assert_as_in_java(oracle, request(*steps, wrapped=True))
     assert_as_in_java(oracle, request(*steps, wrapped=True, **cached))
+
+
+def test_java_cannot_log_what_a_punctuation_forwards_to_a_suppression(oracle: Oracle) -> None:
+    """It has no topic, which the changelog of what waits names."""
+    asked = request(
+        {"id": "s", "op": "stream", "topics": ["in"]},
+        {"id": "p", "op": "process_values", "on": "s", "fn": "stream_ticks"},
+        {"id": "t", "op": "to_table", "on": "p"},
+        {"id": "x", "op": "suppress", "on": "t", "limit_ms": 1_000, "buffer": {}},
+        inputs=[piped(1_041, "k", "v")],
+    )
+
+    java, ours = oracle.ask(asked), run(asked)
+
+    assert refused_by_java_alone(java)
+    waiting = [record for record in ours["produced"] if record["topic"] in ours["buffers"]]
+    assert [record["key"] for record in waiting] == [hexed("k")]

@@ -67,6 +67,9 @@ public final class Oracle {
 
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final HexFormat HEX = HexFormat.of();
+    /** Where stores lie: RocksDB writes out what each of many commits has changed. */
+    private static final Path STATE =
+            Path.of(System.getProperty("oracle.state", System.getProperty("java.io.tmpdir")));
 
     private final JsonNode request;
     private final ObjectNode answer = JSON.createObjectNode();
@@ -108,7 +111,7 @@ public final class Oracle {
     }
 
     private void run() throws IOException, ReflectiveOperationException {
-        Path directory = Files.createTempDirectory("headwater-oracle-");
+        Path directory = Files.createTempDirectory(STATE, "headwater-oracle-");
         try {
             Properties config = config(directory);
             stage = "build";
