@@ -10,6 +10,7 @@ from headwater import (
     Consumed,
     DeserializationError,
     GlobalKTable,
+    ProcessingError,
     Processor,
     Record,
     Serdes,
@@ -22,7 +23,11 @@ from headwater import (
 )
 from headwater.cli.diagram import mermaid
 from headwater.cli.svg import svg
+from headwater.config import StreamsConfig
+from headwater.ids import TopicPartition
+from headwater.native.global_stores import GlobalStores
 from headwater.testing import TopologyTestDriver
+from headwater.testing.clock import ManualClock
 
 STRINGS: dict[str, Any] = {"key_serde": Serdes.string, "value_serde": Serdes.string}
 CONFIG = {"default.key.serde": "string", "default.value.serde": "string"}
@@ -115,6 +120,36 @@ def test_a_record_that_cannot_be_read_is_for_the_handler(goes_on: bool) -> None:
     else:
         with pytest.raises(DeserializationError, match="glob-0 offset 0"):
             driver.pipe_raw("glob", b"a", b"short", 1)
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_processor_that_raises_is_for_the_handler_only_if_the_option_says_so(
+    is_asked: bool,
+) -> None:
+    class Picky(Keep):
+        def process(self, record: Record[str, str]) -> None:
+            if record.value == "bad":
+                raise ValueError("too bad")
+            super().process(record)
+
+    topology = Topology().add_global_store(KEPT, "source", "glob", "keeper", Picky, **STRINGS)
+    config = CONFIG | {
+        "processing.exception.handler": "log-and-continue",
+        "processing.exception.handler.global.enabled": is_asked,
+        "errors.dead.letter.queue.topic.name": "letters",
+    }
+    driver = TopologyTestDriver(topology, config)
+    glob = driver.create_input_topic("glob")
+
+    if is_asked:
+        glob.pipe_input("a", "bad")
+        glob.pipe_input("b", "good")
+        assert list(driver.get_state_store("kept").all()) == [("b", "GOOD")]
+        assert any("a dead letter for topic letters is not sent" in it for it in driver.warnings)
+        assert any("node keeper, topic glob, partition 0, offset 0" in it for it in driver.warnings)
+    else:
+        with pytest.raises(ProcessingError, match=r"node keeper.*handler.global.enabled to true"):
+            glob.pipe_input("a", "bad")
 
 
 def test_the_name_of_a_global_table_s_store() -> None:
@@ -218,3 +253,52 @@ def test_a_picture_shows_who_looks_into_a_global_table() -> None:
     assert 'subgraph g0["Sub-topology 0, global store all"]' in drawn
     assert "  s0_0 -.-> n3\n" in drawn
     assert "global store all" in svg(builder.build())
+
+
+def _filled(value_serde: Any, records: list[Any], **config: Any) -> tuple[GlobalStores, list[str]]:
+    """A table in memory, filled with records that nobody reads yet."""
+    builder = StreamsBuilder()
+    builder.global_table("glob", key_serde=Serdes.string, value_serde=value_serde, store="all")
+    warned: list[str] = []
+    stores = GlobalStores(
+        builder.build().global_subtopologies,
+        StreamsConfig.parse({"application.id": "app", "bootstrap.servers": "none:1", **config}),
+        {"glob": 1},
+        ManualClock(0),
+        warned.append,
+    )
+    stores.update(TopicPartition("glob", 0), records, filling=True)
+    return stores, warned
+
+
+def test_a_table_that_is_filled_has_the_records_with_their_times() -> None:
+    records = [
+        (0, 7, b"a", b"one", None),
+        (1, 8, b"b", b"two", None),
+        (2, 9, b"b", None, None),
+        (3, 3, b"a", b"three", None),
+    ]
+
+    stores, warned = _filled(Serdes.string, records)
+
+    assert list(stores.stores["all"].store.range(None, None)) == [("a", "three", 3)]
+    assert not warned
+    stores.update(TopicPartition("glob", 0), [(4, 10, b"a", b"four", None)])
+    assert stores.stores["all"].store.get("a") == ("four", 10)
+
+
+def test_what_cannot_be_copied_into_a_table_is_looked_at_one_by_one() -> None:
+    records = [
+        (0, 7, b"a", bytes(8), None),
+        (1, 8, None, bytes(8), None),
+        (2, 9, b"b", b"short", None),
+        (3, 9, b"c", bytes(8), None),
+    ]
+    going_on = {"deserialization.exception.handler": "log-and-continue"}
+
+    stores, warned = _filled(Serdes.long, records, **going_on)
+
+    assert [key for key, _, _ in stores.stores["all"].store.range(None, None)] == ["a", "c"]
+    assert len(warned) == 1, "a record without a key is dropped in silence, as by any table"
+    with pytest.raises(DeserializationError, match="glob-0 offset 2"):
+        _filled(Serdes.long, records)

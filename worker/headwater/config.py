@@ -158,6 +158,8 @@ class StreamsConfig:
     default_timestamp_extractor: Reference = "fail-on-invalid"
     deserialization_exception_handler: Reference = "log-and-fail"
     processing_exception_handler: Reference = "log-and-fail"
+    processing_exception_handler_global_enabled: bool = False
+    """Whether it is asked about records of global stores, too (KIP-1270)."""
     production_exception_handler: Reference = "default"
     uncaught_exception_handler: Reference = "shutdown-client"
     """What becomes of a StreamThread that ends with an error; asked in the worker's process."""
@@ -323,6 +325,7 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "processor_wrapper_class": import_path,
     "deserialization_exception_handler": deserialization_handler,
     "processing_exception_handler": processing_handler,
+    "processing_exception_handler_global_enabled": parse_flag,
     "production_exception_handler": production_handler,
     "uncaught_exception_handler": uncaught_handler,
     "errors_dead_letter_queue_topic_name": _optional_text,

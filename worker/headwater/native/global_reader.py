@@ -89,6 +89,7 @@ class GlobalReader:
         self._watch = TopicWatch(access.admin, access.connection, _ADVICE)
         self._cut_off: CutOffWatch | None = None
         self._complete_due = 0.0
+        self._filling = True
 
     def bootstrap(self) -> None:
         """Fill all stores up to the present ends of their topics; does nothing the second time.
@@ -116,6 +117,7 @@ class GlobalReader:
         self._read_to({p: end for p, end in ends.items() if end > start.get(p, first[p])}, start)
         for topic in self._topics:
             self._complete(topic, asked_at_ms, filled=True)
+        self._filling = False
         self.stores |= kept.stores
         names, took = ", ".join(self.stores), time.monotonic() - began
         log.info("global stores %s: filled in %.1f s, %d records", names, took, self.records)
@@ -213,10 +215,10 @@ class GlobalReader:
         for partition, records in batches:
             self.records += len(records)
             if self._places is None:
-                self._kept.update(partition, records)
+                self._kept.update(partition, records, filling=self._filling)
                 continue
             position = self._places.position(partition, records[-1][0] + 1)
-            self._kept.update(partition, records, position)
+            self._kept.update(partition, records, position, filling=self._filling)
             self._places.publish(partition.topic)
         if lost := self._consumer.take_lost():
             raise StoreCorruptedError(

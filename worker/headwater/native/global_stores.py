@@ -82,7 +82,12 @@ class GlobalStores:
         return tuple(p for task in self._tasks.values() for p in task.partitions)
 
     def update(
-        self, partition: TopicPartition, records: Records, position: Position | None = None
+        self,
+        partition: TopicPartition,
+        records: Records,
+        position: Position | None = None,
+        *,
+        filling: bool = False,
     ) -> None:
         """Apply records of one partition, in the order of their offsets.
 
@@ -90,11 +95,14 @@ class GlobalStores:
             partition: whose.
             records: of it.
             position: what the store is told to hold with them.
+            filling: nobody reads the store yet, so a table's records may be copied as they are.
 
         Raises:
             RecordError: a record could not be handled and its handler said FAIL.
         """
         task = self._tasks[partition.topic]
+        if filling and task.load(partition, records, position):
+            return
         task.update(partition, records)
         task.commit(position)
 

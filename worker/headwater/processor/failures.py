@@ -62,7 +62,17 @@ class OfNode:
 
 
 class Failures:
-    """Carries out what the handlers of one task answer."""
+    """Carries out what the handlers of one task answer.
+
+    Args:
+        task_id: whose.
+        handlers: asked.
+        collector: sends dead letters.
+        current: the record under way.
+        counters: count what is dropped.
+        warn: told one sentence per record that is dropped.
+        way_out: what to do so that records are dropped whose processing raises.
+    """
 
     def __init__(
         self,
@@ -73,7 +83,9 @@ class Failures:
         current: Current,
         counters: Counters,
         warn: Warn,
+        way_out: str = "set processing.exception.handler to log-and-continue",
     ) -> None:
+        self._way_out = way_out
         self._task_id = task_id
         self._handlers = handlers
         self._collector = collector
@@ -118,7 +130,7 @@ class Failures:
             return
         raise ProcessingError(
             f"{place}: {type(exception).__name__}: {exception}. To drop such records and go on, "
-            "set processing.exception.handler to log-and-continue"
+            f"{self._way_out}"
         ) from exception
 
     def undecodable(self, record: RawRecord, half: str, exception: Exception) -> None:

@@ -6,18 +6,22 @@ same way: from the topic's beginning each record goes through the processor (KIP
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from headwater.errors import HeadwaterError, ProcessingError, TopologyError
 from headwater.ids import TaskId, TopicPartition
-from headwater.model.nodes import SourceNode, TimestampExtractors
+from headwater.model.nodes import ProcessorNode, SourceNode, TimestampExtractors
+from headwater.model.operators.table import TableSource
+from headwater.ports import Unreadable
 from headwater.processor.environment import Counters, Current, Environment, GlobalStore, Warn
 from headwater.processor.failures import Failures
-from headwater.processor.handlers import Handlers
+from headwater.processor.handlers import Handlers, LogAnd, Result
 from headwater.processor.lane import Lane
 from headwater.processor.pipeline import Pipeline
 from headwater.processor.punctuation import Punctuations
+from headwater.processor.resolving import serde_of, store_serdes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,6 +37,12 @@ if TYPE_CHECKING:
         Records,
         Send,
     )
+
+_pack_timestamp: Final = struct.Struct(">q").pack
+_WAY_OUT: Final = (
+    "set processing.exception.handler to log-and-continue, and "
+    "processing.exception.handler.global.enabled to true"
+)
 
 
 class GlobalTask:
@@ -68,7 +78,7 @@ class GlobalTask:
         self.current = Current()
         """The record under way."""
         task_id = TaskId(subtopology.id, 0)
-        counters, nobody = Counters(), _Nobody(spec.name)
+        counters, nobody = Counters(), _Nobody(spec.name, warn)
         store.follow(self.current)
         environment = Environment(
             task_id=task_id,
@@ -81,11 +91,12 @@ class GlobalTask:
             counters=counters,
             failures=Failures(
                 task_id=task_id,
-                handlers=Handlers.of(config),
+                handlers=_handlers(config),
                 collector=nobody,
                 current=self.current,
                 counters=counters,
                 warn=warn,
+                way_out=_WAY_OUT,
             ),
             punctuations=_NoPunctuations(self.current),
             request_commit=_ignore,
@@ -97,6 +108,9 @@ class GlobalTask:
         self._environment = environment
         environment.count_expired((spec,))
         self._lanes: dict[TopicPartition, Lane] = {}
+        self._copies = _is_plain_table(subtopology, config)
+        self._timestamped = spec.kind.timestamped
+        self._counters = counters
         self.add(partitions)
 
     def initialize(self) -> None:
@@ -113,6 +127,44 @@ class GlobalTask:
     def partitions(self) -> tuple[TopicPartition, ...]:
         """What the store is made of."""
         return tuple(self._lanes)
+
+    def load(
+        self, partition: TopicPartition, records: Records, position: Position | None = None
+    ) -> bool:
+        """Write records of a table as they are, once it is sure that they can be decoded.
+
+        Twice as fast as ``update`` and ``commit``, and what Kafka Streams does at the start.
+
+        Returns:
+            whether that was done; if not, a record needs a closer look, and nothing was written.
+
+        Raises:
+            StateError: the store cannot be written.
+        """
+        if not self._copies or isinstance(records, Unreadable):
+            return False
+        (source,) = self._pipeline.inputs.values()
+        decode_key, decode_value = source.decode_key, source.decode_value
+        timestamped, latest = self._timestamped, self._lanes[partition].partition_time
+        rows: list[tuple[bytes, bytes | None]] = []
+        try:
+            for _, timestamp, key, value, _ in records:
+                if key is None or timestamp < 0:
+                    return False
+                decode_key(key)
+                row = value
+                if value is not None:
+                    decode_value(value)
+                    if timestamped:
+                        row = _pack_timestamp(timestamp) + value
+                rows.append((key, row))
+                latest = max(latest, timestamp)
+        except Exception:
+            return False
+        self.store.store.load_rows(rows, position)  # type: ignore[attr-defined]  # of keys and values
+        self._lanes[partition].partition_time = latest
+        self._counters.processed += len(rows)
+        return True
 
     def update(self, partition: TopicPartition, records: Records) -> None:
         """Apply records of one partition, in the order of their offsets.
@@ -144,6 +196,28 @@ class GlobalTask:
         self.store.store.close()
 
 
+def _is_plain_table(subtopology: Subtopology, config: StreamsConfig) -> bool:
+    """Whether rows are what the topic has: a table's, in a store of keys and values."""
+    (spec,) = subtopology.stores
+    kind = spec.kind
+    if kind.expires or kind.versioned or kind.is_buffer or spec.entries_max is not None:
+        return False
+    (source,) = (node for node in subtopology.nodes if isinstance(node, SourceNode))
+    if not any(
+        isinstance(node, ProcessorNode)
+        and isinstance(node.operator, TableSource)
+        and node.wrapped is None
+        for node in subtopology.nodes
+    ):
+        return False
+    read = (
+        serde_of(config, "key", source.key_serde, f"node {source.name}"),
+        serde_of(config, "value", source.value_serde, f"node {source.name}"),
+    )
+    kept = store_serdes(config, spec)
+    return all(one is other for one, other in zip(read, kept, strict=True))
+
+
 def _with_own_timestamps(subtopology: Subtopology) -> Subtopology:
     """Take the records' timestamps, as Kafka Streams does whatever extractor was named."""
     nodes = tuple(
@@ -167,11 +241,23 @@ class _NoPunctuations(Punctuations):
         )
 
 
-class _Nobody:
-    """Takes no output: nothing is below what keeps a global store (a ``RecordCollector``)."""
+def _handlers(config: StreamsConfig) -> Handlers:
+    """Return the application's; what raises fails, unless the option says that one is asked."""
+    found = Handlers.of(config)
+    if config.processing_exception_handler_global_enabled:
+        return found
+    return replace(found, processing=LogAnd(Result.FAIL, None))
 
-    def __init__(self, store: str) -> None:
+
+class _Nobody:
+    """Takes no output: nothing is below what keeps a global store (a ``RecordCollector``).
+
+    Dead letters are dropped, as in Kafka Streams.
+    """
+
+    def __init__(self, store: str, warn: Warn) -> None:
         self._store = store
+        self._warn = warn
 
     def sender(self, topic: str, on_refused: OnRefused | None = None) -> Send:
         del on_refused
@@ -184,9 +270,9 @@ class _Nobody:
             partition: int | None,
         ) -> None:
             del key, value, timestamp, headers, partition
-            raise ProcessingError(
-                f"global store {self._store}: nothing can be sent to topic {topic} from here, dead "
-                "letters neither; let the exception handler of the application send none"
+            self._warn(
+                f"global store {self._store}: a dead letter for topic {topic} is not sent, because "
+                "whoever keeps a global store sends nothing"
             )
 
         return send

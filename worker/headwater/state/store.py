@@ -18,7 +18,7 @@ from headwater.state.layers.scan import scan_prefix, scan_range
 from headwater.state.layers.updaters import Updating, compile_cached, compile_direct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from headwater.model.stores import StoreSpec
     from headwater.ports import Backend, Forward, Headers, Position, UnderWay, Update
@@ -209,6 +209,23 @@ class LayeredStore:
             # Clean entries too: some were flushed and are as uncommitted as the rest.
             self._cache.clear()
         self._below.abort(resend=resend)
+
+    def load_rows(
+        self, rows: Sequence[tuple[bytes, bytes | None]], position: Position | None
+    ) -> None:
+        """Write rows as the backend keeps them, while nothing is uncommitted.
+
+        Args:
+            rows: serialized keys, with rows or ``None`` for what is deleted; the last one counts.
+            position: in the same batch.
+
+        Raises:
+            StateError: nothing was written.
+        """
+        assert next(self._uncommitted(), None) is None, f"{self.name} has uncommitted writes"
+        self._below.backend.write(rows, position)
+        if self._below.entries:
+            self.forget([key for key, _ in rows])
 
     def forget(self, keys: Iterable[bytes] | None) -> None:
         """Read entries from the backend again: somebody else has changed it.
