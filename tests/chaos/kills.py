@@ -48,6 +48,7 @@ class Victim(StrEnum):
 
     THREAD = "StreamThread"
     UPDATER = "StateUpdater"
+    GLOBAL = "GlobalStreamThread"
     WORKER = "worker"
     LOOP = "control loop"
 
@@ -68,9 +69,10 @@ class Kill:
     situation: Situation
 
 
-def plan(rng: random.Random, number: int) -> list[Kill]:
+def plan(rng: random.Random, number: int, *, global_thread: bool = False) -> list[Kill]:
     """Plan ``number`` kills:
     the situations in equal shares, the victims at random among those that fit.
+    With ``global_thread`` the first one in a transaction is of a GlobalStreamThread.
     """
     fitting = {
         Situation.TRANSACTION: [Victim.THREAD, Victim.WORKER],
@@ -79,7 +81,10 @@ def plan(rng: random.Random, number: int) -> list[Kill]:
     }
     situations = [list(Situation)[index % len(Situation)] for index in range(number)]
     rng.shuffle(situations)
-    return [Kill(rng.choice(fitting[situation]), situation) for situation in situations]
+    kills = [Kill(rng.choice(fitting[situation]), situation) for situation in situations]
+    if global_thread:
+        kills[situations.index(Situation.TRANSACTION)] = Kill(Victim.GLOBAL, Situation.TRANSACTION)
+    return kills
 
 
 class Hunter:
@@ -153,7 +158,7 @@ class Hunter:
             if not workers:
                 return False
             worker = self._rng.choice(workers)
-            process = worker if victim is Victim.WORKER else self._child(worker, "StreamThread")
+            process = worker if victim is Victim.WORKER else self._child(worker, str(victim))
             if process is None:
                 return False
             try:
@@ -314,7 +319,7 @@ class Hunter:
 
 def _is(process: psutil.Process, kind: str) -> bool:
     try:
-        return any(kind in part for part in process.cmdline()[3:4])
+        return any(f"-{kind}" in part for part in process.cmdline()[3:4])
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return False
 

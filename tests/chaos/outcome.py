@@ -124,6 +124,7 @@ _VIEWS: Final[dict[str, Callable[[list[Row]], Mapping[Any, Any]]]] = {
     "pairs": Counter,
     "bought": _last,
     "spent": _last,
+    "named": Counter,
 }
 
 
@@ -168,7 +169,7 @@ def told(prefix: str, answer: Mapping[str, Any]) -> Outcome:
 def sent(bootstrap_servers: str, prefix: str) -> list[dict[str, Any]]:
     """Return what the sources hold as records of the oracle, by time as far as partitions are."""
     partitions: defaultdict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
-    for source in storming.SOURCES:
+    for source in (storming.GLOBAL, *storming.SOURCES):
         topic = f"{prefix}-{source}"
         for message in held(bootstrap_servers, topic, isolation="read_uncommitted"):
             key, value = message.key(), message.value()

@@ -1,4 +1,4 @@
-"""SIGKILLs in an application with windows, suppression, a join of streams and one by foreign key.
+"""SIGKILLs in an application with windows, suppression and joins, one of them with a global table.
 
 What it leaves is what Java leaves of the same records: each output once, and every store.
 """
@@ -54,7 +54,7 @@ def test_no_kill_changes_what_windows_joins_and_suppressions_leave(
     share: float = request.config.getoption("--share")
     seed = f"{seed_base(request.config)}:windows and joins"
     rng = random.Random(seed)
-    kills = plan(rng, max(FEWEST, round(KILLS * share)))
+    kills = plan(rng, max(FEWEST, round(KILLS * share)), global_thread=True)
     restarts = rng.sample(range(len(kills)), max(1, round(BROKER_RESTARTS * share)))
     servers = broker.bootstrap_servers
     create_topics(servers, topic_prefix)
@@ -79,7 +79,9 @@ def test_no_kill_changes_what_windows_joins_and_suppressions_leave(
     storm.start()
     cluster.wait_running(replicas=2)
     hunter = Hunter(cluster, servers, rng, group=topic_prefix, transactional=True)
-    written = tuple(f"{topic_prefix}-{topic}" for topic in ("counts", "pairs", "bought", "spent"))
+    written = tuple(
+        f"{topic_prefix}-{topic}" for topic in ("counts", "pairs", "bought", "spent", "named")
+    )
     try:
         hunter.carry_out_all(kills, topics=written, replicas=2, broker=broker, restarts=restarts)
         storm.finish()

@@ -1,4 +1,4 @@
-"""One application of windows, suppression, a join of streams and one by foreign key, under load.
+"""One application of windows, suppression and joins: of streams, by foreign key, global.
 
 What it puts out does not depend on which partition is read first, so Java can be asked about all
 records in any order that keeps each partition's. Time is that of the records. They come in blocks,
@@ -15,7 +15,7 @@ import time
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from tests.oracle.translate import Drawing
@@ -34,7 +34,9 @@ Ends: TypeAlias = "dict[tuple[str, int], int]"
 SOURCES: Final = {"clicks": 3, "views": 3, "orders": 3, "customers": 2}
 """How many partitions each topic has."""
 STREAMS: Final = ("clicks", "views")
-OUTPUTS: Final = ("counts", "closed", "pairs", "bought", "spent")
+OUTPUTS: Final = ("counts", "closed", "pairs", "bought", "spent", "named")
+GLOBAL: Final = "names"
+"""The topic of the global table, which is written before all else: its rows are looked up."""
 END: Final = "the end"
 """Key of the records that let all windows close; what is made of them is not looked at."""
 
@@ -84,6 +86,21 @@ def steps(prefix: str) -> list[dict[str, Any]]:
             "stream_joined": {"store": "pairs"},
         },
         out("paired", "pairs"),
+        {
+            "id": "names",
+            "op": "global_table",
+            "topic": f"{prefix}-{GLOBAL}",
+            "materialized": {"store": "names"},
+        },
+        {
+            "id": "named",
+            "op": "left_join",
+            "on": "clicks",
+            "with": "names",
+            "selector": "key_text",
+            "fn": "both",
+        },
+        out("named", "named"),
         table("orders"),
         table("customers"),
         {
@@ -125,10 +142,14 @@ def build(builder: StreamsBuilder) -> None:
 
 
 def create_topics(bootstrap_servers: str, prefix: str) -> None:
-    """Create the topics that it reads and writes."""
-    wanted = SOURCES | dict.fromkeys(OUTPUTS, 2)
+    """Create the topics that it reads and writes, and fill the global table's."""
+    wanted = SOURCES | dict.fromkeys(OUTPUTS, 2) | {GLOBAL: 2}
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     create_known(admin, *(NewTopic(f"{prefix}-{topic}", count) for topic, count in wanted.items()))
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    for number, key in enumerate(KEYS[:-4]):
+        producer.produce(f"{prefix}-{GLOBAL}", f"name {number}", key)
+    assert producer.flush(60) == 0
 
 
 class Records:

@@ -194,3 +194,14 @@ def test_somebody_who_joins_a_cluster_is_not_told_that_its_workers_start() -> No
 
 def test_a_driver_that_has_ended_well_is_not_said_to_have_no_batch_yet() -> None:
     assert driver_line(DriverRow(state="ended", generation=5)) == "generation 5"
+
+
+def test_global_stores_that_are_being_filled_are_shown_with_what_is_left() -> None:
+    shown = snapshot(tasks(1))
+    workers = (replace(shown.workers[0], filling=41_000), *shown.workers[1:])
+    filling = replace(shown, workers=workers)
+
+    assert "filling global stores, 41,000 left" in drawn(filling, width=140)
+    told = list(Narrator().tell(filling))
+    assert any("filling global stores, 41,000 left" in line for line in told)
+    assert "filling" not in drawn(shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +12,10 @@ from headwater.model import metrics
 from headwater.model.cluster import Role, WorkerSpec
 from headwater.model.metrics import Snapshot
 from headwater.native.messages import Following, Restored, RestoreProgress, Stats
+from headwater.service.decide.global_thread import GlobalThread
 from headwater.service.decide.observations import ThreadSaid, UpdaterEnded, UpdaterSaid
 from headwater.service.decide.values import Copy, CopyPhase, Slot, SlotPhase, Table, Task, TaskPhase
+from headwater.service.http import document
 from headwater.service.metrics import WorkerCollector
 from headwater.service.view import Numbers
 
@@ -25,6 +28,8 @@ THREAD = "w-0-StreamThread-0"
 
 class NoProcesses:
     """Stands for the children where no process id is asked for."""
+
+    global_thread = SimpleNamespace(pid=17)
 
     def pid_of_thread(self, slot: int) -> int | None:
         return None
@@ -174,3 +179,24 @@ def test_a_copy_shows_its_exact_lag_and_what_was_applied_over_all_state_updaters
     assert served["stream_state_updater_standby_update_records_total"][1] == 8
     assert served["stream_state_updater_standby_caught_up_tasks"][1] == 1
     assert served["stream_state_updater_active_restoring_tasks"][1] == 0
+
+
+def test_a_global_thread_is_shown_until_and_after_its_stores_are_filled(table: Table) -> None:
+    numbers = Numbers()
+    assert seen(numbers, table).numbers.value(metrics.GLOBAL_REMAINING) is None
+    thread = table.global_thread = GlobalThread(process=2, records=4, remaining=6)
+
+    view = seen(numbers, table)
+
+    assert view.numbers.value(metrics.GLOBAL_REMAINING) == 6
+    assert document(view)["globalThread"] == {
+        "pid": 17,
+        "filled": False,
+        "records": 4,
+        "remaining": 6,
+        "restarts": 1,
+        "problem": "",
+    }
+    thread.filled = True
+    view = seen(numbers, table)
+    assert view.numbers.value(metrics.GLOBAL_REMAINING) is None

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.native.blocks import shared_blocks
 from headwater.native.global_reader import GlobalReader
 from headwater.native.global_stores import open_global_store
 from headwater.processor.environment import GlobalStore
@@ -44,6 +43,7 @@ class GlobalSight:
         settings: of the StreamThread.
         topology: names the stores.
         clients: read the topics of its own copies.
+        blocks: the process' block cache.
         clock: the wall clock.
         heartbeat: called now and then while copies are filled.
 
@@ -56,6 +56,7 @@ class GlobalSight:
         settings: ChildSettings,
         topology: Topology,
         clients: TaskClients[Any],
+        blocks: BlockCache,
         clock: Clock,
         heartbeat: Callable[[], None],
     ) -> None:
@@ -72,8 +73,7 @@ class GlobalSight:
             heartbeat,
         )
         self._seen: list[tuple[GlobalStoreSight, LayeredStore]] = []
-        self._blocks: BlockCache | None = None
-        self._renew_due = 0.0
+        self._blocks = blocks
 
     def bootstrap(self) -> None:
         """Open what is shared, and fill the copies; does nothing the second time.
@@ -86,8 +86,7 @@ class GlobalSight:
         self.stores |= self._copies.stores
         for group in self._shared[len(self._seen) :]:
             (spec,) = group.stores
-            blocks = self._blocks = self._blocks or shared_blocks(self._config)
-            sight = GlobalStoreSight(spec, self._directory, self._name, blocks)
+            sight = GlobalStoreSight(spec, self._directory, self._name, self._blocks)
             try:
                 store = open_global_store(group, self._config, sight.backend, SETTLED_BYTES)
             except BaseException:
@@ -107,10 +106,9 @@ class GlobalSight:
             numbers = sight.numbers
             if numbers[1] != sight.batch or numbers[0] != sight.generation:
                 now = time.monotonic()
-                if now < self._renew_due:
-                    return
-                sight.renew(store)
-                self._renew_due = now + _RENEW_S
+                if now - sight.renewed_at >= _RENEW_S:
+                    sight.renewed_at = now
+                    sight.renew(store)
         self._copies.update()
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.settings import offset_reset
 from headwater.model import metrics
 from headwater.model.metrics import Snapshot
+from headwater.native.blocks import shared_blocks
 from headwater.native.clients import TaskClients
 from headwater.native.clock import SystemClock
 from headwater.native.commit import Committer
@@ -127,7 +128,7 @@ class StreamThread:
         self._producer = clients.producer
         self._consumer = clients.consumer
         committer = self._committer = Committer(clients, self._clock)
-        guard = guard_of(config, topology, clients)
+        guard, blocks = guard_of(config, topology, clients), shared_blocks(config)
         self._stores = StoreOpener(
             directory=StateDirectory(Path(settings.state_dir), settings.application_id),
             holder=f"StreamThread {settings.worker}-{settings.slot}",
@@ -137,8 +138,11 @@ class StreamThread:
             clock=self._clock,
             heartbeat=self._report_if_due,
             guard=guard,
+            blocks=blocks,
         )
-        self._globals = GlobalSight(settings, topology, clients, self._clock, self._pass_time)
+        self._globals = GlobalSight(
+            settings, topology, clients, blocks, self._clock, self._pass_time
+        )
         self._opener = TaskOpener(
             topology=topology,
             clients=clients,

@@ -97,7 +97,7 @@ class GlobalStoreFiles:
         self._topic_id, self._complete_at_ms = facts.topic_id, now_ms
         if isinstance(found, RebuildReason):
             is_first = found is RebuildReason.NO_POSITION
-            self.news = "" if is_first else found.value.replace("changelog", "topic")
+            self.news = "" if is_first else _of_topic(found)
             self._begin_anew(is_empty=is_first and position is None)
             self.offsets = list(facts.starts)
         else:
@@ -214,6 +214,8 @@ class GlobalStoreSight:
         )
         """What the store's layers read."""
         self.generation, self.batch = mark
+        self.renewed_at = 0.0
+        """When it was renewed last, by the clock of whoever does so."""
         self._opened = mark.generation
         self._tries = 0
 
@@ -253,6 +255,11 @@ class GlobalStoreSight:
         """Release what it reads."""
         self.backend.close()
         self._published.close()
+
+
+def _of_topic(reason: RebuildReason) -> str:
+    """Return a reason for people: a global store has a topic instead of a changelog."""
+    return reason.value.replace("changelog topic", "topic").replace("changelog", "topic")
 
 
 def is_shared(spec: StoreSpec) -> bool:
