@@ -86,20 +86,7 @@ def steps(prefix: str) -> list[dict[str, Any]]:
             "stream_joined": {"store": "pairs"},
         },
         out("paired", "pairs"),
-        {
-            "id": "names",
-            "op": "global_table",
-            "topic": f"{prefix}-{GLOBAL}",
-            "materialized": {"store": "names"},
-        },
-        {
-            "id": "named",
-            "op": "left_join",
-            "on": "clicks",
-            "with": "names",
-            "selector": "key_text",
-            "fn": "both",
-        },
+        *_named(prefix),
         out("named", "named"),
         table("orders"),
         table("customers"),
@@ -133,6 +120,26 @@ def steps(prefix: str) -> list[dict[str, Any]]:
         },
         {"id": "sums", "op": "to_stream", "on": "spent"},
         out("sums", "spent", value="long"),
+    ]
+
+
+def _named(prefix: str) -> list[dict[str, Any]]:
+    """Join the clicks with the global table."""
+    return [
+        {
+            "id": "names",
+            "op": "global_table",
+            "topic": f"{prefix}-{GLOBAL}",
+            "materialized": {"store": "names"},
+        },
+        {
+            "id": "named",
+            "op": "left_join",
+            "on": "clicks",
+            "with": "names",
+            "selector": "key_text",
+            "fn": "both",
+        },
     ]
 
 

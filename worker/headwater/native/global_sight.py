@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.native.clock import SystemClock
 from headwater.native.global_reader import GlobalReader
 from headwater.native.global_stores import open_global_store
 from headwater.processor.environment import GlobalStore
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from headwater.model.topology import Topology
     from headwater.native.clients import TaskClients
     from headwater.native.messages import ChildSettings
-    from headwater.ports import Clock
     from headwater.state import BlockCache, LayeredStore
 
 _RENEW_S: Final = 0.02
@@ -44,7 +44,6 @@ class GlobalSight:
         topology: names the stores.
         clients: read the topics of its own copies.
         blocks: the process' block cache.
-        clock: the wall clock.
         heartbeat: called now and then while copies are filled.
 
     Attributes:
@@ -57,7 +56,6 @@ class GlobalSight:
         topology: Topology,
         clients: TaskClients[Any],
         blocks: BlockCache,
-        clock: Clock,
         heartbeat: Callable[[], None],
     ) -> None:
         self.stores: dict[str, GlobalStore] = {}
@@ -69,7 +67,7 @@ class GlobalSight:
             [group for group in topology.global_subtopologies if not is_shared(group.stores[0])],
             clients.access,
             clients.global_consumer,
-            clock,
+            SystemClock(),
             heartbeat,
         )
         self._seen: list[tuple[GlobalStoreSight, LayeredStore]] = []

@@ -92,6 +92,11 @@ class StoreOpener:
         self._holder = holder
         self._cache = CacheBudget(cache_bytes)
 
+    @property
+    def blocks(self) -> BlockCache:
+        """The block cache that the stores share."""
+        return self._blocks
+
     def resize_cache(self, limit: int) -> None:
         """Change this thread's share of the record cache, unless it has none."""
         if self._cache.limit and limit:

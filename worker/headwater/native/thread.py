@@ -27,7 +27,6 @@ from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.settings import offset_reset
 from headwater.model import metrics
 from headwater.model.metrics import Snapshot
-from headwater.native.blocks import shared_blocks
 from headwater.native.clients import TaskClients
 from headwater.native.clock import SystemClock
 from headwater.native.commit import Committer
@@ -128,8 +127,8 @@ class StreamThread:
         self._producer = clients.producer
         self._consumer = clients.consumer
         committer = self._committer = Committer(clients, self._clock)
-        guard, blocks = guard_of(config, topology, clients), shared_blocks(config)
-        self._stores = StoreOpener(
+        guard = guard_of(config, topology, clients)
+        stores = self._stores = StoreOpener(
             directory=StateDirectory(Path(settings.state_dir), settings.application_id),
             holder=f"StreamThread {settings.worker}-{settings.slot}",
             cache_bytes=settings.cache_bytes,
@@ -138,16 +137,13 @@ class StreamThread:
             clock=self._clock,
             heartbeat=self._report_if_due,
             guard=guard,
-            blocks=blocks,
         )
-        self._globals = GlobalSight(
-            settings, topology, clients, blocks, self._clock, self._pass_time
-        )
+        self._globals = GlobalSight(settings, topology, clients, stores.blocks, self._pass_time)
         self._opener = TaskOpener(
             topology=topology,
             clients=clients,
             collector=self._producer,
-            stores=self._stores,
+            stores=stores,
             clock=self._clock,
             default_reset=offset_reset(config),
             guard=guard,
