@@ -12,7 +12,7 @@ import kubernetes.config
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
-from headwater_operator.kube.api import FIELD_MANAGER, KubeApi, Manifest, Resource
+from headwater_operator.kube.api import FIELD_MANAGER, PODS, KubeApi, Manifest, Resource
 from headwater_operator.kube.errors import (
     AlreadyExistsError,
     ApiUnavailableError,
@@ -205,6 +205,35 @@ class KubeClient:
         except NotFoundError:
             return False
         return True
+
+    def ask_pod(self, namespace: str, pod: str, port: int, path: str) -> tuple[int, bytes]:
+        """Return what a pod answers to a GET through the API server, whatever its status is.
+
+        Args:
+            namespace: of the pod.
+            pod: its name.
+            port: where it serves HTTP.
+            path: with its query.
+
+        Raises:
+            ApiUnavailableError: the API server does not answer.
+            ForbiddenError: pods/proxy may not be read.
+            NotFoundError: there is no such pod.
+        """
+        at = f"{PODS.path(namespace, f'{pod}:{port}', 'proxy')}{path}"
+        with self._guard:
+            request = self._client.param_serialize("GET", at, auth_settings=["BearerToken"])
+        try:
+            response = self._client.call_api(*request, _request_timeout=self._timeout)
+            data = response.read()
+        except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
+            raise ApiUnavailableError(
+                f"the API server does not answer GET {at}: {error}"
+            ) from error
+        answer = _decoded(data)
+        if answer.get("kind") == "Status":  # the API server's own answer
+            raise _error(int(response.status), answer, f"GET {at}", "")
+        return int(response.status), data
 
     def _call(
         self,

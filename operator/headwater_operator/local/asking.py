@@ -18,11 +18,10 @@ from headwater_operator.local.observe import (
     read_report,
     read_worker,
 )
+from headwater_operator.local.tables import print_table
 from headwater_operator.observe.driver import DriverAnswer, question
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from headwater.driverlock import HandDriver
     from headwater.model.cluster import TaskStatus
     from headwater.model.streamapp import StreamApp
@@ -54,7 +53,7 @@ def get(cluster: ClusterDir, app: str | None, *, as_json: bool) -> int:
     if not rows:
         sys.stdout.write(f"no applications in {cluster.root}; start one: headwater up -f FILE\n")
         return 0
-    _print_table(("NAME", "STATE", "READY", "TASKS", "EPOCH", "KAFKA", "REASON"), rows)
+    print_table(("NAME", "STATE", "READY", "TASKS", "EPOCH", "KAFKA", "REASON"), rows)
     if app is not None:
         _print_workers(chosen[0])
     return 0
@@ -172,13 +171,13 @@ def _print_workers(directory: AppDir) -> None:
         rates = (str(engine.input_rows_per_second), str(engine.processed_rows_per_second))
         row = (engine.name.value, str(engine.generation), engine.driver or "-", batch, *rates)
         sys.stdout.write("\n")
-        _print_table(("ENGINE", "GENERATION", "DRIVER", "BATCH", "IN/S", "PROCESSED/S"), [row])
+        print_table(("ENGINE", "GENERATION", "DRIVER", "BATCH", "IN/S", "PROCESSED/S"), [row])
     if workers:
         sys.stdout.write("\n")
-        _print_table(("WORKER", "PROCESS", "PID", "EPOCH", "TASKS", "PROBLEM"), workers)
+        print_table(("WORKER", "PROCESS", "PID", "EPOCH", "TASKS", "PROBLEM"), workers)
     if tasks:
         sys.stdout.write("\n")
-        _print_table(("TASK", "ROLE", "STATE", "WORKER", "SLOT", "LAG"), sorted(tasks))
+        print_table(("TASK", "ROLE", "STATE", "WORKER", "SLOT", "LAG"), sorted(tasks))
 
 
 def _task_row(task: TaskStatus, worker: str) -> tuple[str, ...]:
@@ -199,10 +198,3 @@ def _document(directory: AppDir) -> dict[str, object]:
         "status": report.status.to_dict(),
         "workers": [worker.to_dict() for worker in workers],
     }
-
-
-def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        sys.stdout.write("   ".join(cells).rstrip() + "\n")

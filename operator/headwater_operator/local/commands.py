@@ -1,6 +1,7 @@
 """The commands of the local cluster: ``up``, ``get``, ``scale``, ``pause``, ``resume`` and more.
 
 This module names the arguments; what the commands do is in ``running``, ``asking`` and ``logs``.
+``query`` has a module of its own, ``query_command``, because it asks on a cluster, too.
 """
 # ruff: noqa: PLC0415  # every `headwater` command imports this module: nothing heavy at the top
 
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from headwater.errors import EnvironmentProblemError
 from headwater_operator.local.layout import HOME_VARIABLE, ClusterDir, default_root
+from headwater_operator.local.query_command import add_query
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,6 +26,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         _add_logs,
         _add_reset,
         _add_down,
+        add_query,
     ):
         parser = add(subparsers)
         parser.add_argument(

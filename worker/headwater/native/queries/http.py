@@ -39,7 +39,7 @@ from headwater.model.stores import KeyLayout
 from headwater.native.queries import cursors
 from headwater.native.queries.cursors import Cursor
 from headwater.native.queries.shown import BASE64, Shown
-from headwater.native.queries.values import StoreRequest
+from headwater.native.queries.values import Standing, StoreRequest
 from headwater.processor.resolving import store_serdes
 from headwater.state.asks import AllWindows, AsOf, Get, Prefix, Range, Versions, Windows
 from headwater.state.committed import row_key_of
@@ -266,6 +266,7 @@ class HttpQueries:
         if cursor is not None and cursor.partition not in here:
             here = [cursor.partition, *here]
         rows: list[dict[str, Any]] = []
+        read: list[int] = []
         position = Position()
         following = None
         for partition in here:
@@ -282,6 +283,7 @@ class HttpQueries:
             )
             if answer.failure is not None:
                 return _failure(store.spec.name, answer)
+            read.append(partition)
             position = position.merge(answer.position)
             rows += [_row(store, partition, row, query) for row in answer.rows]
             if len(rows) == limit and answer.rows:
@@ -290,6 +292,8 @@ class HttpQueries:
         document: dict[str, Any] = {
             "store": store.spec.name,
             "rows": rows,
+            "partitions": read,
+            "of": self._answerer.placements.partitions.get(store.subtopology),
             "position": position.to_map(),
         }
         if following is not None:
@@ -299,8 +303,13 @@ class HttpQueries:
     def _partitions_here(self, store: _Store, query: Mapping[str, str]) -> list[int]:
         if "partition" in query:
             return [_number(query, "partition", 0)]
-        tasks = self._answerer.placements.tasks
-        return sorted(task.partition for task in tasks if task.subtopology == store.subtopology)
+        is_active = query.get("requireActive", "") == "true"
+        return sorted(
+            task.partition
+            for task, place in self._answerer.placements.tasks.items()
+            if task.subtopology == store.subtopology
+            and not (is_active and place.standing is Standing.COPY)
+        )
 
     # ---- the request ---------------------------------------------------------------------------
 

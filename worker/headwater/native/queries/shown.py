@@ -7,7 +7,6 @@ can be given and had as base64 of its bytes.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import uuid
 from typing import TYPE_CHECKING, Any, Final
@@ -87,7 +86,7 @@ class Shown:
             else:
                 value = self._parsed(text)
             return self._serialize(value)
-        except (ValueError, TypeError, binascii.Error) as error:
+        except Exception as error:
             raise QueryError(
                 f"store {self._store}: {text!r:.80} is no {self._half} for "
                 f"{type(self._serde).__name__}: {error}; write it as the serde takes it (JSON for "

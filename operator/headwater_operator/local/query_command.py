@@ -1,0 +1,112 @@
+"""The arguments of ``headwater query``; what it does is in ``query``."""
+# ruff: noqa: PLC0415  # every `headwater` command imports this module: nothing heavy at the top
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from headwater.errors import EnvironmentProblemError, QueryError
+from headwater_operator.local.layout import ClusterDir, default_root
+
+_Parsers = argparse._SubParsersAction  # noqa: SLF001  # argparse has no public name for it
+
+
+def add_query(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add ``headwater query``."""
+    query = subparsers.add_parser(
+        "query",
+        help="ask for what an application's stores hold",
+        description="Ask the workers of an application for what a store holds: as of the last "
+        "commit, without stopping them. The key is found wherever it is.",
+        epilog="Exit code 1: the store has no such key.",
+    )
+    query.add_argument("store", metavar="STORE")
+    query.add_argument(
+        "key", nargs="?", metavar="KEY", help="a number, text, or JSON, as its serde"
+    )
+    query.add_argument("--app", help="the application (default: the only one)")
+    query.add_argument(
+        "--range", nargs=2, metavar=("A", "B"), help="keys from A to B; '' for no bound"
+    )
+    query.add_argument("--prefix", metavar="P", help="keys that begin so")
+    query.add_argument(
+        "--window",
+        nargs=2,
+        metavar=("FROM", "TO"),
+        help="windows that start between, in milliseconds since the epoch; of KEY, or of all keys",
+    )
+    query.add_argument("--sessions", action="store_true", help="the sessions of KEY")
+    query.add_argument("--versions", action="store_true", help="the versions of KEY")
+    query.add_argument("--as-of", metavar="MS", help="the version of KEY that was valid then")
+    query.add_argument("--limit", type=int, default=100, metavar="N", help="rows (default: 100)")
+    query.add_argument("--descending", action="store_true", help="the largest key first")
+    query.add_argument("--base64", action="store_true", help="values as base64 of their bytes")
+    query.add_argument("--key-base64", action="store_true", help="keys as base64 of their bytes")
+    query.add_argument("--stale", action="store_true", help="copies may answer, too")
+    query.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    query.add_argument(
+        "--namespace", metavar="NS", help="ask on the Kubernetes cluster that kubectl would use"
+    )
+    query.add_argument("--kubeconfig", type=Path, metavar="FILE", help="the same, by this file")
+    query.set_defaults(run=run_query)
+    return query
+
+
+def run_query(args: argparse.Namespace) -> int:
+    """``headwater query``."""
+    from headwater_operator.local import query
+
+    question = query.Question(
+        store=args.store,
+        key=args.key,
+        what=_what(args),
+        options=_options(args),
+        limit=args.limit,
+    )
+    if args.namespace is None and args.kubeconfig is None:
+        root = default_root() if args.home is None else args.home.absolute()
+        return query.run(query.local_workers(ClusterDir(root), args.app), question, args.output)
+    if args.app is None:
+        raise QueryError("on a cluster: name the StreamApp with --app")
+    try:
+        from headwater_operator.kube.client import KubeClient
+    except ModuleNotFoundError as error:
+        raise EnvironmentProblemError(
+            f"a cluster is asked with {error.name}: pip install 'headwater[operator]'"
+        ) from error
+    client = KubeClient.from_environment(args.kubeconfig)
+    try:
+        workers = query.ClusterWorkers(client, args.namespace or "default", args.app)
+        return query.run(workers, question, args.output)
+    finally:
+        client.close()
+
+
+def _what(args: argparse.Namespace) -> str:
+    wanted = {"windows": args.window, "sessions": args.sessions, "versions": args.versions}
+    chosen = [what for what, is_wanted in wanted.items() if is_wanted]
+    if len(chosen) > 1 or (args.key is not None and (args.range or args.prefix is not None)):
+        raise QueryError(
+            "one question at a time: a KEY, --range, --prefix, --window, --sessions or --versions"
+        )
+    what = chosen[0] if chosen else "keys"
+    if args.key is None and what in {"sessions", "versions"}:
+        raise QueryError(f"--{what} is of one key: name it behind the store")
+    return what
+
+
+def _options(args: argparse.Namespace) -> dict[str, str]:
+    """Return the options of HTTP that the arguments ask for."""
+    first, last = args.window or args.range or ("", "")
+    options = {
+        "from": first,
+        "to": last,
+        "prefix": args.prefix or "",
+        "asOf": args.as_of or "",
+        "order": "descending" if args.descending else "",
+        "format": "base64" if args.base64 else "",
+        "keyFormat": "base64" if args.key_base64 else "",
+        "requireActive": "" if args.stale else "true",
+    }
+    return {name: text for name, text in options.items() if text}
