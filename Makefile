@@ -69,6 +69,7 @@ bench: $(STAMP) ## Side by side with Java Kafka Streams, quixstreams and a bare 
 	@$(BIN)/python -m benchmarks.global_store
 	@$(BIN)/python -m benchmarks.slow_task
 	@$(BIN)/python -m benchmarks.metrics
+	@$(BIN)/python -m benchmarks.queries
 
 bench-spark: $(STAMP) ## Spark against native replay and Spark's own ways (10,000,000 records; RECORDS=1000000 for a quick look); writes benchmarks/SPARK.md
 	@$(BIN)/python -m benchmarks.spark_backfill --records $(RECORDS)

@@ -41,6 +41,8 @@ COMMANDS_RUN_BY = {
     "docs/security.md": ROOT / "tests" / "kube" / "test_install_page.py",
     "docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py",
     "docs/feeding.md": ROOT / "tests" / "kube" / "test_feeding_page.py",
+    # This needs a local cluster.
+    "docs/queries.md": ROOT / "tests" / "chaos" / "test_queries.py",
 }
 # These need Spark.
 PROGRAMS_RUN_BY = {"docs/dataframes.md": ROOT / "tests" / "spark" / "test_dataframes_page.py"}

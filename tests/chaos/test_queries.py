@@ -10,9 +10,11 @@ import bisect
 import http.client
 import json
 import random
+import shlex
 import threading
 import urllib.parse
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import psutil
@@ -20,6 +22,7 @@ import pytest
 
 from headwater_operator.local.observe import read_worker
 from tests.conftest import seed_base
+from tests.support import pages
 from tests.support.local_cluster import APP, Load, LocalCluster, create_topics, streamapp
 from tests.support.reading import held
 from tests.support.waiting import wait_for
@@ -27,7 +30,6 @@ from tests.support.worker import child_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -135,6 +137,7 @@ def test_each_answer_is_one_that_the_store_had_at_some_commit_whatever_moves_or_
         reader.join(600)
         assert not reader.is_alive(), (len(reader.answers), reader.refusals, cluster.worker_logs())
     load.stop()
+    run_page(cluster)
     offsets: dict[tuple[int, str], list[int]] = defaultdict(list)
     for message in held(bootstrap_servers, topic, isolation="read_uncommitted"):
         offsets[message.partition(), (message.key() or b"").decode()].append(message.offset())
@@ -172,6 +175,21 @@ def storm(cluster: LocalCluster, readers: list[Reader], *, rounds: int) -> None:
         some_more(readers)
         cluster.command("scale", APP, "--replicas", "2")
         cluster.wait_running(replicas=2)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """What is written in a language on a page of docs."""
+    return list(pages.blocks(Path(__file__).parents[2] / "docs" / page, language))
+
+
+def run_page(cluster: LocalCluster) -> None:
+    """Run the commands of the page: each finds what there is."""
+    commands = [line for block in blocks("queries.md", "sh") for line in block.splitlines()]
+    assert len(commands) == 3
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        assert program == "headwater"
+        assert "key-1" in cluster.command(*arguments)
 
 
 def some_more(readers: list[Reader]) -> None:

@@ -289,7 +289,7 @@ def test_each_read_is_of_one_commit_and_none_goes_back_while_another_process_wri
                 position = backend.position()
                 key = b"%d" % chance.randrange(500)
                 (row,) = answer(StoreSpec(name="store"), backend, Get(key))
-                is_one = backend.position() == position and store.is_whole(position)
+                is_one = backend.position() == position and store.is_whole(backend, position)
             if not is_one:
                 store.refresh()
                 continue

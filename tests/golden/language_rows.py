@@ -377,12 +377,36 @@ STORES: Final = (
         "also `spec.paused` of a StreamApp",
     ),
     (
-        "interactive queries: `KafkaStreams.store`, `query`, `queryMetadataForKey`",
+        "IQv2: `KafkaStreams.query`, `StateQueryRequest`, `StateQueryResult`, `PositionBound`",
+        "KafkaStreams.query StateQueryRequest StateQueryResult QueryResult Position PositionBound",
+        "only what is committed is seen; see [queries](../queries.md)",
+    ),
+    (
+        "`KeyQuery`, `RangeQuery`, `TimestampedKeyQuery`, `TimestampedRangeQuery`",
+        "KeyQuery RangeQuery TimestampedKeyQuery TimestampedRangeQuery",
         "",
+    ),
+    (
+        "`WindowKeyQuery`, `WindowRangeQuery`, `VersionedKeyQuery`, `MultiVersionedKeyQuery`",
+        "WindowKeyQuery WindowRangeQuery VersionedKeyQuery MultiVersionedKeyQuery",
+        "",
+    ),
+    (
+        "IQv1: `KafkaStreams.store(StoreQueryParameters)`, read-only stores",
         (
-            "a store is open in the process of its StreamThread alone; results are read from "
-            "topics, or [as DataFrames](../dataframes.md)"
+            "KafkaStreams.store StoreQueryParameters QueryableStoreTypes ReadOnlyKeyValueStore "
+            "ReadOnlyWindowStore ReadOnlySessionStore"
         ),
+        "not of global stores",
+    ),
+    (
+        "`queryMetadataForKey`, `streamsMetadataForStore`, `allLocalStorePartitionLags`",
+        (
+            "KafkaStreams.query_metadata_for_key KafkaStreams.streams_metadata_for_store "
+            "KafkaStreams.all_local_store_partition_lags "
+            "KafkaStreams.metadata_for_all_streams_clients"
+        ),
+        "a program is the only instance of its application",
     ),
     ("KIP-892, transactional state stores", "", "of Kafka Streams 4.4; every store here is"),
 )

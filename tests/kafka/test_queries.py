@@ -9,30 +9,53 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.support.creating import create_known
 from tests.support.topologies import counts_of
 from tests.support.waiting import wait_for
 from tests.support.worker import Counting
 
-from headwater import KafkaStreams
+from headwater import (
+    KafkaStreams,
+    Materialized,
+    Serdes,
+    SessionWindows,
+    Stores,
+    StreamsBuilder,
+    TimeWindows,
+)
 from headwater.errors import StreamsNotStartedError, StreamsStoppedError, UnknownStateStoreError
+from headwater.ids import TopicPartition
 from headwater.model.lifecycle import ClientState
 from headwater.model.positions import Position, PositionBound
 from headwater.model.queries import (
     FailureReason,
     KeyQuery,
+    MultiVersionedKeyQuery,
+    QueryResult,
     RangeQuery,
     StateQueryRequest,
     TimestampedKeyQuery,
+    TimestampedRangeQuery,
+    VersionedKeyQuery,
     WindowKeyQuery,
+    WindowRangeQuery,
 )
-from headwater.model.storemeta import QueryableStoreTypes, StoreQueryParameters
+from headwater.model.storemeta import (
+    QueryableStoreType,
+    QueryableStoreTypes,
+    StoreQueryParameters,
+)
+from headwater.testing import TopologyTestDriver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.kafka
 
+MINUTE = 60_000
 KEY_VALUES = StoreQueryParameters.from_name_and_type(
     "counts", QueryableStoreTypes.key_value_store()
 )
@@ -170,3 +193,181 @@ def test_an_application_that_does_not_run_says_so(counting: Counting, tmp_path: 
     streams.close()
     with pytest.raises((StreamsStoppedError, StreamsNotStartedError)):
         streams.store(KEY_VALUES)
+
+
+def kinds_of(topic: str) -> Callable[[StreamsBuilder], None]:
+    """Count in stores of every kind, on disk and in memory; keep versions of a table."""
+
+    def build(builder: StreamsBuilder) -> None:
+        words = builder.stream(topic, key_serde=Serdes.string, value_serde=Serdes.string)
+        grouped = words.group_by_key()
+        grouped.count(store="counts")
+        grouped.count(Materialized.as_(Stores.in_memory_key_value_store("memory")))
+        grouped.count(Materialized.as_(Stores.lru_map("last", 3)))
+        windows = grouped.windowed_by(TimeWindows.of_size_with_no_grace(MINUTE))
+        windows.count(store="windows")
+        windows.count(
+            Materialized.as_(Stores.in_memory_window_store("memory-windows", 60 * MINUTE, MINUTE))
+        )
+        sessions = grouped.windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(MINUTE))
+        sessions.count(store="sessions")
+        sessions.count(
+            Materialized.as_(Stores.in_memory_session_store("memory-sessions", 60 * MINUTE))
+        )
+        words.to_table(
+            Materialized.as_(
+                Stores.persistent_versioned_key_value_store("versions", 60 * MINUTE)
+            ).with_value_serde(Serdes.string)
+        )
+
+    return build
+
+
+class Both:
+    """The same records in an application that runs and in a test driver."""
+
+    def __init__(self, driver: TopologyTestDriver, streams: KafkaStreams, bound: Position) -> None:
+        self.driver = driver
+        self.streams = streams
+        self._bound = PositionBound.at(bound)
+
+    def result(self, store: str, query: Any) -> QueryResult[Any]:
+        request = StateQueryRequest.in_store(store).with_query(query)
+        results = self.streams.query(request.with_position_bound(self._bound)).partition_results
+        return results[0]
+
+    def view(self, store: str, kind: QueryableStoreType) -> Any:
+        return self.streams.store(StoreQueryParameters.from_name_and_type(store, kind))
+
+
+START = 1_700_000_000_000 // MINUTE * MINUTE
+RECORDS = [(f"k{n % 5}", f"v{n}", START + n * 7_000) for n in range(100)]
+
+
+@pytest.fixture
+def both(bootstrap_servers: str, unique_name: str, tmp_path: Path) -> Iterator[Both]:
+    topic = unique_name
+    create_known(AdminClient({"bootstrap.servers": bootstrap_servers}), NewTopic(topic, 1))
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    for key, value, timestamp in RECORDS:
+        producer.produce(topic, value, key, 0, timestamp=timestamp)
+    producer.flush(30)
+    serdes = {"default.key.serde": "string", "default.value.serde": "string"}
+    config = {
+        "application.id": unique_name,
+        "bootstrap.servers": bootstrap_servers,
+        "processing.guarantee": "exactly_once_v2",
+        "state.dir": str(tmp_path / "state"),
+        **serdes,
+    }
+    builder = StreamsBuilder()
+    kinds_of(topic)(builder)
+    with (
+        TopologyTestDriver(builder.build(), {"application.id": unique_name, **serdes}) as driver,
+        KafkaStreams(kinds_of(topic), config, http_port=0) as streams,
+    ):
+        source = driver.create_input_topic(topic, Serdes.string, Serdes.string)
+        for key, value, timestamp in RECORDS:
+            source.pipe_input(key, value, timestamp)
+        wait_for(lambda: streams.state is ClientState.RUNNING, what="RUNNING")
+        found = Both(driver, streams, Position({topic: {0: len(RECORDS) - 1}}))
+        first = KeyQuery.with_key("k1")
+        wait_for(lambda: found.result("counts", first).is_success, what="all", timeout_s=60)
+        yield found
+
+
+def test_every_kind_of_store_says_what_the_test_driver_says(both: Both, unique_name: str) -> None:
+    check_key_values(both)
+    check_windows(both)
+    check_sessions(both)
+    check_versions(both)
+    check_pages(both)
+    check_metadata(both, unique_name)
+
+
+def check_key_values(both: Both) -> None:
+    for store in ("counts", "memory", "last"):
+        wanted = both.driver.get_timestamped_key_value_store(store)
+        assert wanted is not None
+        rows = list(both.result(store, TimestampedRangeQuery.with_no_bounds()).result)
+        assert rows == list(wanted.all())
+        assert len(rows) == (3 if store == "last" else 5)
+        for key in ("k0", "k4", "nobody"):
+            found = both.result(store, TimestampedKeyQuery.with_key(key)).result
+            assert found == dict(rows).get(key)
+
+
+def check_windows(both: Both) -> None:
+    last = START + 5 * MINUTE
+    for store in ("windows", "memory-windows"):
+        timed = both.driver.get_timestamped_window_store(store)
+        plain = both.driver.get_window_store(store)
+        assert timed is not None
+        assert plain is not None
+        by_key = WindowKeyQuery.with_key_and_window_start_range("k1", 0, last)
+        assert list(both.result(store, by_key).result) == list(timed.fetch("k1", 0, last))
+        ranged = WindowRangeQuery.with_window_start_range(START, last)
+        assert list(both.result(store, ranged).result) == list(timed.fetch_all(START, last))
+        view = both.view(store, QueryableStoreTypes.window_store())
+        assert list(view.all()) == list(plain.all())
+        assert view.fetch("k1", START) == plain.fetch("k1", START) is not None
+        backward = list(view.backward_fetch("k1", 0, last))
+        assert backward == list(plain.backward_fetch("k1", 0, last))
+
+
+def check_sessions(both: Both) -> None:
+    for store in ("sessions", "memory-sessions"):
+        sessions = both.driver.get_session_store(store)
+        assert sessions is not None
+        found = list(both.result(store, WindowRangeQuery.with_key("k1")).result)
+        assert found == list(sessions.fetch("k1"))
+        assert found
+        view = both.view(store, QueryableStoreTypes.session_store())
+        assert list(view.find_sessions("k1", 0, START * 2)) == found
+
+
+def check_versions(both: Both) -> None:
+    versions = both.driver.get_versioned_key_value_store("versions")
+    assert versions is not None
+    for time in (START, START + 100_000, START + 300_000):
+        query = VersionedKeyQuery.with_key("k2").as_of(time)
+        assert both.result("versions", query).result == versions.get("k2", time)
+    every = list(both.result("versions", MultiVersionedKeyQuery.with_key("k2")).result)
+    assert [(one.value, one.timestamp) for one in every] == [
+        (value, timestamp) for key, value, timestamp in reversed(RECORDS) if key == "k2"
+    ]
+    assert [one.valid_to for one in every] == [None, *(one.timestamp for one in every[:-1])]
+    unknown = both.result("versions", KeyQuery.with_key("k2"))
+    assert unknown.failure_reason is FailureReason.UNKNOWN_QUERY_TYPE
+    status, answer = get(both.streams, f"/state/versions/keys/k2?asOf={START + 100_000}")
+    wanted = versions.get("k2", START + 100_000)
+    assert wanted is not None
+    assert (status, answer["value"]) == (200, wanted.value)
+    assert len(get(both.streams, "/state/versions/versions/k2")[1]["rows"]) == 20
+
+
+def check_pages(both: Both) -> None:
+    for store in ("windows", "memory-windows"):
+        pages: list[tuple[str, int]] = []
+        cursor = ""
+        while True:
+            _, page = get(both.streams, f"/state/{store}/windows?limit=7{cursor}")
+            pages += [(row["key"], row["window"]["start"]) for row in page["rows"]]
+            if "cursor" not in page:
+                break
+            cursor = f"&cursor={page['cursor']}"
+        windows = both.driver.get_window_store(store)
+        assert windows is not None
+        assert pages == [(key.key, key.window.start_ms) for key, _ in windows.all()]
+    assert len(get(both.streams, "/state/sessions/sessions/k1")[1]["rows"]) >= 1
+    assert len(get(both.streams, "/state/memory/keys")[1]["rows"]) == 5
+
+
+def check_metadata(both: Both, topic: str) -> None:
+    lags = both.streams.all_local_store_partition_lags()
+    assert {lag.offset_lag for found in lags.values() for lag in found.values()} == {0}
+    host = both.streams.query_metadata_for_key("memory", "k1").active_host
+    assert f"{host.host}:{host.port}" == both.streams.endpoint
+    (client,) = both.streams.streams_metadata_for_store("memory")
+    assert client.host_info == host
+    assert client.topic_partitions == {TopicPartition(topic, 0)}

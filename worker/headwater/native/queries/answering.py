@@ -245,7 +245,7 @@ def _first_page(
                 return _read(position), rows, found
             if not isinstance(ask, Range | Prefix):  # which are fixed when they begin
                 found = iter(list(found))
-            is_one = backend.position() == position and store.is_whole(position)
+            is_one = backend.position() == position and store.is_whole(backend, position)
         if is_one:
             return _read(position), list(islice(found, limit)), found
         # A commit is being taken in: what is there is neither the one before nor this one.

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_STALE_S: Final = 0.5
-"""An answer is at most so far behind the last commit."""
+_STALE_S: Final = 1.0
+"""An answer is at most so far behind the last commit; a machine with time to spare needs less."""
 _SHARE: Final = 6
 """Taking in what was written leaves so many times as long for other work."""
 _IDLE_S: Final = 60.0
@@ -67,6 +67,7 @@ class SecondaryStore:
         self._backend: StoreSecondary | None = None
         self._mark: Mark = ()
         self._whole: Position | None = None
+        self._manifest: tuple[str, int] = ("", 0)
         self._opens = 0
         self._known_at = 0.0
         self._next_due = 0.0
@@ -94,9 +95,9 @@ class SecondaryStore:
             # It may have been opened anew while this thread waited.
             yield backend if backend.may_be_read_meanwhile else self._backend or backend
 
-    def is_whole(self, position: Position | None) -> bool:
+    def is_whole(self, backend: StoreSecondary, position: Position | None) -> bool:
         """Whether what was read at a position is all of that commit."""
-        return position == self._whole
+        return position == self._whole or backend.manifest() == self._manifest
 
     def _current(self, *, is_newest: bool) -> StoreSecondary:
         now = self.used_at = time.monotonic()
@@ -137,12 +138,13 @@ class SecondaryStore:
                 self._whole = backend.position()
             self._mark, self._known_at = mark, began
             ended = time.monotonic()
-            self._next_due = ended + min(_STALE_S / 2, _SHARE * (ended - began))
+            self._next_due = ended + min(_STALE_S / 4, _SHARE * (ended - began))
             return backend
 
     def _caught_up(self, backend: StoreSecondary | None, mark: Mark) -> StoreSecondary:
         if backend is not None and mark[0] == self._mark[0]:
             try:
+                self._manifest = backend.manifest()
                 backend.catch_up()
                 if backend.may_be_read_meanwhile or not backend.is_outgrown():
                     return backend

@@ -71,7 +71,7 @@ class InteractiveQueries:
     def query(self, request: StateQueryRequest) -> StateQueryResult[Any]:
         """Ask the partitions of a store (``KafkaStreams.query``, KIP-796).
 
-        What is read was committed; it is at most half a second behind the last commit, and as new
+        What is read was committed; it is at most a second behind the last commit, and as new
         as the request's bound. StreamThreads are not stopped for it.
 
         Raises:

@@ -7,7 +7,8 @@ meanwhile. ``mark_of`` says for some microseconds whether there is anything to c
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, TypeAlias
+import time
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rocksdict import ReadOptions
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from headwater.ports import Position
     from headwater.state.backends.rocks import BlockCache
 
+_TICKS_NS: Final = 100_000_000
+
 Mark: TypeAlias = "tuple[int, ...]"
 """Changes whenever the primary has written; the first number is that of the database itself."""
 
@@ -32,9 +35,9 @@ Mark: TypeAlias = "tuple[int, ...]"
 class StoreSecondary(RocksSecondary):
     """The committed entries of one store, read beside the process that writes them.
 
-    Any number of threads may read while one calls ``catch_up``. Until that returns, what they see
-    counts only if it has the position of before: RocksDB may show a newer commit without the one
-    that it follows.
+    Any number of threads may read while one calls ``catch_up``. What they see meanwhile counts if
+    it has the position of before, or if the manifest has not grown since: only then may RocksDB
+    show a newer commit without the one that it follows, whose log was deleted under its hands.
     """
 
     may_be_read_meanwhile = True
@@ -43,6 +46,10 @@ class StoreSecondary(RocksSecondary):
         """Return the position of the commit that is read at this moment."""
         data: bytes | None = self._db.get(POSITION_KEY)
         return None if data is None else decode_position(data)
+
+    def manifest(self) -> tuple[str, int]:
+        """Return what says which tables there are: it grows before a log is deleted."""
+        return self._manifest()
 
     def is_outgrown(self) -> bool:
         """Whether the primary has made what is only seen when the store is opened anew."""
@@ -110,25 +117,26 @@ def mark_of(path: Path) -> Mark:
         OSError: there is no database.
     """
     found = os.stat(path)  # noqa: PTH116 - of a hot path
-    log = _newest_log(path, found.st_mtime_ns)
+    log = _newest_log(str(path), found.st_mtime_ns)
     try:
         size = os.stat(log).st_size if log else 0  # noqa: PTH116
     except FileNotFoundError:
         size = -1  # a newer one is there: the directory has changed
-    return found.st_ino, found.st_mtime_ns, size
+    return found.st_ino, found.st_mtime_ns, hash(log), size
 
 
 _newest: dict[str, tuple[int, str]] = {}
 
 
-def _newest_log(path: Path, changed_ns: int) -> str:
+def _newest_log(path: str, changed_ns: int) -> str:
     """Return the log that the primary writes, remembered until the directory changes."""
-    key = str(path)
-    known = _newest.get(key)
+    known = _newest.get(path)
     if known is not None and known[0] == changed_ns:
         return known[1]
     logs = [entry for entry in os.listdir(path) if entry.endswith(".log")]  # noqa: PTH208
     newest = max(logs, default="")
-    log = os.path.join(key, newest) if newest else ""  # noqa: PTH118
-    _newest[key] = (changed_ns, log)
+    log = os.path.join(path, newest) if newest else ""  # noqa: PTH118
+    # A directory may change twice within one tick of its clock.
+    if time.time_ns() - changed_ns > _TICKS_NS:
+        _newest[path] = (changed_ns, log)
     return log
