@@ -65,7 +65,8 @@ class RocksSecondary(RocksBackend):
     def catch_up(self) -> bool:
         """Show from now on what the writer has written up to now; return whether that is new.
 
-        Ranges that are open go on showing what they showed.
+        Ranges that are open go on showing what they showed. While a writer that was killed starts
+        again, its last batches may be missed by some calls; whoever knows of them calls again.
 
         Raises:
             StateError: the database cannot be followed, for example because it is another one now.
