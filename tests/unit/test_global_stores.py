@@ -148,7 +148,9 @@ def test_a_processor_that_raises_is_for_the_handler_only_if_the_option_says_so(
         assert any("a dead letter for topic letters is not sent" in it for it in driver.warnings)
         assert any("node keeper, topic glob, partition 0, offset 0" in it for it in driver.warnings)
     else:
-        with pytest.raises(ProcessingError, match=r"node keeper.*handler.global.enabled to true"):
+        with pytest.raises(
+            ProcessingError, match=r"global store kept, node keeper.*handler.global.enabled to true"
+        ):
             glob.pipe_input("a", "bad")
 
 

@@ -96,6 +96,7 @@ class GlobalTask:
                 current=self.current,
                 counters=counters,
                 warn=warn,
+                whose=f"global store {spec.name}",
                 way_out=_WAY_OUT,
             ),
             punctuations=_NoPunctuations(self.current),
