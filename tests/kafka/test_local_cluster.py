@@ -92,8 +92,11 @@ def test_scaling_to_three_and_back_under_load_loses_and_doubles_nothing(
 
     cluster.command("scale", APP, "--replicas", "3")
     cluster.wait_running(replicas=3)
-    cluster.command("scale", APP, "--replicas", "1")
+    cluster.command("scale", APP, "--replicas", "1", "--threads", "3")
     cluster.wait_running(replicas=1)
+    assert "pauses" in cluster.command("pause", APP)
+    wait_for(lambda: cluster.status.paused, what="the pause")
+    assert "goes on" in cluster.command("resume", APP)
 
     load.stop()
     wait_counted(bootstrap_servers, topic_prefix, load, cluster)

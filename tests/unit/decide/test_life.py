@@ -9,6 +9,7 @@ import pytest
 from tests.unit.decide.cluster import REPORT, Cluster, make_app, running, task, writes
 
 from headwater.errors import GroupInUseError
+from headwater.ids import TopicPartition
 from headwater.model.appstatus import AppStatus
 from headwater.model.cluster import WorkerError, generation_of, make_epoch
 from headwater.model.duties import (
@@ -19,6 +20,7 @@ from headwater.model.duties import (
     Fence,
     GroupMember,
 )
+from headwater.model.hangs import Hang
 from headwater.model.lifecycle import ClientState
 from headwater_operator.actions import (
     DeleteWorker,
@@ -676,6 +678,46 @@ def test_only_failures_that_another_start_cannot_cure_end_the_application(error,
     assert cluster.status.failure is not None
     assert cluster.status.failure.is_final is is_final
     assert cluster.status.failure.worker == "wc-w-0"
+
+
+def test_a_worker_that_is_to_shut_the_application_down_ends_it_whatever_its_error_is() -> None:
+    cluster = running()
+    error = WorkerError(error="KafkaUnavailableError", message="boom", shuts_down_application=True)
+    cluster.change("wc-w-0", error=error)
+
+    cluster.rounds(10)
+
+    assert cluster.status.state is ClientState.ERROR
+    assert cluster.status.failure is not None
+    assert cluster.status.failure.is_final
+    assert "boom" in cluster.status.reason
+
+
+def test_a_function_that_hangs_is_told_until_it_is_over_and_everything_goes_on() -> None:
+    cluster = running()
+    here = Hang(task=task("0_1"), node="N", partition=TopicPartition("lines", 1), offset=7)
+    there = Hang(task=task("1_1"), node="M", times=3)
+    cluster.change("wc-w-0", hangs=(here, there))
+
+    cluster.rounds(5)
+
+    failure = cluster.status.failure
+    assert failure is not None
+    assert (failure.error, failure.worker) == ("FunctionHangsError", "wc-w-0")
+    assert not failure.is_final
+    assert "3 times in a row: task 1_1, node M, in a punctuation" in failure.message
+    assert "and 1 other task likewise" in failure.message
+    assert cluster.status.state is ClientState.RUNNING
+
+    cluster.change("wc-w-0", hangs=(here,))
+    cluster.decide()
+    assert cluster.status.failure is not None
+    assert (
+        "once: task 0_1, node N, topic lines partition 1 offset 7" in cluster.status.failure.message
+    )
+    cluster.change("wc-w-0", hangs=())
+    cluster.decide()
+    assert cluster.status.failure is None
 
 
 def test_what_a_worker_said_before_this_run_is_not_held_against_it():

@@ -158,6 +158,15 @@ def test_lines_tell_each_event_once() -> None:
     assert second == []
 
 
+@pytest.mark.parametrize("word", ["paused", "pausing"])
+def test_a_pause_stands_beside_the_state(word: str) -> None:
+    shown = replace(snapshot(tasks(1)), paused=word)
+
+    assert f"RUNNING {word}" in drawn(shown).splitlines()[0]
+    assert any(f"RUNNING, {word}" in line for line in Narrator().tell(shown))
+    assert word not in drawn(snapshot(tasks(1)))
+
+
 def test_a_long_problem_takes_no_room_from_the_numbers() -> None:
     worker = WorkerRow(name="word-count-w-0", state="ended", pid=4711, problem="it broke " * 40)
     shown = Snapshot(app="word-count", workers=(worker,))
