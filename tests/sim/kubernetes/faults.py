@@ -122,6 +122,15 @@ def _of_what_runs(facts: Facts, before: AppStatus, **more: Any) -> AppStatus:
     return status.full_status(replace(facts, outdated=()), before, **more)
 
 
+class PausedTooEarly(Mistake):
+    """Takes the wish for a pause for the pause."""
+
+    def decide(self, observed: Observed, memory: Memory, now_ms: int) -> Decision:
+        decision = super().decide(observed, memory, now_ms)
+        status = replace(decision.status, paused=observed.app.spec.paused)
+        return replace(decision, status=status)
+
+
 class ReadyTooEarly(Mistake):
     """Says that all is well because every task runs, from whatever revision."""
 

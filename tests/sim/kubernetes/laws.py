@@ -58,6 +58,7 @@ class Laws:
         """One writer per task and epoch: epochs go up, and no task is granted twice."""
         if plural == STREAM_APPS.plural:
             self.done_means_done(manifest)
+            self.paused_means_told(manifest)
         if plural != STREAM_WORKERS.plural:
             return
         uid, name = manifest["metadata"]["uid"], manifest["metadata"]["name"]
@@ -88,6 +89,22 @@ class Laws:
         ready, replicas = app["status"].get("readyReplicas", 0), app["spec"]["replicas"]
         if kstatus(app) == CURRENT and ready < replicas:
             raise ViolationError(f"tools that wait go on with {ready} of {replicas} workers")
+
+    def paused_means_told(self, app: Manifest) -> None:
+        """The condition says that nothing is processed once every worker with tasks was told so."""
+        listed = (app.get("status") or {}).get("conditions") or ()
+        generation = app["metadata"].get("generation")
+        is_said = any(
+            (each["type"], each["status"], each["reason"]) == ("Paused", "True", "SpecPaused")
+            and each.get("observedGeneration") == generation
+            for each in listed
+        )
+        if not is_said or not app["spec"].get("paused"):
+            return
+        for worker in self.world.all(STREAM_WORKERS):
+            if worker["spec"].get("active") and not worker["spec"].get("paused"):
+                name = worker["metadata"]["name"]
+                raise ViolationError(f"the application is said to have paused, and {name} has not")
 
     # -- intent before act -----------------------------------------------------------------------
 
