@@ -156,3 +156,30 @@ def test_java_sends_answers_to_what_a_punctuation_forwards_to_no_partition(oracl
     assert java["error"]["cause"].startswith("Invalid partition: -1")
     ((key, value, timestamp),) = ours["stores"]["joined"]
     assert (key, bytes.fromhex(value), timestamp) == ("6f", b"10 --1--1 1+null", 10)
+
+
+def test_several_records_that_wait_for_a_partner_as_one_are_let_go_when_java_does(
+    oracle: Oracle,
+) -> None:
+    """Java looks at each of them, and keeps in mind the time of the one at which it stops."""
+    windows = {"before": 30, "after": 20, "grace": 5}
+    joined = {"key": "string", "value": "string", "other": "string"}
+    join = {"op": "outer_join", "with": "r", "fn": "both", "windows": windows}
+    request = _asked(
+        [
+            {"id": "l", "op": "stream", "topics": ["left"]},
+            {"id": "r", "op": "stream", "topics": ["right"]},
+            {"id": "j", "on": "l", **join, "stream_joined": joined},
+            {"id": "out", "op": "to", "on": "j", "topic": "out"},
+        ]
+    )
+    records = [("right", "62", 178), ("left", "61", 178), ("left", "61", 179), ("left", "61", 179)]
+    records += [("left", "61", 180), ("left", "63", 204), ("left", "63", 205)]
+    request["inputs"] = [
+        {"topic": topic, "key": key, "value": "78", "timestamp": at} for topic, key, at in records
+    ]
+
+    java, ours = oracle.ask(request), run(request)
+
+    assert ours["outputs"] == java["outputs"]
+    assert [record["timestamp"] for record in ours["outputs"]] == [178, 179, 179]

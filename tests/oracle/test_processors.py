@@ -193,3 +193,22 @@ def test_java_cannot_log_what_a_punctuation_forwards_to_a_suppression(oracle: Or
     assert refused_by_java_alone(java)
     waiting = [record for record in ours["produced"] if record["topic"] in ours["buffers"]]
     assert [record["key"] for record in waiting] == [hexed("k")]
+
+
+@pytest.mark.parametrize("fn", ["stream_ticks", "wall_ticks", "anchored_stream_ticks"])
+def test_punctuations_that_are_due_at_once_are_called_in_javas_order(
+    fn: str, oracle: Oracle
+) -> None:
+    """Java's ``PriorityQueue`` has an order of equal ones that changes as they move on."""
+    steps: list[dict[str, Any]] = [{"id": "0", "op": "stream", "topics": ["in"]}]
+    for number in range(1, 6):
+        steps.append({"id": str(number), "op": "process_values", "on": "0", "fn": fn})
+        out = f"out-{number}"
+        steps.append({"id": out, "op": "to", "on": str(number), "topic": out})
+    inputs = [piped(at, "k", "v") for at in (41, 46, 58, 59, 90)]
+    moved = [each for record in inputs for each in (record, {"advance_ms": 7})]
+    asked = request(*steps, inputs=moved)
+
+    java, ours = oracle.ask(asked), run(asked)
+
+    assert ours["outputs"] == java["outputs"]

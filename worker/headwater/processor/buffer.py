@@ -9,9 +9,10 @@ next record is not later than the head of every other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from headwater.processor.lane import UNKNOWN_TIME, Lane
+from headwater.processor.priority import PriorityQueue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -167,64 +168,27 @@ class Headed(Protocol):
 Queue = TypeVar("Queue", bound=Headed)
 
 
-class HeadHeap(Generic[Queue]):
-    """Queues by the timestamp of their heads, equal ones in the order of Java's ``PriorityQueue``.
+class HeadHeap(PriorityQueue[Queue]):
+    """Queues by the timestamp of their heads, which are known."""
 
-    ``heapq`` orders equal timestamps differently; the tests compare with Java record by record.
-    """
-
-    __slots__ = ("_lanes",)
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self._lanes: list[Queue] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._lanes)
+        super().__init__(_time)
 
     def lowest_time(self) -> int:
         """Timestamp of the first lane's head; later than any if there is no lane."""
-        return _time(self._lanes[0]) if self._lanes else _LAST_TIME
-
-    def push(self, lane: Queue) -> None:
-        """Add a lane whose head is known."""
-        lanes = self._lanes
-        at = len(lanes)
-        lanes.append(lane)
-        while at > 0:
-            parent = (at - 1) >> 1
-            if _time(lane) >= _time(lanes[parent]):
-                break
-            lanes[at] = lanes[parent]
-            at = parent
-        lanes[at] = lane
+        return _time(self.items[0]) if self.items else _LAST_TIME
 
     def replace(self, lane: Queue) -> tuple[Queue, int]:
         """Push ``lane``, then pop; return what was popped and the lowest time that is left."""
-        lanes = self._lanes
+        lanes = self.items
         if len(lanes) == 1:
             first, lanes[0] = lanes[0], lane
         else:
             self.push(lane)
             first = self.pop()
         return first, _time(lanes[0])
-
-    def pop(self) -> Queue:
-        """Remove and return the first lane."""
-        lanes = self._lanes
-        first, last = lanes[0], lanes.pop()
-        size = len(lanes)
-        if size:
-            at = 0
-            while at < size >> 1:
-                child = 2 * at + 1
-                if child + 1 < size and _time(lanes[child]) > _time(lanes[child + 1]):
-                    child += 1
-                if _time(last) <= _time(lanes[child]):
-                    break
-                lanes[at] = lanes[child]
-                at = child
-            lanes[at] = last
-        return first
 
 
 def _time(lane: Headed) -> int:

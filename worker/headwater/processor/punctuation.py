@@ -2,15 +2,16 @@
 
 A stream-time schedule starts at time 0, so it fires at the first stream time that is known; a
 wall-clock one starts an interval from now. When a schedule fires late, the multiples it missed are
-skipped: it fires once.
+skipped: it fires once. What is due at the same time is called in Java's order.
 """
 
 from __future__ import annotations
 
-import heapq
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from headwater.model.processor_api import PunctuationType
+from headwater.processor.priority import PriorityQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,17 +43,14 @@ class Schedule:
             following = self.due + ((now - self.due) // self.interval + 1) * self.interval
         self.due = following
 
-    def __lt__(self, other: Schedule) -> bool:
-        return self.due < other.due
-
 
 class Punctuations:
     """The schedules of one task."""
 
     def __init__(self, current: Current) -> None:
         self._current = current
-        self._stream: list[Schedule] = []
-        self._wall: list[Schedule] = []
+        self._stream = _queue()
+        self._wall = _queue()
 
     def schedule(
         self,
@@ -85,14 +83,14 @@ class Punctuations:
             raise ValueError(f"a punctuation cannot start at {start_ms}")
         if kind is PunctuationType.STREAM_TIME:
             schedule = Schedule(node, start_ms or 0, interval_ms, callback)
-            heapq.heappush(self._stream, schedule)
+            self._stream.push(schedule)
             return schedule
         schedule = Schedule(node, now_ms + interval_ms, interval_ms, callback)
         if start_ms is not None:
             schedule.due = start_ms
             if start_ms < now_ms:
                 schedule.advance(now_ms)
-        heapq.heappush(self._wall, schedule)
+        self._wall.push(schedule)
         return schedule
 
     def fire_stream_time(self, stream_time: int, failures: Failures) -> int:
@@ -108,11 +106,11 @@ class Punctuations:
         """Call what is due at ``now_ms``; return how many callbacks were called."""
         return self._fire(self._wall, now_ms, failures)
 
-    def _fire(self, schedules: list[Schedule], now: int, failures: Failures) -> int:
+    def _fire(self, schedules: PriorityQueue[Schedule], now: int, failures: Failures) -> int:
         current = self._current
         fired = 0
-        while schedules and schedules[0].due <= now:
-            schedule = heapq.heappop(schedules)
+        while schedules and schedules.items[0].due <= now:
+            schedule = schedules.pop()
             if schedule.cancelled:
                 continue
             current.leave()
@@ -124,10 +122,14 @@ class Punctuations:
             fired += 1
             if not schedule.cancelled:
                 schedule.advance(now)
-                heapq.heappush(schedules, schedule)
+                schedules.push(schedule)
         return fired
 
     def clear(self) -> None:
         """Forget every schedule."""
-        self._stream.clear()
-        self._wall.clear()
+        self._stream.items.clear()
+        self._wall.items.clear()
+
+
+def _queue() -> PriorityQueue[Schedule]:
+    return PriorityQueue(attrgetter("due"))

@@ -307,6 +307,8 @@ def _emitting(
                 break
             if at + spans[of_left] >= times.stream_time:
                 is_open[of_left] = True
+                if len(values) > 1 and all(is_open.values()):
+                    break  # Kafka Streams looks at each value, and at the second it ends here
                 continue
             for _, one in values:
                 pair = (one, None) if of_left else (None, one)
