@@ -58,7 +58,7 @@ def first_violation(loop_type: type[Loop], first: int, *, global_table: bool = F
 @pytest.mark.parametrize(
     ("fault", "first", "found"),
     [
-        (GrantBeforeFence, 4, "can both commit"),
+        (GrantBeforeFence, 17, "can both commit"),
         (InitWithoutReading, 0, "can both commit|is committed"),
         (SkippedCommit, 2, "is committed|more than once|but the changelog says"),
         (PauseWithoutCommit, 2, "has paused with a transaction open"),

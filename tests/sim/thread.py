@@ -146,8 +146,15 @@ class Thread(Process):
             if self.world.now_ms - spoke_ms > 1_000:
                 spoke_ms = self.world.now_ms
                 told = {THREAD_PROCESS: self.processed, TRANSACTION_OPEN: self.producer.is_open}
-                self.say(Stats(numbers=Snapshot.of(told, self.id.thread_id)))
+                numbers = Snapshot.of(told, self.id.thread_id)
+                self.say(Stats(numbers=numbers, busy_s=self.busy_s()))
             yield 5 if worked or self.adding else 150
+
+    def busy_s(self) -> dict[TaskId, float]:
+        """Say of tasks with even partitions that they take all the time, so that some move."""
+        return {
+            task: 0.0 if task.partition % 2 else self.world.now_ms / 2_000 for task in self.tasks
+        }
 
     def obey(self, message: object) -> Iterator[int]:
         """Carry out one message."""

@@ -34,6 +34,7 @@ from headwater.service.decide.actions import (
     TellThread,
     TellUpdater,
 )
+from headwater.service.decide.balance import Loads
 from headwater.service.decide.global_thread import GlobalThread as DecidedGlobalThread
 from headwater.service.decide.observations import DutyEnded, LeaseKept, SpecRead
 from headwater.service.decide.observe import observe
@@ -86,6 +87,7 @@ class Worker(Process):
             remembered_epoch=self.disk.highest_epoch,
             stateful=frozenset({1}),
             topology=TOPOLOGY,
+            loads=Loads(window_ms=2_000, pause_ms=4_000),
             global_thread=DecidedGlobalThread() if world.global_table else None,
         )
         super().__init__(world, f"{worker}:{self.incarnation}")

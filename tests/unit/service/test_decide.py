@@ -49,6 +49,7 @@ from headwater.service.decide.actions import (
     TellThread,
     TellUpdater,
 )
+from headwater.service.decide.balance import PAUSE_MS, WINDOW_MS
 from headwater.service.decide.observations import (
     DutyEnded,
     GroupSeen,
@@ -702,6 +703,36 @@ def test_more_threads_take_tasks_over_and_fewer_give_them_back_while_the_worker_
     assert told_threads(shrunk).count(ShareCache(threads=1)) == 1
     assert worker.table.slots.keys() == {0}
     assert is_ready(worker.table)
+    assert status_of(worker.table).released == ()
+
+
+def test_tasks_change_their_slots_by_how_busy_they_keep_them() -> None:
+    worker = Worker()
+    worker.sees()
+    worker.gets(spec(1, T0, T1, T2, T3))
+    obeyed(worker)
+    before = slots_of(worker)
+    heavy, light = [[task for task, slot in before.items() if slot == at] for at in (0, 1)]
+
+    def says_how_busy(seconds: float) -> None:
+        for slot, tasks, load in ((0, heavy, 0.45), (1, light, 0.01)):
+            worker.said(
+                slot, Stats(numbers=Snapshot(), busy_s=dict.fromkeys(tasks, seconds * load))
+            )
+
+    worker.passes(PAUSE_MS)
+    says_how_busy(0)
+    assert slots_of(worker) == before
+    worker.passes(WINDOW_MS)
+    says_how_busy(WINDOW_MS / 1000)
+    obeyed(worker)
+
+    after = slots_of(worker)
+    assert sorted(after[task] for task in heavy) == [0, 1]
+    assert sorted(after[task] for task in light) == [0, 1]
+    worker.passes(WINDOW_MS)
+    obeyed(worker)
+    assert slots_of(worker) == after
     assert status_of(worker.table).released == ()
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from headwater.config import StreamsConfig
+    from headwater.ids import TaskId
     from headwater.kafka.statistics import ClientStatistics
     from headwater.native.opening import RunningTask
     from headwater.ports import Clock
@@ -44,6 +45,7 @@ class ThreadNumbers:
         self._rates = Rates(asked.samples, window_s)
         self._tree_rates = Rates(asked.samples, window_s)
         self._tree_due = 0.0
+        self._busy_s: dict[TaskId, float] = {}
         self.statistics: Mapping[str, ClientStatistics] = {}
         """What the clients of Kafka tell of themselves."""
 
@@ -85,11 +87,13 @@ class ThreadNumbers:
     def look(self, tasks: Collection[RunningTask]) -> Snapshot:
         """Return the numbers of nodes, topics and stores."""
         now_s = time.monotonic()
-        busy_s = sum(running.pace.busy_s for running in tasks)
+        busy_s, busy = self._busy_s, {one.task_id: one.pace.busy_s for one in tasks}
+        took_s = {task: at - min(at, busy_s.get(task, 0.0)) for task, at in busy.items()}
+        all_s = sum(took_s.values())
+        self._busy_s = busy
         parts = [running.task.measured(now_s) for running in tasks]
         for running in tasks:
-            ratio = running.pace.busy_s / busy_s if busy_s else 0.0
-            running.pace.busy_s = 0.0
+            ratio = took_s[running.task_id] / all_s if all_s else 0.0
             values = {metrics.ACTIVE_PROCESS_RATIO: ratio}
             parts.append(Snapshot.of(values, str(running.task_id)))
         for name, client in self.statistics.items():

@@ -193,6 +193,8 @@ class Stats:
     """Of nodes, topics, stores and the user's sensors, every few seconds."""
     committed: Mapping[TaskId, Mapping[str, int]] = field(default_factory=dict)
     """What it runs: committed offsets by task and ``topic-partition``."""
+    busy_s: Mapping[TaskId, float] = field(default_factory=dict)
+    """For how long the records of each task were processed since it was opened, in seconds."""
     problem: str = ""
     """What keeps the thread from working although it goes on trying, for example a lost broker."""
 

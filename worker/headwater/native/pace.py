@@ -31,7 +31,7 @@ class Pace:
 
     Attributes:
         records: how many records it takes in a round.
-        busy_s: how long its records were processed since somebody looked, in seconds.
+        busy_s: how long its records have been processed since it was opened, in seconds.
         turn_s: the processing time that counts for its turn: who has the least comes first.
     """
 

@@ -392,6 +392,7 @@ class StreamThread:
                 running.task_id: {str(p): offset for p, offset in running.committed.items()}
                 for running in self.loop.tasks.values()
             },
+            busy_s={one.task_id: one.pace.busy_s for one in self.loop.tasks.values()},
             problem=f"no broker has answered for {lost_s:.0f} s" if lost_s > 1 else "",
         )
 

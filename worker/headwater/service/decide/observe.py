@@ -170,6 +170,7 @@ def _thread_said(
             failing.thread_failed(table, slot, message, response, now_ms)
         case Stats():
             hanging.note_progress(table, slot, message, now_ms)
+            table.loads.observe(slot.number, message.busy_s, now_ms)
         case Stopped() | TaskAnswered():
             pass
         case _:

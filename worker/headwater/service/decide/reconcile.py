@@ -88,7 +88,7 @@ def decide(table: Table, now_ms: int) -> list[Action]:
     actions += _keep_leases(table, now_ms)
     actions += _bury(table, now_ms)
     wanted = _wanted(table, now_ms)
-    _place(table, wanted)
+    _place(table, wanted, now_ms)
     if leased:
         actions += _start_slots(table, wanted, now_ms)
     actions += keep_global_thread(table, now_ms, leased=leased)
@@ -181,7 +181,11 @@ def _bury(table: Table, now_ms: int) -> list[Action]:
     return actions
 
 
-def _place(table: Table, wanted: frozenset[TaskId]) -> None:
+def _is_settled(task: Task) -> bool:
+    return task.phase is TaskPhase.RUNNING and task.slot == task.goal
+
+
+def _place(table: Table, wanted: frozenset[TaskId], now_ms: int) -> None:
     """Give every wanted task a slot; tasks stay where they are as long as that is balanced."""
     assert table.spec is not None or not wanted
     if table.spec is None or not wanted:
@@ -196,11 +200,12 @@ def _place(table: Table, wanted: frozenset[TaskId]) -> None:
     if not usable:
         return
     current = {task.id: task.slot for task in table.tasks.values() if task.id in wanted}
+    stateless = [task for task in wanted if task.subtopology not in table.stateful]
+    table.loads.forget_others(wanted, usable)
+    if wanted == current.keys() and all(map(_is_settled, table.tasks.values())):
+        table.loads.rebalance(current, usable, stateless, now_ms)
     placed = assign_to_slots(
-        wanted,
-        slots=usable,
-        owned=current,
-        stateless=[task for task in wanted if task.subtopology not in table.stateful],
+        wanted, slots=usable, owned={**current, **table.loads.places}, stateless=stateless
     )
     for number, tasks in placed.items():
         for task_id in tasks:

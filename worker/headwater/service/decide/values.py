@@ -19,6 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.cluster import LAG_UNKNOWN
+from headwater.service.decide.balance import Loads
 
 if TYPE_CHECKING:
     from headwater.ids import TaskId
@@ -234,6 +235,7 @@ class Table:
     """There are no more StateUpdaters than these, nor than StreamThreads."""
     import_timeout_ms: int = 0
     """Every child imports the topology, too, and says nothing meanwhile."""
+    loads: Loads = field(default_factory=Loads)
     highest_epoch: int = 0
     """The highest epoch this worker's directory has ever seen."""
     remembered_epoch: int = 0
