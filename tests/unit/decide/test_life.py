@@ -705,7 +705,7 @@ def test_a_function_that_hangs_is_told_until_it_is_over_and_everything_goes_on()
     assert failure is not None
     assert (failure.error, failure.worker) == ("FunctionHangsError", "wc-w-0")
     assert not failure.is_final
-    assert "3 times in a row: task 1_1, node M, in a punctuation" in failure.message
+    assert "3 times in a row: task 1_1, node M, with no record under way" in failure.message
     assert "and 1 other task likewise" in failure.message
     assert cluster.status.state is ClientState.RUNNING
 

@@ -228,6 +228,19 @@ def test_threads_are_scaled_alone_or_with_the_workers(
     assert wanted(cluster) == app.with_threads(4).with_replicas(5)
 
 
+def test_up_refuses_a_number_of_threads_before_it_starts_anything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "streamapp.yaml"
+    file.write_text(GOOD)
+
+    code = run("up", "-f", file, "--threads", 0, "--home", tmp_path / "home")
+
+    assert code == SpecError.exit_code
+    assert "spec.threadsPerWorker: expected an integer >= 1" in capsys.readouterr().err
+    assert not (tmp_path / "home").exists()
+
+
 def test_a_pause_is_written_down_and_taken_back(
     cluster: ClusterDir, app: StreamApp, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -124,7 +124,7 @@ def test_at_another_record_it_begins_anew_and_behind_it_all_is_forgotten() -> No
 def test_a_punctuation_that_hung_is_forgotten_when_the_thread_has_run_for_as_long() -> None:
     worker = running()
     hangs(worker, Located(task=T0, node="KSTREAM-PROCESSOR-1"))
-    assert status_of(worker.table).hangs[0].place.endswith("in a punctuation")
+    assert status_of(worker.table).hangs[0].place.endswith("with no record under way")
     starts_again(worker)
 
     worker.said(0, stats(17))

@@ -17,7 +17,8 @@ class Hang:
     Attributes:
         task: the task that it was called for.
         node: the processor node whose function it is; empty if it could not be told.
-        partition: where the record under way was read; ``None`` inside a punctuation.
+        partition: where the record under way was read; ``None`` if there is none: in a punctuation,
+            or while a processor begins or ends.
         offset: of that record; -1 if there is none.
         times: how often in a row it has happened at the same place.
     """
@@ -38,6 +39,6 @@ class Hang:
         """Task, node, topic, partition and offset, for people."""
         node = f"node {self.node}" if self.node else "an unknown node"
         if self.partition is None:
-            return f"task {self.task}, {node}, in a punctuation"
+            return f"task {self.task}, {node}, with no record under way"
         topic, partition = self.partition
         return f"task {self.task}, {node}, topic {topic} partition {partition} offset {self.offset}"
