@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import subprocess
 import sys
@@ -58,3 +59,9 @@ def logging_child(settings: Any, link: Link) -> None:
         for level in (logging.DEBUG, logging.INFO, logging.WARNING):
             logging.getLogger(name).log(level, "said by %s", name)
     link.send("done")
+
+
+def holds_the_lock(_: object, link: Link) -> None:
+    """Call native code that keeps Python's global lock."""
+    link.send("holding")
+    ctypes.PyDLL(None).sleep(60)

@@ -131,3 +131,23 @@ def test_a_script_without_a_main_guard_is_not_run_again(tmp_path: Path) -> None:
     )
 
     assert done.stdout.splitlines() == ["script runs", "[5]"]
+
+
+def test_a_child_whose_native_call_holds_pythons_lock_shows_its_stacks_all_the_same(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with child("holds_the_lock") as stuck:
+        assert stuck.receive(30) == ["holding"]
+
+        stuck.show_stacks()
+
+        written: list[str] = []
+
+        def is_shown() -> bool:
+            written.append(capfd.readouterr().err)
+            return "in holds_the_lock" in "".join(written)
+
+        wait_for(is_shown, what="the stacks")
+        assert stuck.exit_code is None
+        assert stuck.kill() == -signal.SIGKILL
+    stuck.show_stacks()  # nothing happens once it is gone

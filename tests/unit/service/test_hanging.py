@@ -138,7 +138,9 @@ def test_a_punctuation_that_hung_is_forgotten_when_the_thread_has_run_for_as_lon
 def test_a_thread_that_cannot_say_where_it_is_is_replaced_all_the_same() -> None:
     worker = running()
 
-    (reason,) = killed(hangs(worker, None))
+    done = hangs(worker, None)
 
+    (reason,) = killed(done)
+    assert [action.shows_stacks for action in done if isinstance(action, KillThread)] == [True]
     assert "nor does it say where it is: a native call may hold Python's global lock" in reason
     assert not status_of(worker.table).hangs

@@ -12,6 +12,7 @@ to its parent; the last is to turn whatever ended it into ``Failed``.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import importlib
 import json
 import logging
@@ -48,6 +49,8 @@ _PR_SET_PDEATHSIG: Final = 1
 _EXIT_ORPHANED: Final = 70
 _EXIT_INTERNAL: Final = 71
 _CAUSE_MAX: Final = 65_536
+_SHOW_STACKS: Final = signal.SIGUSR1
+_SHOWING_S: Final = 0.2
 _BOOT: Final = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
     "from headwater.native.process import enter; enter(*map(int, sys.argv[3:]))"
@@ -127,6 +130,15 @@ class ChildProcess:
         if self._process.poll() is None:
             self._process.kill()
         return self._process.wait()
+
+    def show_stacks(self) -> None:
+        """Have the child write its stacks to its standard error, whatever it is doing.
+
+        A native call that holds Python's global lock does not keep it from that.
+        """
+        if self._process.poll() is None:
+            self._process.send_signal(_SHOW_STACKS)
+            self.wait(_SHOWING_S)
 
     def wait(self, timeout_s: float) -> int | None:
         """Wait for the end; ``None`` if it still runs after ``timeout_s``."""
@@ -266,6 +278,7 @@ def enter(commands: int, messages: int, parent: int) -> None:
     # Ctrl-C, and what ends a service, reach all its processes; the parent then stops us in order.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    faulthandler.register(_SHOW_STACKS)
     inbound: Connection[Any, Any] = Connection(commands, writable=False)
     outbound: Connection[Any, Any] = Connection(messages, readable=False)
     try:

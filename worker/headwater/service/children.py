@@ -76,11 +76,18 @@ class Children:
         if (child := self._updaters.get(number)) is not None:
             child.send(message)
 
-    def kill_thread(self, slot: int) -> list[Observation]:
-        """Kill a slot's process, wait for its end, return what it said last and that it ended."""
+    def kill_thread(self, slot: int, *, shows_stacks: bool = False) -> list[Observation]:
+        """Kill a slot's process, wait for its end, return what it said last and that it ended.
+
+        Args:
+            slot: its number.
+            shows_stacks: let it write its stacks to its standard error first.
+        """
         child = self._threads.pop(slot, None)
         if child is None:
             return []
+        if shows_stacks:
+            child.show_stacks()
         code = child.kill()
         said = self._last_words(child)
         return [

@@ -295,7 +295,9 @@ class Worker:
                     log.warning("killing StreamThread %d: %s", slot, reason)
                 elif reason:
                     log.info("StreamThread %d ends: %s", slot, reason)
-                for observation in self._children.kill_thread(slot):
+                for observation in self._children.kill_thread(
+                    slot, shows_stacks=action.shows_stacks
+                ):
                     self._observe(observation)
             case StartUpdater(updater=updater):
                 self._children.start_updater(updater)

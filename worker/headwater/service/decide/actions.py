@@ -46,6 +46,8 @@ class KillThread:
     """Empty if the process itself has said why."""
     is_failure: bool = True
     """Whether something is wrong; else it has nothing to commit, and is not needed any more."""
+    shows_stacks: bool = False
+    """It hangs and has not said where: let it write its stacks first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,10 @@ def note_hang(table: Table, slot: Slot) -> str:
     silent = f"no sign of life for {table.hung_ms / 1000:g} s (max.poll.interval.ms)"
     place = slot.place
     if place is None:
-        return f"{silent}, nor does it say where it is: a native call may hold Python's global lock"
+        return (
+            f"{silent}, nor does it say where it is: a native call may hold Python's global lock; "
+            "its stacks are in the log"
+        )
     if place.task is None:
         return f"{silent}, outside any task:\n{place.stack}".rstrip()
     hang = Hang(task=place.task, node=place.node, partition=place.partition, offset=place.offset)
@@ -46,6 +49,11 @@ def note_hang(table: Table, slot: Slot) -> str:
         hang = replace(hang, times=before.times + 1)
     table.hangs[hang.task] = hang
     return f"{silent}: {hang.place} does not return:\n{place.stack}".rstrip()
+
+
+def is_mute(slot: Slot) -> bool:
+    """Whether a thread was asked where it is and has not answered."""
+    return bool(slot.asked_ms) and slot.place is None
 
 
 def failures_of(table: Table, slot: Slot) -> int:

@@ -171,7 +171,8 @@ def _bury(table: Table, now_ms: int) -> list[Action]:
         if slot.alive and slot.doomed:
             reason = "" if slot.failed == slot.doomed else slot.doomed
             slot.failed = slot.doomed
-            actions.append(KillThread(slot=slot.number, reason=reason))
+            shows_stacks = hanging.is_mute(slot)
+            actions.append(KillThread(slot=slot.number, reason=reason, shows_stacks=shows_stacks))
     for updater in table.updaters.values():
         busy = updater.stopping or updaters.is_busy(table, updater)
         patience_ms = max(table.hung_ms, table.import_timeout_ms, START_LIMIT_MS)
