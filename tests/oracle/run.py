@@ -14,6 +14,7 @@ from headwater.model.stores import KeyLayout
 from headwater.processor.resolving import store_serdes
 from headwater.testing import TopologyTestDriver
 from tests.oracle.processors import Noted
+from tests.oracle.queries import answers
 from tests.oracle.translate import Drawing
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
             for name in driver.get_all_state_stores()
             if not (kinds[name].is_buffer or kinds[name].holds_records or kinds[name].versioned)
         }
+        answered = answers(driver, topology, request.get("queries", ()))
         driver.close()
     produced = [_shown(record) for record in driver.history]
     internal = {f"{request['app_id']}-{name}" for name in topology.repartition_topics}
@@ -94,6 +96,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
         "produced": produced,
         "outputs": [record for record in produced if record["topic"] not in internal],
         "stores": stores,
+        "answers": answered,
         "seen": drawing.seen,
         "printed": printed.getvalue().splitlines(),
         "wrapped": noted.wrapped,

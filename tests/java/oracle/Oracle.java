@@ -223,6 +223,9 @@ public final class Oracle {
             }
             if (late != null) late.settle();
             answer.set("stores", stores(driver));
+            if (request.has("queries")) {
+                answer.set("answers", Queries.answers(driver, request.get("queries")));
+            }
         } finally {
             ArrayNode everything = answer.putArray("produced");
             ArrayNode outputs = answer.putArray("outputs");
