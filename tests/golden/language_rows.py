@@ -397,7 +397,7 @@ STORES: Final = (
             "KafkaStreams.store StoreQueryParameters QueryableStoreTypes ReadOnlyKeyValueStore "
             "ReadOnlyWindowStore ReadOnlySessionStore"
         ),
-        "not of global stores",
+        "of global stores those of keys and values",
     ),
     (
         "`queryMetadataForKey`, `streamsMetadataForStore`, `allLocalStorePartitionLags`",

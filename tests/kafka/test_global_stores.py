@@ -10,7 +10,16 @@ from confluent_kafka.admin import NewPartitions
 from tests.support.thread_rig import ThreadRig, Topics
 from tests.support.waiting import wait_for
 
-from headwater import KafkaStreams, Serdes, StreamsBuilder
+from headwater import (
+    FailureReason,
+    KafkaStreams,
+    KeyQuery,
+    QueryableStoreTypes,
+    Serdes,
+    StateQueryRequest,
+    StoreQueryParameters,
+    StreamsBuilder,
+)
 from headwater.ids import TaskId
 from headwater.model.lifecycle import ClientState
 
@@ -35,7 +44,7 @@ def joining(app: str) -> Callable[[StreamsBuilder], None]:
 
     def build(builder: StreamsBuilder) -> None:
         strings: Any = {"key_serde": Serdes.string, "value_serde": Serdes.string}
-        places = builder.global_table(f"{app}-places", **strings)
+        places = builder.global_table(f"{app}-places", store="places", **strings)
         (
             builder.stream(f"{app}-in", **strings)
             .left_join(places, lambda _person, place: place, lambda _place, name: f"{name}")
@@ -81,6 +90,14 @@ def test_every_thread_finds_every_row_from_the_first_record_on(
             return all(seen.get(f"{p}-{n}") == name for p, name in wanted.items() for n in (0, 1))
 
         wait_for(is_heard_of, what="the new rows")
+        kind = QueryableStoreTypes.key_value_store()
+        view = streams.store(StoreQueryParameters.from_name_and_type("places", kind))
+        wait_for(lambda: view.get("place-new") == "new", what="an answer", timeout_s=20)
+        assert view.get("place-0") == "renamed"
+        assert len(list(view.all())) == 3_001
+        refused = streams.query(StateQueryRequest.in_store("places").with_query(KeyQuery("a")))
+        assert refused.global_result is not None
+        assert refused.global_result.failure_reason is FailureReason.UNKNOWN_QUERY_TYPE
 
     group = ConsumerGroupTopicPartitions(unique_name)
     listed = topics.admin.list_consumer_group_offsets([group])[unique_name].result(30)

@@ -19,9 +19,16 @@ from headwater.ids import TaskId
 from headwater.model.positions import Position
 from headwater.model.queries import FailureReason
 from headwater.native.queries.secondaries import NotOnDiskError
-from headwater.native.queries.values import AskTask, PartitionAnswer, Placements, Standing
+from headwater.native.queries.values import (
+    AskTask,
+    PartitionAnswer,
+    Place,
+    Placements,
+    Standing,
+)
 from headwater.state.asks import AllWindows, Prefix, Range
 from headwater.state.committed import answer, may_ask, row_key_of
+from headwater.state.global_store import is_shared
 from headwater.wire import positions
 
 if TYPE_CHECKING:
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
 
     from headwater.model.stores import StoreSpec
     from headwater.native.queries.secondaries import Secondaries, SecondaryStore
-    from headwater.native.queries.values import Place, StoreRequest, TaskAnswered
+    from headwater.native.queries.values import StoreRequest, TaskAnswered
     from headwater.ports import Position as StorePosition
     from headwater.state.asks import Ask, Found
 
@@ -38,10 +45,11 @@ _THREAD_S: Final = 10.0
 
 
 class Held(NamedTuple):
-    """A store with the sub-topology that has it."""
+    """A store with the sub-topology that has it; a global one has no task, and one partition."""
 
     subtopology: int
     spec: StoreSpec
+    is_global: bool = False
 
 
 class Answered(NamedTuple):
@@ -118,20 +126,23 @@ class Answerer:
         held = self.stores[request.store]
         placements = self.placements
         found: dict[int, Answered] = {}
-        for task, place in sorted(placements.tasks.items()):
+        tasks = placements.tasks
+        if held.is_global:
+            tasks = {TaskId(held.subtopology, 0): Place(Standing.RUNNING)}
+        for task, place in sorted(tasks.items()):
             is_wanted = request.partitions is None or task.partition in request.partitions
             if task.subtopology == held.subtopology and is_wanted:
-                found[task.partition] = self._of_partition(request, held.spec, task, place)
+                found[task.partition] = self._of_partition(request, held, task, place)
         for partition in sorted((request.partitions or frozenset()) - found.keys()):
             found[partition] = _absent(request.store, held, partition, placements)
         return [found[partition] for partition in sorted(found)]
 
     def _of_partition(
-        self, request: StoreRequest, spec: StoreSpec, task: TaskId, place: Place
+        self, request: StoreRequest, held: Held, task: TaskId, place: Place
     ) -> Answered:
         began = time.perf_counter()
         try:
-            position, rows, rest = self._read(request, spec, task, place)
+            position, rows, rest = self._read(request, held, task, place)
         except _FailedError as error:
             return _failure(task.partition, error.reason, str(error), began)
         except NotOnDiskError as error:
@@ -149,8 +160,9 @@ class Answerer:
         return Answered(first, rest)
 
     def _read(
-        self, request: StoreRequest, spec: StoreSpec, task: TaskId, place: Place
+        self, request: StoreRequest, held: Held, task: TaskId, place: Place
     ) -> tuple[Position, list[Found], Iterator[Found] | None]:
+        spec = held.spec
         if request.require_active and place.standing is not Standing.RUNNING:
             raise _FailedError(
                 FailureReason.NOT_ACTIVE,
@@ -164,16 +176,28 @@ class Answerer:
                 f"store {spec.name} ({_kind(spec)}) does not know such a query; ask it as its kind "
                 "is asked",
             )
+        if held.is_global:
+            if not is_shared(spec):
+                raise _FailedError(
+                    FailureReason.STORE_EXCEPTION,
+                    f"each StreamThread keeps global store {spec.name} ({_kind(spec)}) for itself; "
+                    "only those of keys and values can be asked",
+                )
+            return self._from_disk(request, ask, spec, task, self._secondaries.of_all(spec))
         if not spec.persistent:
             return self._from_memory(request, ask, spec, task, place)
-        return self._from_disk(request, ask, spec, task)
+        return self._from_disk(request, ask, spec, task, self._secondaries.store(task, spec))
 
     # ---- on disk -------------------------------------------------------------------------------
 
     def _from_disk(
-        self, request: StoreRequest, ask: Ask, spec: StoreSpec, task: TaskId
+        self,
+        request: StoreRequest,
+        ask: Ask,
+        spec: StoreSpec,
+        task: TaskId,
+        store: SecondaryStore,
     ) -> tuple[Position, list[Found], Iterator[Found] | None]:
-        store = self._secondaries.store(task, spec)
         read, rows, found = _first_page(store, spec, ask, request.page, is_newest=False)
         if not read.reaches(request.bound, task.partition):
             read, rows, found = _first_page(store, spec, ask, request.page, is_newest=True)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from headwater.config import StreamsConfig
     from headwater.model.stores import StoreSpec
-    from headwater.native.queries.answering import Answerer
+    from headwater.native.queries.answering import Answerer, Held
     from headwater.native.queries.values import PartitionAnswer
     from headwater.state.asks import Ask, Found
 
@@ -79,10 +79,19 @@ _STATUS: Final = {
 class _Store(NamedTuple):
     """A store as it is shown."""
 
-    spec: StoreSpec
-    subtopology: int
+    held: Held
     keys: Shown
     values: Shown
+
+    @property
+    def spec(self) -> StoreSpec:
+        """What it is."""
+        return self.held.spec
+
+    @property
+    def subtopology(self) -> int:
+        """Whose tasks have it."""
+        return self.held.subtopology
 
 
 class HttpQueries:
@@ -164,7 +173,7 @@ class HttpQueries:
                     "keys": str(held.spec.kind.key_layout),
                     "timestamped": held.spec.kind.timestamped,
                     "persistent": held.spec.persistent,
-                    "subtopology": held.subtopology,
+                    "subtopology": None if held.is_global else held.subtopology,
                     "partitions": {
                         str(task.partition): str(place.standing)
                         for task, place in sorted(placements.tasks.items())
@@ -188,7 +197,7 @@ class HttpQueries:
             key_serde, value_serde = store_serdes(self._config, held.spec)
             keys = Shown(name, "key", key_serde, topic)
             values = Shown(name, "value", value_serde, topic)
-            found = self._shown[name] = _Store(held.spec, held.subtopology, keys, values)
+            found = self._shown[name] = _Store(held, keys, values)
         return found
 
     # ---- one key -------------------------------------------------------------------------------
@@ -214,7 +223,7 @@ class HttpQueries:
         """Say why no partition here has a key: it does not exist, or others may have it."""
         name = store.spec.name
         placements = self._answerer.placements
-        count = placements.partitions.get(store.subtopology)
+        count = 1 if store.held.is_global else placements.partitions.get(store.subtopology)
         mine = {answer.partition: answer for answer in answers}
         home = None if count is None else partition_for_key(key, count)
         wanted = request.partitions or (frozenset() if home is None else {home})
@@ -293,7 +302,9 @@ class HttpQueries:
             "store": store.spec.name,
             "rows": rows,
             "partitions": read,
-            "of": self._answerer.placements.partitions.get(store.subtopology),
+            "of": 1
+            if store.held.is_global
+            else self._answerer.placements.partitions.get(store.subtopology),
             "position": position.to_map(),
         }
         if following is not None:
@@ -303,6 +314,8 @@ class HttpQueries:
     def _partitions_here(self, store: _Store, query: Mapping[str, str]) -> list[int]:
         if "partition" in query:
             return [_number(query, "partition", 0)]
+        if store.held.is_global:
+            return [0]
         is_active = query.get("requireActive", "") == "true"
         return sorted(
             task.partition

@@ -92,9 +92,10 @@ def run(settings: QuerySettings, link: Link) -> None:
 
 def held_stores(topology: Topology) -> dict[str, Held]:
     """Return the stores that can be asked for, by name."""
-    return {
-        spec.name: Held(group.id, spec) for group in topology.subtopologies for spec in group.stores
-    }
+    found = {spec.name: Held(g.id, spec) for g in topology.subtopologies for spec in g.stores}
+    for group in topology.global_subtopologies:
+        found |= {spec.name: Held(group.id, spec, is_global=True) for spec in group.stores}
+    return found
 
 
 def _welcome(channel: socket.socket, answerer: Answerer, http: HttpQueries) -> None:

@@ -216,16 +216,26 @@ class Secondaries:
         self._directory = directory
         self._blocks = blocks
         self._refresher = Refresher()
-        self._stores: dict[tuple[TaskId, str], SecondaryStore] = {}
+        self._stores: dict[tuple[TaskId | None, str], SecondaryStore] = {}
         self._guard = threading.Lock()
 
     def store(self, task: TaskId, spec: StoreSpec) -> SecondaryStore:
         """Return the store of a task; it is opened when it is read."""
+        return self._found(task, spec)
+
+    def of_all(self, spec: StoreSpec) -> SecondaryStore:
+        """Return a global store; it is opened when it is read."""
+        return self._found(None, spec)
+
+    def _found(self, task: TaskId | None, spec: StoreSpec) -> SecondaryStore:
         place = task, spec.name
         store = self._stores.get(place)
         if store is None:
             with self._guard:
-                directory = self._directory.store(task, spec.directory_name)
+                if task is None:
+                    directory = self._directory.global_store(spec.directory_name)
+                else:
+                    directory = self._directory.store(task, spec.directory_name)
                 made = SecondaryStore(spec, directory, self._blocks, self._refresher)
                 store = self._stores.setdefault(place, made)
         return store
@@ -243,6 +253,6 @@ class Secondaries:
         """Close the stores of all other tasks."""
         with self._guard:
             for place, store in list(self._stores.items()):
-                if place[0] not in tasks:
+                if place[0] is not None and place[0] not in tasks:
                     store.close()
                     del self._stores[place]

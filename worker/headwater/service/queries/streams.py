@@ -152,6 +152,8 @@ class InteractiveQueries:
             KafkaUnavailableError: no broker answers.
         """
         forms = self._forms_of(store_name)
+        if store_name in self._topology.global_stores:
+            return KeyQueryMetadata(active_host=self._host(), partition=-1)
         topic = changelog_of(self._config.application_id, forms.spec)
         data = forms.bytes_of(key) if key_serde is None else key_serde.serializer(topic)(key)
         subtopology = self._subtopology_of(store_name)
@@ -200,8 +202,7 @@ class InteractiveQueries:
             UnknownStateStoreError: there is no such store.
             KafkaUnavailableError: no broker answers.
         """
-        if store_name not in self._topology.global_stores:
-            self._forms_of(store_name)
+        self._forms_of(store_name)
         every = self.metadata_for_all_streams_clients()
         return tuple(one for one in every if store_name in one.state_store_names)
 
@@ -262,7 +263,8 @@ class InteractiveQueries:
 
     def _forms_of(self, store: str) -> StoreForms:
         self._check_state()
-        specs = {spec.name: spec for g in self._topology.subtopologies for spec in g.stores}
+        groups = (*self._topology.subtopologies, *self._topology.global_subtopologies)
+        specs = {spec.name: spec for group in groups for spec in group.stores}
         spec = specs.get(store)
         if spec is None:
             known = ", ".join(sorted(specs)) or "none"
