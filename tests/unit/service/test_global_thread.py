@@ -100,6 +100,19 @@ def test_one_that_is_killed_is_started_again_while_tasks_go_on_and_new_ones_star
     assert AddTasks(tasks=(T1,), epoch=2) in told_threads(worker.gets(spec(2, T0, T1)))
 
 
+def test_tasks_that_come_while_it_is_away_and_nobody_reads_wait_until_it_has_caught_up() -> None:
+    worker = running()
+    worker.gets(spec(2))
+    worker.said(0, Released(task=T0, offsets={}, epoch=2))
+    assert not started(worker.sees(ENDED)), "nobody needs it"
+
+    actions = worker.gets(spec(3, T1))
+
+    assert started(actions) == [1]
+    assert not any(isinstance(message, AddTasks) for message in told_threads(actions))
+    assert AddTasks(tasks=(T1,), epoch=3) in told_threads(worker.sees(FILLED))
+
+
 def test_one_that_fails_again_and_again_is_started_after_longer_and_longer_pauses() -> None:
     worker = running()
     worker.sees(ENDED)

@@ -82,6 +82,8 @@ def keep_global_thread(table: Table, now_ms: int, *, leased: bool) -> list[Actio
     is_needed = bool(table.held) and table.stopping_since_ms is None
     if not (is_needed and leased) or now_ms < thread.restart_ms:
         return []
+    if not any(task.on_thread for task in table.tasks.values()):
+        thread.filled = False  # Nobody reads the stores: whoever begins sees the end of the topics.
     thread.alive = True
     thread.process += 1
     thread.heard_ms = thread.began_ms = now_ms
