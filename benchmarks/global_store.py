@@ -7,9 +7,9 @@ before: Java counts from the start of the store's restoration to its end, here t
 when the GlobalStreamThread has reached the broker until it says that its stores are filled. The two
 take turns, each into a fresh directory. Every row is read back afterwards.
 
-``look-ups``: rows found by random keys, as a join does it: in a copy in the StreamThread's memory,
-as before there was a process for global stores, and in the files of that process. The two take
-turns. The page is ``benchmarks/GLOBAL.md``.
+``joins``: what a StreamTask costs for each record that it joins with a row of a random key: of a
+copy in the StreamThread's memory, as before there was a process for global stores, and of the files
+of that process. CPU time, without Kafka; the two take turns. The page is ``benchmarks/GLOBAL.md``.
 """
 
 from __future__ import annotations
@@ -32,31 +32,34 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.java.tool import QUIET, JavaTool
 
+from benchmarks.micro.task import NullCollector
 from benchmarks.report import measured
 from benchmarks.restore import _cpu_seconds, _peak_rss_mb
 from headwater import Serdes
 from headwater.config import StreamsConfig
 from headwater.dsl.loading import build_topology
+from headwater.ids import TaskId, TopicPartition
 from headwater.local.broker import KafkaBroker
 from headwater.native.application import ApplicationSettings
 from headwater.native.global_stores import open_global_store
 from headwater.native.messages import ChildSettings, Failed, GlobalProgress, Stop
 from headwater.native.process import ChildProcess
+from headwater.processor.environment import GlobalStore
+from headwater.processor.task import StreamTask
 from headwater.state import BlockCache, MemoryBackend
 from headwater.state.backends.rocks_shared import SharedRocks, SharedRocksReader
 from headwater.state.directory import StateDirectory
 from headwater.state.global_store import SETTLED_BYTES
+from headwater.testing import ManualClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from headwater import StreamsBuilder
-    from headwater.ports import Backend, KeyValueStore
+    from headwater.ports import Backend, RawRecord
 
 PAGE: Final = Path(__file__).parent / "GLOBAL.md"
 PARTITIONS: Final = 4
 INPUT: Final = "HEADWATER_BENCH_INPUT"
-LOOK_UPS: Final = 200_000
+JOINED: Final = 200_000
 SIZES: Final = (10_000, 100_000, 1_000_000)
 _PATIENCE_S: Final = 300.0
 
@@ -85,7 +88,7 @@ def main() -> int:
         name: statistics.median(row["seconds"] for row in found) for name, found in rows.items()
     }
     print(f"filled: {filled['headwater'] / filled['java']:.2f} of Java's time")
-    found = {size: look_ups(size, options.rounds) for size in SIZES}
+    found = {size: joins(size, options.rounds) for size in SIZES}
     PAGE.write_text(_page(rows, filled, found, options.rows))
     return 0
 
@@ -217,22 +220,24 @@ def java(servers: str, topic: str, rows: int) -> dict[str, Any]:
     }
 
 
-def look_ups(rows: int, rounds: int) -> dict[str, float]:
-    """Return microseconds of a look-up: in a copy in memory, and in shared files."""
+def joins(rows: int, rounds: int) -> dict[str, float]:
+    """Return microseconds of CPU time of a joined record: with a copy, and with shared files."""
     directory = Path(tempfile.mkdtemp(prefix="headwater-bench-"))
     try:
-        writer = SharedRocks(directory / "db")
+        writer, copy = SharedRocks(directory / "db"), MemoryBackend()
         _fill(writer, rows)
-        reader = SharedRocksReader(directory / "db", directory / "reader", block_cache=BlockCache())
-        copy = MemoryBackend()
         _fill(copy, rows)
-        stores = {"copy": _store(copy, None), "shared": _store(reader, SETTLED_BYTES)}
+        reader = SharedRocksReader(directory / "db", directory / "reader", block_cache=BlockCache())
+        tasks = {"copy": _joining(copy, None), "shared": _joining(reader, SETTLED_BYTES)}
         rng = random.Random(rows)
-        took: dict[str, list[float]] = {name: [] for name in stores}
+        took: dict[str, list[float]] = {name: [] for name in tasks}
         for _ in range(rounds + 1):  # the first one warms up
-            keys = [key_of(rng.randrange(rows)) for _ in range(LOOK_UPS)]
-            for name, store in stores.items():
-                took[name].append(_microseconds(store.get, keys))
+            batches = [
+                [(0, 0, key_of(rng.randrange(rows)).encode(), b"mine", None) for _ in range(2_000)]
+                for _ in range(JOINED // 2_000)
+            ]
+            for name, task in tasks.items():
+                took[name].append(_microseconds(task, batches))
         for backend in (reader, writer):
             backend.close()
     finally:
@@ -251,18 +256,37 @@ def _fill(backend: Backend, rows: int) -> None:
         )
 
 
-def _store(backend: Backend, settled_bytes_max: int | None) -> KeyValueStore:
+def _joining(backend: Backend, settled_bytes_max: int | None) -> StreamTask:
     os.environ[INPUT] = "in"
-    (group,) = build_topology(table, config={}).global_subtopologies
+    topology = build_topology(table, config={})
+    (group,) = topology.global_subtopologies
+    (spec,) = group.stores
+    (joining,) = topology.subtopologies
     config = StreamsConfig.parse({"application.id": "bench", "bootstrap.servers": "none:1"})
-    return open_global_store(group, config, backend, settled_bytes_max)
+    store = open_global_store(group, config, backend, settled_bytes_max)
+    task = StreamTask(
+        task_id=TaskId(joining.id, 0),
+        subtopology=joining,
+        partitions=[TopicPartition("in", 0)],
+        config=config,
+        collector=NullCollector(),
+        stores={},
+        clock=ManualClock(0),
+        topic_name=str,
+        warn=print,
+        global_stores={spec.name: GlobalStore(store, spec.kind)},
+    )
+    task.initialize()
+    return task
 
 
-def _microseconds(get: Callable[[Any], Any], keys: list[str]) -> float:
-    began = time.perf_counter()
-    for key in keys:
-        get(key)
-    return 1e6 * (time.perf_counter() - began) / len(keys)
+def _microseconds(task: StreamTask, batches: list[list[RawRecord]]) -> float:
+    (partition,) = task.partitions
+    began = time.process_time()
+    for batch in batches:
+        task.add_records(partition, batch)
+        task.process(len(batch), 0)
+    return 1e6 * (time.process_time() - began) / sum(map(len, batches))
 
 
 def _page(
@@ -291,16 +315,17 @@ def _page(
         peak = statistics.median(row["peak_mb"] for row in rows[name])
         seconds = f"{filled[name]:.2f} s | {each[name]}"
         lines.append(f"| {title} | {seconds} | {cpu:.1f} | {peak:,.0f} MB |")
-    about_look_ups = (
-        f"A look-up of a row by a random key, {LOOK_UPS:,} in each run, as a join does it: in a "
-        "copy in the StreamThread's memory, and in the files that all StreamThreads of a worker "
-        "share. A StreamThread keeps rows of these decoded, up to 64 MB."
+    about_joins = (
+        f"A stream joined with such a table, {JOINED:,} records of random keys in each run, "
+        "without Kafka: CPU time of a StreamTask for each record. The table is a copy in the "
+        "StreamThread's memory, or lies in the files that all StreamThreads of a worker share; of "
+        "these a StreamThread keeps rows decoded, up to 64 MB."
     )
     lines += [
         "",
         f"Headwater takes **{filled['headwater'] / filled['java']:.2f}** of Java's time.",
         "",
-        about_look_ups,
+        about_joins,
         "",
         "| rows | copy in memory | shared files | |",
         "| ---: | ---: | ---: | ---: |",
