@@ -234,6 +234,8 @@ REDUCER_TAKES = {
     "smallest": {"string", "integer", "long"},
     "largest": {"string", "integer", "long"},
 }
+FORGETFUL = {"forget_equal", "count_or_forget"}
+"""Reducers and aggregators that may delete what there is."""
 
 INITIALIZERS = {"zero": lambda: 0, "empty": lambda: "", "nothing": lambda: None}
 NULLS_FAIL = {"add", "subtract", "smallest", "largest"}

@@ -592,6 +592,10 @@ class Generator:
     def _table(
         self, group: Handle, value: str, step: str, key_serde: str | None, value_serde: str | None
     ) -> None:
+        made = self.steps[-1]
+        if functions.FORGETFUL & {made.get("fn"), made.get("subtract")}:
+            # Of a version that is deleted at its own time nothing is left in Java.
+            made.get("materialized", {}).pop("history_ms", None)
         table = replace(group, kind="table", value=value, rekeyed=False)
         self._add(table, step, key_serde or group.key_serde, value_serde)
 
