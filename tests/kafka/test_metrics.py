@@ -21,6 +21,7 @@ from headwater import KafkaStreams, RecordingLevel
 from headwater.model import metrics
 from headwater.model.cluster import Role
 from headwater.model.metrics import METRICS, Scope, Unit
+from headwater.model.metrics.threads import METRICS_OF_UPDATERS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +37,7 @@ NOT_HAPPENING = {
         # Nothing is restored, punctuated, deleted or scanned here, and nothing is in flight.
         metrics.RESTORE_REMAINING_RECORDS,
         metrics.RESTORED_RECORDS,
+        metrics.GLOBAL_REMAINING,
         *metrics.PUNCTUATE_LATENCY,
         *metrics.TASK_PUNCTUATE_LATENCY,
         *metrics.ITERATOR_DURATION,
@@ -59,6 +61,7 @@ def expected(level: RecordingLevel) -> list[metrics.Metric]:
         if metric.is_scraped
         and metric.scope not in {Scope.DRIVER, Scope.USER}
         and metric.name not in NOT_HAPPENING
+        and metric not in METRICS_OF_UPDATERS
         and metric.is_of(Role.ACTIVE)
         and level.records(metric.level)
     ]

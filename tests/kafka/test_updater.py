@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from tests.support.updater import T0, T1, Changelog, Updater, settings_of, stored, with_config
 
-from headwater.model import losses
+from headwater.model import losses, metrics
 from headwater.native.messages import (
     Cancelled,
     CancelRestore,
@@ -20,6 +20,7 @@ from headwater.native.messages import (
     RestoreProgress,
     Stop,
     Stopped,
+    UpdaterStats,
 )
 from headwater.state.directory import StateDirectory
 
@@ -59,6 +60,11 @@ def test_a_task_is_restored_and_its_store_closed(
     assert restored.records == 3
     assert restored.from_scratch == ("counts: the store has no position",)
     assert stored(settings) == {"a": 3, "b": 2}
+    told = updater.wait_for(UpdaterStats).numbers
+    thread = next(iter(told.rows(metrics.RESTORE_CALLS)))
+    assert thread == (f"{settings.worker}-StateUpdater-{settings.slot}",)
+    shares = (metrics.UPDATER_IDLE_RATIO, metrics.UPDATER_RESTORE_RATIO)
+    assert 0 < sum(told.value(share, *thread) or 0.0 for share in shares) <= 1.01
 
 
 def test_a_second_restore_reads_only_the_tail(

@@ -75,3 +75,9 @@ def test_a_level_records_what_lies_below_it() -> None:
         [True, True, False],
         [True, True, True],
     ]
+
+
+@pytest.mark.parametrize("name", ["metric.reporters", "enable.metrics.push"])
+def test_what_java_has_to_push_metrics_is_refused_with_what_takes_its_place(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"has no effect here.*metrics\.otlp\.endpoint"):
+        parse(**{name: "x"})

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from headwater.ids import TaskId
+from headwater.measuring.sensors import ThreadSensors
+from headwater.measuring.windows import Windows
+from headwater.metrics_settings import MetricsSettings, RecordingLevel
 from headwater.model import metrics
 from headwater.model.cluster import Role, WorkerSpec
 from headwater.model.metrics import Snapshot
-from headwater.native.messages import Following, Restored, RestoreProgress, Stats
+from headwater.native.messages import Following, Restored, RestoreProgress, Stats, UpdaterStats
 from headwater.service.decide.global_thread import GlobalThread
-from headwater.service.decide.observations import ThreadSaid, UpdaterEnded, UpdaterSaid
+from headwater.service.decide.observations import ThreadEnded, ThreadSaid, UpdaterEnded, UpdaterSaid
 from headwater.service.decide.values import Copy, CopyPhase, Slot, SlotPhase, Table, Task, TaskPhase
 from headwater.service.http import document
 from headwater.service.metrics import WorkerCollector
@@ -200,3 +204,88 @@ def test_a_global_thread_is_shown_until_and_after_its_stores_are_filled(table: T
     thread.filled = True
     view = seen(numbers, table)
     assert view.numbers.value(metrics.GLOBAL_REMAINING) is None
+
+
+def of_nodes(task: TaskId, records: int) -> Snapshot:
+    return Snapshot.of({metrics.NODE_PROCESS: records}, str(task), "source")
+
+
+def with_tree(tree: Snapshot | None) -> ThreadSaid:
+    told = stats(1).message
+    assert isinstance(told, Stats)
+    return ThreadSaid(slot=0, message=replace(told, tree=tree))
+
+
+def test_a_tree_is_shown_until_the_next_and_only_of_tasks_that_the_thread_has(
+    table: Table,
+) -> None:
+    numbers = Numbers()
+    other = TaskId(0, 9)
+    tree = Snapshot.merged([of_nodes(T0, 5), of_nodes(other, 3)])
+    numbers.take(with_tree(tree), 1_000)
+    numbers.take(with_tree(None), 2_000)
+
+    view = seen(numbers, table)
+    assert view.all_numbers().rows(metrics.NODE_PROCESS) == {(str(T0), "source"): 5}
+
+    table.tasks[T0].slot = 1
+    assert not seen(numbers, table).all_numbers().rows(metrics.NODE_PROCESS)
+
+
+def test_a_thread_that_has_ended_shows_no_tree(table: Table) -> None:
+    numbers = Numbers()
+    numbers.take(with_tree(of_nodes(T0, 5)), 1_000)
+    numbers.take(ThreadEnded(slot=0, exit_code=0), 2_000)
+
+    assert not seen(numbers, table).all_numbers().rows(metrics.NODE_PROCESS)
+
+
+def test_sensors_of_a_thread_are_shown_with_their_tags(table: Table) -> None:
+    sensors = ThreadSensors(RecordingLevel.INFO, Windows(2, 30.0), samples=2, window_s=30.0)
+    sensors.add_rate_total_sensor("model", "prices", "predict").record()
+    numbers = Numbers()
+    numbers.take(with_tree(sensors.numbers(THREAD, 0.0)), 1_000)
+
+    families = {f.name: f for f in WorkerCollector(lambda: seen(numbers, table)).collect()}
+
+    (sample,) = families["stream_model_predict"].samples
+    assert sample.value == 1
+    assert sample.labels == {
+        "application_id": "orders",
+        "client_id": "w-0",
+        "thread_id": THREAD,
+        "model_id": "prices",
+    }
+
+
+def test_a_state_updater_tells_where_its_time_goes_until_it_ends(table: Table) -> None:
+    numbers = Numbers()
+    name = "w-0-StateUpdater-0"
+    told = Snapshot.of({metrics.UPDATER_IDLE_RATIO: 0.5, metrics.RESTORE_CALLS: 7}, name)
+    numbers.take(UpdaterSaid(updater=0, message=UpdaterStats(numbers=told)), 1_000)
+
+    assert seen(numbers, table).numbers.value(metrics.UPDATER_IDLE_RATIO, name) == 0.5
+    numbers.take(UpdaterEnded(updater=0, exit_code=0), 2_000)
+    assert seen(numbers, table).numbers.value(metrics.UPDATER_IDLE_RATIO, name) is None
+
+
+def test_the_state_of_the_worker_follows_from_its_threads(table: Table) -> None:
+    numbers = Numbers()
+
+    assert seen(numbers, table).numbers.value(metrics.STATE, "RUNNING") == 1
+    assert seen(numbers, table).numbers.value(metrics.CLIENT_STATE) == 2
+    table.tasks[T0].phase = TaskPhase.STARTING
+    assert seen(numbers, table).numbers.value(metrics.STATE, "REBALANCING") == 1
+    table.stopping_since_ms = 1
+    assert seen(numbers, table).numbers.value(metrics.STATE, "PENDING_SHUTDOWN") == 1
+
+
+def test_what_is_off_is_not_even_made(table: Table) -> None:
+    numbers = Numbers(MetricsSettings(level=RecordingLevel.OFF))
+    numbers.take(stats(100), 1_000)
+    numbers.take(stats(600), 3_000)
+
+    view = seen(numbers, table)
+    assert view.numbers.rows(metrics.VERSION) == {}
+    assert view.numbers.value(metrics.RECORDING_LEVEL) == -1
+    assert view.numbers.value(metrics.THREAD_PROCESS_RATE, THREAD) == 250.0
