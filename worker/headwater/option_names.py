@@ -23,7 +23,7 @@ NOT_HERE: Final[Mapping[str, str]] = MappingProxyType(
         "acceptable_recovery_lag": "copies of tasks are a StreamApp's: spec.assignment",
         "built_in_metrics_version": "there is one version of the metrics",
         "default_client_supplier": "it names a Java class",
-        "enable_metrics_push": "brokers take no metrics from here; metrics.otlp.endpoint pushes them",
+        "enable_metrics_push": "brokers take none from here; metrics.otlp.endpoint pushes them",
         "group_protocol": "workers do not join a consumer group",
         "log_summary_interval_ms": "the metrics say it at any time",
         "max_warmup_replicas": "copies of tasks are a StreamApp's: spec.assignment",

@@ -50,7 +50,7 @@ class ThreadSensor:
         self._count = 0
         self._sum = 0.0
         self._last: float | None = None
-        self._window: Window = owner.windows.new()
+        self.window: Window = owner.windows.new()
         self._metrics: list[tuple[Metric, Stat, Labels]] = []
         self._is_recording = owner.level.records(level)
 
@@ -70,7 +70,7 @@ class ThreadSensor:
         self._count += 1
         self._sum += value
         self._last = value
-        self._window.record(value)
+        self.window.record(value)
         for parent in self._parents:
             parent.record(value)
 
@@ -135,11 +135,11 @@ class ThreadSensor:
             case Stat.VALUE:
                 return self._last
             case Stat.AVG:
-                return self._window.values(Spread(metric, None)).get(metric)
+                return self.window.values(Spread(metric, None)).get(metric)
             case Stat.MAX:
-                return self._window.values(Spread(None, metric)).get(metric)
+                return self.window.values(Spread(None, metric)).get(metric)
             case Stat.MIN:
-                return self._window.values(Spread(None, None, metric)).get(metric)
+                return self.window.values(Spread(None, None, metric)).get(metric)
 
     def rates(self) -> list[Metric]:
         """Return its metrics that are rates."""
@@ -234,6 +234,7 @@ class ThreadSensors:
         if known is None or known is not sensor:
             return
         del self._sensors[sensor.name], self._definitions[sensor.name]
+        self.windows.drop(known.window)
         for name in known.names():
             del self._owners[name]
         shown = {name for name, _ in self._owners}

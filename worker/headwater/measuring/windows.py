@@ -80,6 +80,10 @@ class Windows:
         self._windows.append(Window(self._samples))
         return self._windows[-1]
 
+    def drop(self, window: Window) -> None:
+        """End a window for good."""
+        self._windows.remove(window)
+
     def roll_if_due(self, now_s: float) -> None:
         """Begin other windows if these are over; to be called about once a second."""
         if self._rolled_s is None:
