@@ -300,7 +300,7 @@ def _repartitioned(
 def _last(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The last record of each key, in the order of keys."""
     last = {record["key"]: record for record in records}
-    return [last[key] for key in sorted(last)]
+    return [last[key] for key in sorted(last, key=str)]  # a key may be null
 
 
 def _lines(printed: Iterable[str]) -> list[str]:
