@@ -27,6 +27,7 @@ SUITES = [
     ("kills and broker restarts", ["tests/chaos/test_kills.py"]),
     ("kills in windows, joins and suppression (30 kills)", ["tests/chaos/test_storm.py"]),
     ("queries while tasks move and processes are killed", ["tests/chaos/test_queries.py"]),
+    ("everything at once for 20 minutes: nothing grows", ["tests/chaos/test_endurance.py"]),
     (
         "driver, executors, Python workers and task hosts of Spark killed (20 kills)",
         ["tests/spark/test_continuous.py", "-k", "killed"],
