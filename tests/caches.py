@@ -35,7 +35,14 @@ NO_FETCH = {
     "GOPROXY": "off",
 }
 """The environment of a test: nothing in it reaches a registry by its ordinary client."""
-JAR_SETS = (jar_sets.KAFKA, jar_sets.STREAMS, jar_sets.ECJ, jar_sets.AVRO, jar_sets.SPARK_KAFKA)
+JAR_SETS = (
+    jar_sets.KAFKA,
+    jar_sets.STREAMS,
+    jar_sets.TOOLS,
+    jar_sets.ECJ,
+    jar_sets.AVRO,
+    jar_sets.SPARK_KAFKA,
+)
 JAVA_SOURCES = {
     ROOT / "tests" / "java" / "oracle": jar_sets.STREAMS,
     ROOT / "tests" / "java" / "apps": jar_sets.STREAMS,
@@ -43,6 +50,7 @@ JAVA_SOURCES = {
     ROOT / "tests" / "java" / "mock": jar_sets.STREAMS,
     ROOT / "tests" / "java" / "metrics": jar_sets.STREAMS,
     ROOT / "tests" / "java" / "avro": jar_sets.AVRO,
+    ROOT / "tests" / "java" / "tools": jar_sets.TOOLS,
 }
 """Directories of Java programs, with the jars that each is compiled with."""
 

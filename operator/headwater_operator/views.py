@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from headwater.model.appstatus import AppStatus
 from headwater.model.cluster import generation_of
 from headwater.model.lifecycle import Engine
 from headwater.model.podcontract import HTTP_PORT
 from headwater_operator.decide.limits import LOOK_AGAIN_ON_A_CLUSTER_MS
-from headwater_operator.decide.observed import DriverView, Intent, Observed, ProcessState
+from headwater_operator.decide.observed import RESET_NOW, DriverView, Intent, Observed, ProcessState
 from headwater_operator.manifests.driver import started_from
 from headwater_operator.manifests.names import (
     EXECUTOR_COMPONENT,
@@ -153,6 +154,7 @@ class AppView:
         is_deleting: its deletion was asked for.
         is_paused: the operator is to look on.
         is_resetting: a reset was asked for, and is not done.
+        reset_to: where the application begins then (``headwater.model.resetting``).
         unclear_reset: why the annotation that asks for a reset is not followed.
         app: with everything filled in; of the last specification that could be used, if the present
             one cannot. ``None`` if there is none.
@@ -178,6 +180,7 @@ class AppView:
     is_deleting: bool = False
     is_paused: bool = False
     is_resetting: bool = False
+    reset_to: str = RESET_NOW
     unclear_reset: Problem | None = None
     app: StreamApp | None = None
     spec_problem: Problem | None = None
@@ -208,7 +211,9 @@ class AppView:
             app=self.app,
             generation=generation,
             intent=self.intent,
-            request=int(self.is_resetting),
+            # Another value of the annotation is another request.
+            request=1 + crc32(self.reset_to.encode()) if self.is_resetting else 0,
+            reset_to=self.reset_to,
             workers=self.workers,
             driver=self.driver,
             status=status,

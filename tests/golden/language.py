@@ -7,7 +7,14 @@ from operator import attrgetter
 from typing import Final
 
 import headwater
-from tests.golden.language_rows import DSL_STATEFUL, DSL_STATELESS, OUR_OWN, PROCESSOR_API, STORES
+from tests.golden.language_rows import (
+    DSL_STATEFUL,
+    DSL_STATELESS,
+    OUR_OWN,
+    PROCESSOR_API,
+    STORES,
+    TOOLS,
+)
 
 _HEAD: Final = """# The language, row by row
 
@@ -22,6 +29,7 @@ _SECTIONS: Final = {
     "DSL, stateful": DSL_STATEFUL,
     "Processor API": PROCESSOR_API,
     "State stores": STORES,
+    "Application tools": TOOLS,
     "Beyond Kafka Streams": OUR_OWN,
 }
 _WHOLE: Final = (

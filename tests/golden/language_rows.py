@@ -411,6 +411,14 @@ STORES: Final = (
     ("KIP-892, transactional state stores", "", "of Kafka Streams 4.4; every store here is"),
 )
 
+TOOLS: Final = (
+    (
+        "`kafka-streams-application-reset` (`StreamsResetter`)",
+        "",
+        "the command `headwater reset`; on a cluster the annotation `headwater.dev/reset`",
+    ),
+)
+
 OUR_OWN: Final = (
     (
         "no such thing: functions that wait",

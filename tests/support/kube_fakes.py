@@ -100,6 +100,8 @@ class Kafka:
     engine: Engine = Engine.NATIVE
     generation: int = 0
     resets: int = 0
+    reset_to: list[str] = field(default_factory=list)
+    """Where the application was to begin after each reset."""
 
     def answer(self, duty: Duty) -> DutyResult:
         match duty:
@@ -122,10 +124,16 @@ class Kafka:
                     engine_generation=self.generation,
                 )
             case Reset():
-                self.resets += 1
-                return ResetDone(id=duty.id)
+                return self._reset(duty)
             case TakeEngine():
                 return self._taken(duty)
+
+    def _reset(self, duty: Reset) -> DutyResult:
+        if duty.to.startswith("shift"):
+            return DutyFailed(id=duty.id, error="ResetError", message="nothing committed")
+        self.resets += 1
+        self.reset_to.append(duty.to)
+        return ResetDone(id=duty.id)
 
     def _taken(self, duty: TakeEngine) -> DutyResult:
         if duty.replaces != self.generation:

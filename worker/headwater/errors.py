@@ -136,6 +136,10 @@ class GroupInUseError(EnvironmentProblemError):
     """The consumer group has a live member that is not ours, for example a Java application."""
 
 
+class ResetError(UserError):
+    """A reset asks for offsets that cannot be chosen."""
+
+
 class ImportTimeoutError(EnvironmentProblemError):
     """Importing the topology took longer than ``spec.topology.importTimeout``."""
 

@@ -262,6 +262,7 @@ def _reset(scene: Scene, epoch: int) -> Iterator[Duty]:
         input_topics=tuple(
             topic for topic in topics_to_describe(scene.topology) if topic not in internal
         ),
+        to=scene.observed.reset_to,
     )
     if not _is_under_way(scene, duty) and not _failed_just_now(scene, duty):
         yield duty

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from headwater_operator.decide.memory import Memory
 
 
+RESET_NOW: Final = "now"
+"""The application begins by ``auto.offset.reset`` after a reset."""
 RUNNING: Final = "RUNNING"
 """What a driver calls itself while its query runs."""
 
@@ -182,6 +184,7 @@ class Observed:
         look_again_ms: topics and group members are looked up this often.
         request: counts up whenever somebody asks for something; what was done for an earlier
             request is no answer to a later one.
+        reset_to: where the application begins after a reset (``headwater.model.resetting``).
         driver_log: says where the log of a driver that was killed is to be found; empty if nowhere.
     """
 
@@ -196,6 +199,7 @@ class Observed:
     hour: int = 0
     look_again_ms: int = LOOK_AGAIN_MS
     request: int = 0
+    reset_to: str = RESET_NOW
     driver_log: str = ""
 
 

@@ -94,9 +94,17 @@ def run_logs(args: argparse.Namespace) -> int:
 
 def run_reset(args: argparse.Namespace) -> int:
     """``headwater reset``."""
-    from headwater_operator.local import running
+    from headwater.model.resetting import asked_for
+    from headwater_operator.local import resetting
 
-    return running.reset(_cluster(args), args.app, is_confirmed=args.yes)
+    file = None if args.from_file is None else args.from_file.read_text(encoding="utf-8")
+    return resetting.reset(
+        _cluster(args),
+        args.app,
+        is_confirmed=args.yes,
+        to=asked_for(vars(args), file),
+        is_dry_run=args.dry_run,
+    )
 
 
 def run_down(args: argparse.Namespace) -> int:
@@ -193,10 +201,42 @@ def _add_reset(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argume
         "reset",
         help="forget all that an application has computed",
         description="Stop an application and delete its internal topics, its committed offsets "
-        "and its state, so that it begins anew. Its output topics stay as they are.",
+        "and its state, so that it begins anew. Its output topics stay as they are. Where it "
+        "begins to read is up to auto.offset.reset, unless an option says it: these are the ones "
+        "of kafka-streams-application-reset.",
     )
     reset.add_argument("app", metavar="APP")
     reset.add_argument("--yes", action="store_true", help="do not ask")
+    reset.add_argument(
+        "--dry-run", action="store_true", help="show the offsets that it would get; change nothing"
+    )
+    reset.add_argument(
+        "--input-topics",
+        metavar="A,B",
+        help="only these begin elsewhere; the others keep their committed offsets",
+    )
+    where = reset.add_mutually_exclusive_group()
+    where.add_argument("--to-earliest", action="store_true", help="the first record that there is")
+    where.add_argument("--to-latest", action="store_true", help="the end")
+    where.add_argument(
+        "--to-datetime",
+        metavar="TIME",
+        help="the first record of that time or later, such as 2026-01-31T08:00:00Z; UTC if it "
+        "names no zone",
+    )
+    where.add_argument(
+        "--by-duration", metavar="DURATION", help="so long before now, such as PT1H30M"
+    )
+    where.add_argument("--to-offset", metavar="N", help="that offset in every partition")
+    where.add_argument(
+        "--shift-by", metavar="N", help="so far from the committed offset; back if negative"
+    )
+    where.add_argument(
+        "--from-file",
+        type=Path,
+        metavar="CSV",
+        help="the offsets in a file of lines TOPIC,PARTITION,OFFSET",
+    )
     reset.set_defaults(run=run_reset)
     return reset
 

@@ -15,10 +15,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from headwater.errors import EnvironmentProblemError, SpecError
+from headwater.errors import EnvironmentProblemError, HeadwaterError, ResetError, SpecError
 from headwater.model.streamapp import Retention
 from headwater.privatefiles import own_directory
-from headwater_operator.decide.observed import Intent
+from headwater_operator.decide.observed import RESET_NOW, Intent
 from headwater_operator.local import files
 from headwater_operator.local.observe import read_record
 from headwater_operator.local.records import AppRecord, ClusterPhase, SupervisorRecord
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from headwater.model.resetting import Beginning
     from headwater.model.streamapp import StreamApp
     from headwater_operator.local.layout import ClusterDir
 
@@ -194,14 +195,20 @@ def change_app(
     return change(cluster, name, lambda record: replace(record, app=changed(record.app)))
 
 
-def want(cluster: ClusterDir, name: str, intent: Intent) -> AppRecord:
+def want(cluster: ClusterDir, name: str, intent: Intent, *, reset_to: str = RESET_NOW) -> AppRecord:
     """Change what is wanted of an application as a whole.
+
+    Args:
+        cluster: its cluster.
+        name: of the application.
+        intent: what is wanted.
+        reset_to: where it begins after a reset.
 
     Raises:
         SpecError: there is no such application.
     """
     require(cluster, name)
-    return change(cluster, name, lambda record: record.asked(intent))
+    return change(cluster, name, lambda record: record.asked(intent, reset_to=reset_to))
 
 
 def leave_stopped(cluster: ClusterDir, *, but: Iterable[str]) -> list[str]:
@@ -237,6 +244,25 @@ def fetch_private_kafka() -> None:
             "the private Kafka cannot be had (see above); "
             "or name a broker in spec.kafka.bootstrapServers"
         )
+
+
+def show_reset_plan(cluster: ClusterDir, name: str, to: Beginning) -> None:
+    """Print which offsets a reset would commit: a worker's program asks Kafka.
+
+    Raises:
+        HeadwaterError: the offsets cannot be chosen, or Kafka does not answer.
+    """
+    sys.stdout.flush()
+    program = [sys.executable, "-m", "headwater.cli.resetplan", str(cluster.root), name, str(to)]
+    done = subprocess.run(program, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    if done.returncode == 0:
+        return
+    said = done.stderr.decode(errors="replace").strip().rpartition("error: ")[2]
+    kind = {
+        ResetError.exit_code: ResetError,
+        EnvironmentProblemError.exit_code: EnvironmentProblemError,
+    }.get(done.returncode, HeadwaterError)
+    raise kind(said or f"the offsets cannot be looked up (exit code {done.returncode})")
 
 
 def change(cluster: ClusterDir, name: str, make: Callable[[AppRecord], AppRecord]) -> AppRecord:

@@ -131,6 +131,7 @@ def observe(directory: AppDir, record: AppRecord, *, generation: int) -> Observe
         workers=tuple(views),
         status=status,
         request=record.applied,
+        reset_to=record.reset_to,
         hour=int(time.time()) // 3600,
         driver_log=f"`headwater logs {record.app.name} --worker driver` shows what it was doing",
     )

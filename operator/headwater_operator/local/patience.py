@@ -30,6 +30,8 @@ _PATIENCE_S: Final[tuple[tuple[type[errors.HeadwaterError], float | None], ...]]
     (errors.BackfillError, 0.0),
     # Only a person can say that a state may be lost.
     (errors.ChangelogLostError, 0.0),
+    # Only a person can ask for other offsets.
+    (errors.ResetError, 0.0),
     # A broker that has just started does not know all its topics yet.
     (errors.TopicError, 10.0),
     # A Java application is a member for up to 45 s after its end.

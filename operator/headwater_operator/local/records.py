@@ -9,7 +9,7 @@ from headwater.errors import SpecError
 from headwater.model.appstatus import AppStatus
 from headwater.model.codec import decode, encode_object
 from headwater.model.streamapp import StreamApp, parse
-from headwater_operator.decide.observed import Intent
+from headwater_operator.decide.observed import RESET_NOW, Intent
 from headwater_operator.local.processes import ProcessId
 
 
@@ -90,6 +90,7 @@ class AppRecord:
         applied: counts up whenever somebody asks for something; what had failed for good is tried
             again.
         reset: the last of these requests that was a reset and is done; 0 if none is.
+        reset_to: where it begins after a reset (``headwater.model.resetting``).
         import_path: directories from which the workers import the topology.
     """
 
@@ -98,10 +99,11 @@ class AppRecord:
     applied: int = 1
     import_path: tuple[str, ...] = ()
     reset: int = 0
+    reset_to: str = RESET_NOW
 
-    def asked(self, intent: Intent) -> AppRecord:
+    def asked(self, intent: Intent, *, reset_to: str = RESET_NOW) -> AppRecord:
         """Return this as a new request."""
-        return replace(self, intent=intent, applied=self.applied + 1)
+        return replace(self, intent=intent, applied=self.applied + 1, reset_to=reset_to)
 
     def after_reset(self, request: int) -> AppRecord:
         """Return this once the reset of a request is done, unless that was answered before."""
@@ -125,6 +127,7 @@ class AppRecord:
             "applied": self.applied,
             "importPath": list(self.import_path),
             "reset": self.reset,
+            "resetTo": self.reset_to,
         }
 
     @classmethod
@@ -146,6 +149,7 @@ class AppRecord:
             applied=applied,
             import_path=tuple(str(path) for path in paths),
             reset=reset,
+            reset_to=str(data.get("resetTo", RESET_NOW)),
         )
 
 

@@ -1,4 +1,4 @@
-"""``headwater up``, ``reset`` and ``down``: what starts, shows and ends a local cluster."""
+"""``headwater up`` and ``down``: what starts, shows and ends a local cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 _POLL_S: Final = 0.2
 _DETACH_S: Final = 120.0
 _STOP_S: Final = 60.0
-_RESET_S: Final = 180.0
 _BROKER_TRIES: Final = 3
 _LOOP_TRIES: Final = 5
 _UNWATCHED: Final = 129
@@ -74,7 +73,7 @@ def up(
     if threads is not None:
         apps = [app.with_threads(threads) for app in apps]
     for app in apps:
-        _expect_no_driver(cluster, app, again="headwater up again")
+        expect_no_driver(cluster, app, again="headwater up again")
     began_ms = int(time.time() * 1000)
     is_joining = control.running_supervisor(cluster) is not None
     if not is_joining:
@@ -101,7 +100,7 @@ def up(
     return _foreground(cluster, apps, supervision, view)
 
 
-def _expect_no_driver(cluster: ClusterDir, app: StreamApp, *, again: str) -> None:
+def expect_no_driver(cluster: ClusterDir, app: StreamApp, *, again: str) -> None:
     """Refuse while somebody's ``headwater spark`` of this directory runs the application.
 
     Raises:
@@ -132,7 +131,7 @@ def _foreground(
                 # The terminal was closed, or who read from our pipe has ended.
                 supervision.stop()
             if failure is None:
-                failure = final_failure(cluster, apps) or _standing_failure(cluster, apps, patience)
+                failure = final_failure(cluster, apps) or standing_failure(cluster, apps, patience)
                 if failure is not None:
                     supervision.stop()
             if interrupts.wait(view.pause_s) and interrupts.count == 1:
@@ -176,7 +175,7 @@ def _watch(cluster: ClusterDir, apps: Sequence[StreamApp], shown: View) -> int:
         view.footer = "Ctrl-C leaves it running; headwater down stops it"
         while not interrupts.count and control.running_supervisor(cluster) is not None:
             view.refresh()
-            failure = final_failure(cluster, apps) or _standing_failure(cluster, apps, patience)
+            failure = final_failure(cluster, apps) or standing_failure(cluster, apps, patience)
             if failure is not None:
                 raise type(failure)(
                     f"{failure}\nThe cluster in {cluster.root} stays up: look with headwater get, "
@@ -208,7 +207,7 @@ def _detached(cluster: ClusterDir, apps: Sequence[StreamApp], shown: View) -> in
         return all(_runs(cluster.app(app.name)) for app in apps)
 
     with shown:
-        do_run = _wait_until(all_run, timeout_s=_DETACH_S)
+        do_run = wait_until(all_run, timeout_s=_DETACH_S)
         _is_shown(shown)
     if not do_run:
         reasons = "; ".join(
@@ -256,7 +255,7 @@ def final_failure(cluster: ClusterDir, apps: Sequence[StreamApp]) -> HeadwaterEr
     return None
 
 
-def _standing_failure(
+def standing_failure(
     cluster: ClusterDir, apps: Sequence[StreamApp], patience: Patience
 ) -> HeadwaterError | None:
     """What an application has tried to overcome for so long that a person should not wait on."""
@@ -281,62 +280,6 @@ def error_of(app: str, failure: Failure) -> HeadwaterError:
         if is_ours and kind is not None
         else HeadwaterError(f"{failure.error}: {message}")
     )
-
-
-def reset(cluster: ClusterDir, name: str, *, is_confirmed: bool) -> int:
-    """Stop an application and delete what it has computed.
-
-    Raises:
-        HeadwaterError: there is no such application, or it could not be reset.
-    """
-    app = control.require(cluster, name).app
-    _expect_no_driver(cluster, app, again=f"headwater reset {name} again")
-    if not is_confirmed and not _confirm(question_before_reset(app)):
-        sys.stdout.write("nothing was changed\n")
-        return 1
-    supervision = None
-    if control.running_supervisor(cluster) is None:
-        if app.spec.kafka.bootstrap_servers is None:
-            control.fetch_private_kafka()
-        control.leave_stopped(cluster, but=[name])
-        request = control.want(cluster, name, Intent.RESET).applied
-        supervision = control.start_supervisor(cluster, detached=False)
-    else:
-        request = control.want(cluster, name, Intent.RESET).applied
-
-    def is_done() -> bool:
-        failure = final_failure(cluster, [app])
-        if failure is not None:
-            raise failure
-        if supervision is None and control.running_supervisor(cluster) is None:
-            raise EnvironmentProblemError(
-                f"{name} is not reset: somebody has stopped the cluster meanwhile; "
-                f"again: headwater reset {name}"
-            )
-        record = read_record(cluster.app(name))
-        is_reset = None if record is None else record.is_reset(request)
-        if is_reset is None:
-            wish = "" if record is None else f" ({record.intent})"
-            raise EnvironmentProblemError(
-                f"{name} is not reset: somebody has asked for something else meanwhile{wish}; "
-                f"again: headwater reset {name}"
-            )
-        return is_reset
-
-    try:
-        is_reset = _wait_until(is_done, timeout_s=_RESET_S)
-        reason = read_report(cluster.app(name)).status.reason
-    finally:
-        if supervision is not None:
-            supervision.stop()
-            supervision.wait(_STOP_S)
-    if not is_reset:
-        raise EnvironmentProblemError(
-            f"{name} was not reset within {_RESET_S:.0f} s: {reason}; "
-            "try again, it goes on where it stopped"
-        )
-    sys.stdout.write(f"{name} is reset; headwater up starts it from the beginning of its input\n")
-    return 0
 
 
 def down(cluster: ClusterDir, name: str | None, *, delete: bool) -> int:
@@ -370,7 +313,7 @@ def down(cluster: ClusterDir, name: str | None, *, delete: bool) -> int:
         sys.stdout.write(f"{name} does not run{' and is forgotten' if delete else ''}\n")
         return 0
     is_gone = (lambda: not directory.app.exists()) if delete else (lambda: _is_stopped(directory))
-    if not _wait_until(is_gone, timeout_s=_STOP_S):
+    if not wait_until(is_gone, timeout_s=_STOP_S):
         raise EnvironmentProblemError(
             f"{name} did not stop within {_STOP_S:.0f} s: {read_report(directory).status.reason}"
         )
@@ -384,22 +327,8 @@ def _is_stopped(directory: AppDir) -> bool:
     )
 
 
-def question_before_reset(app: StreamApp) -> str:
-    """Return what is asked before a reset: the application id only if it is another name."""
-    is_named_so = app.application_id == app.name
-    named = app.name if is_named_so else f"{app.name} (application id {app.application_id})"
-    return f"Delete internal topics, committed offsets and state of {named}?"
-
-
-def _confirm(question: str) -> bool:
-    if not sys.stdin.isatty():
-        raise errors.UserError(f"{question} Say --yes where nobody can be asked")
-    sys.stdout.write(f"{question} [y/N] ")
-    sys.stdout.flush()
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
-
-
-def _wait_until(condition: Callable[[], bool], *, timeout_s: float) -> bool:
+def wait_until(condition: Callable[[], bool], *, timeout_s: float) -> bool:
+    """Ask again and again; return whether the condition came true in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:

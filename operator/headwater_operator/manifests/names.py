@@ -31,8 +31,9 @@ RECOUNT_ANNOTATION: Final = f"{PREFIX}recount"
 PAUSE_ANNOTATION: Final = f"{PREFIX}pause-reconciliation"
 """On a StreamApp, ``"true"``: the operator looks on and does nothing."""
 RESET_ANNOTATION: Final = f"{PREFIX}reset"
-"""On a StreamApp, ``"now"``: asks for a reset; it is taken away when that is done."""
-RESET_NOW: Final = "now"
+"""On a StreamApp, ``"now"`` or where to begin (``headwater.model.resetting``): asks for a reset.
+
+It is taken away when that is done."""
 
 FINALIZER: Final = f"{PREFIX}operator"
 """Ours, on a StreamApp: workers are stopped and volumes treated as it says before it goes."""

@@ -6,14 +6,15 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import SpecError
+from headwater.errors import ResetError, SpecError
+from headwater.model import resetting
 from headwater.model.appstatus import AppStatus
 from headwater.model.changes import revision_of
 from headwater.model.cluster import StreamWorker
 from headwater.model.podcontract import STREAMAPP_KEY
 from headwater.model.streamapp import parse
 from headwater_operator.decide.judge import held_tasks
-from headwater_operator.decide.observed import ProcessState, WorkerView
+from headwater_operator.decide.observed import RESET_NOW, ProcessState, WorkerView
 from headwater_operator.kube.api import (
     CLAIMS,
     CONFIG_MAPS,
@@ -32,7 +33,6 @@ from headwater_operator.manifests.names import (
     FINALIZER,
     PAUSE_ANNOTATION,
     RESET_ANNOTATION,
-    RESET_NOW,
     WORKER_LABEL,
     Owner,
     component_of,
@@ -145,6 +145,7 @@ class Observer:
         status = read_status(manifest)
         app, problem = self._usable(manifest, status)
         annotations = metadata.get("annotations") or {}
+        reset_to, unclear_reset = _reset_to(annotations)
         return AppView(
             owner=Owner(
                 name=metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
@@ -156,8 +157,9 @@ class Observer:
             finalizers=finalizers,
             is_deleting=_is_deleting(manifest),
             is_paused=str(annotations.get(PAUSE_ANNOTATION)).lower() == "true",
-            is_resetting=str(annotations.get(RESET_ANNOTATION)).lower() == RESET_NOW,
-            unclear_reset=_unclear_reset(annotations),
+            is_resetting=reset_to is not None,
+            reset_to=reset_to or RESET_NOW,
+            unclear_reset=unclear_reset,
             app=app,
             spec_problem=problem,
             revision=revision_of(app.spec) if app is not None else "",
@@ -192,17 +194,23 @@ class Observer:
         return None if text is None else str(text)
 
 
-def _unclear_reset(annotations: Mapping[str, Any]) -> Problem | None:
-    """Refuse a value that asks for no reset: what it would delete does not come back."""
-    value = str(annotations.get(RESET_ANNOTATION, RESET_NOW))
-    if value.lower() == RESET_NOW:
-        return None
-    return Problem(
-        reason="ResetNotUnderstood",
-        message=f"the annotation {RESET_ANNOTATION} is {value!r:.40}: nothing is reset; write "
-        f"{RESET_ANNOTATION}={RESET_NOW} to delete the application's offsets, topics and volumes, "
-        "or take the annotation away",
-    )
+def _reset_to(annotations: Mapping[str, Any]) -> tuple[str | None, Problem | None]:
+    """Return where a reset begins, if one is asked for, and why the annotation is not followed.
+
+    A value that asks for no reset is refused: what it would delete does not come back.
+    """
+    if RESET_ANNOTATION not in annotations:
+        return None, None
+    value = str(annotations[RESET_ANNOTATION])
+    try:
+        return str(resetting.parse(value)), None
+    except ResetError as error:
+        message = (
+            f"the annotation {RESET_ANNOTATION} is {value!r:.40}: nothing is reset; write "
+            f"{RESET_ANNOTATION}={RESET_NOW} to delete the application's offsets, topics and "
+            f"volumes, or take the annotation away. {error}"
+        )
+        return None, Problem(reason="ResetNotUnderstood", message=message)
 
 
 def _is_deleting(manifest: Manifest) -> bool:

@@ -125,6 +125,7 @@ class Cluster:
     """Records in partitions without a committed offset, by topic."""
     delete_retention_ms: dict[str, int] = field(default_factory=dict)
     hour: int = 0
+    reset_to: str = "now"
     revision: str = ""
     """Of the processes that are started now."""
     reports: dict[str, TopologyReport] = field(default_factory=dict)
@@ -169,6 +170,7 @@ class Cluster:
             revision=self.revision,
             started_from=self.started_from,
             hour=self.hour,
+            reset_to=self.reset_to,
             driver_log=self.driver_log,
         )
 

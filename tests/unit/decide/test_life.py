@@ -19,6 +19,7 @@ from headwater.model.duties import (
     DutyFailed,
     Fence,
     GroupMember,
+    Reset,
 )
 from headwater.model.hangs import Hang
 from headwater.model.lifecycle import ClientState
@@ -628,6 +629,18 @@ def test_a_reset_runs_when_nothing_else_does_and_leaves_nothing():
     assert not any(write.spec.active for write in writes(actions[reset_at:]))
     assert cluster.views == {}
     assert cluster.status.state is ClientState.NOT_RUNNING
+
+
+def test_a_reset_says_where_to_begin():
+    cluster = running()
+    cluster.intent = Intent.RESET
+    cluster.reset_to = "shift:-5"
+
+    actions = cluster.rounds(20)
+
+    duties = [duty for write in writes(actions) for duty in write.spec.duties]
+    assert {duty.to for duty in duties if isinstance(duty, Reset)} == {"shift:-5"}
+    assert cluster.views == {}
 
 
 def test_a_missing_source_topic_is_named_and_waited_for():

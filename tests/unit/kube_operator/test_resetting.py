@@ -66,6 +66,40 @@ def test_any_other_value_of_the_annotation_resets_nothing_and_is_told(
     ready.until(lambda: ready.condition("Degraded")[0] == "False")
 
 
+@pytest.mark.parametrize(
+    ("value", "to"),
+    [
+        ("earliest", "earliest"),
+        ("2026-01-31T08:00:00Z", "2026-01-31T08:00:00Z"),
+        ("PT90M", "PT1H30M"),
+        ("offset:7 topics:lines", "offset:7 topics:lines"),
+    ],
+)
+def test_the_annotation_says_where_the_application_begins(
+    ready: KubeRig, value: str, to: str
+) -> None:
+    ready.set("/metadata/annotations", {RESET_ANNOTATION: value, "else": "x"})
+
+    ready.until(lambda: is_over(ready))
+
+    assert ready.workers.of("wc").reset_to == [to]
+
+
+def test_a_reset_that_is_refused_is_told_and_another_value_is_another_request(
+    ready: KubeRig,
+) -> None:
+    ready.set("/metadata/annotations", {RESET_ANNOTATION: "shift:-5", "else": "x"})
+    ready.until(lambda: (ready.status().get("failure") or {}).get("error") == "ResetError")
+    ready.turn(20)
+    assert ready.workers.of("wc").resets == 0
+
+    ready.set("/metadata/annotations", {RESET_ANNOTATION: "earliest", "else": "x"})
+    ready.until(lambda: is_over(ready))
+
+    assert ready.workers.of("wc").reset_to == ["earliest"]
+    assert "failure" not in ready.status()
+
+
 def test_a_suspended_streamapp_is_reset_and_stays_suspended(ready: KubeRig) -> None:
     ready.set("/spec/suspend", value=True)
     ready.until(lambda: ready.status()["state"] == "NOT_RUNNING")

@@ -15,7 +15,7 @@ from headwater.model.appstatus import AppStatus
 from headwater.model.lifecycle import ClientState
 from headwater.model.streamapp import Engine, TopologySource
 from headwater_operator.decide.observed import Intent
-from headwater_operator.local import control, files, manifest, running
+from headwater_operator.local import control, files, manifest, resetting
 from headwater_operator.local.layout import ClusterDir
 from headwater_operator.local.observe import read_record
 from headwater_operator.local.processes import identify
@@ -432,7 +432,7 @@ def test_a_reset_is_not_done_unasked(
 def test_a_reset_names_an_application_id_that_is_not_the_applications_name(app: StreamApp) -> None:
     other = replace(app, spec=replace(app.spec, application_id="counts"))
 
-    asked = running.question_before_reset(other)
+    asked = resetting.question_before_reset(other)
 
     assert asked.endswith("state of word-count (application id counts)?")
 

@@ -382,15 +382,18 @@ class Admin:
             reader.close()
         return found
 
-    def alter_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set the committed offsets of a group without members.
+    def alter_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int | tuple[int, str]]
+    ) -> None:
+        """Set the committed offsets of a group without members, some with their metadata.
 
         Raises:
             GroupInUseError: the group has a live member.
         """
         if not offsets:
             return
-        positions = [ClientPartition(p.topic, p.partition, o) for p, o in offsets.items()]
+        found = {p: o if isinstance(o, tuple) else (o,) for p, o in offsets.items()}
+        positions = [ClientPartition(p.topic, p.partition, *o) for p, o in found.items()]
         request = [ConsumerGroupTopicPartitions(group, positions)]
 
         def ask(left_s: float) -> None:

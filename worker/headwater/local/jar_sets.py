@@ -1,4 +1,4 @@
-"""Which jars make up Kafka, the Streams yardstick, Avro, the Java compiler, and Spark's connector.
+"""Which jars make up Kafka, its tools, the Streams yardstick, Avro, the Java compiler, Spark's.
 
 The lock files beside this module are written by ``python -m headwater.local.jar_sets NAME...``
 and committed. They hold no address: where jars come from is jgo's configuration, whether they are
@@ -26,6 +26,19 @@ ROOTS: dict[str, tuple[str, ...]] = {
         f"org.apache.kafka:kafka-streams-test-utils:{KAFKA_VERSION}",
         _SLF4J,
     ),
+    f"tools-{KAFKA_VERSION}": (
+        f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}",
+        f"org.apache.kafka:kafka-clients:{KAFKA_VERSION}",
+        f"org.apache.kafka:kafka-server-common:{KAFKA_VERSION}",
+        "com.fasterxml.jackson.core:jackson-core:2.21.2",
+        "com.fasterxml.jackson.core:jackson-annotations:2.21",
+        "com.fasterxml.jackson.core:jackson-databind:2.21.2",
+        "com.fasterxml.jackson.dataformat:jackson-dataformat-csv:2.21.2",
+        "com.fasterxml.jackson.datatype:jackson-datatype-jdk8:2.21.2",
+        "net.sf.jopt-simple:jopt-simple:5.0.4",
+        _SLF4J,
+        "org.slf4j:slf4j-api:1.7.36",
+    ),
     "ecj-3.42.0": ("org.eclipse.jdt:ecj:3.42.0",),
     "avro-1.12.2": ("org.apache.avro:avro:1.12.2", _SLF4J),
     f"spark-kafka-{SPARK_VERSION}": (
@@ -37,9 +50,9 @@ ROOTS: dict[str, tuple[str, ...]] = {
         "com.google.code.findbugs:jsr305:3.0.2",
     ),
 }
-# Locked as they are: the registry lacks the token provider that the connector names, and whatever
-# else it depends on comes with Spark.
-_WITHOUT_DEPENDENCIES = frozenset({f"spark-kafka-{SPARK_VERSION}"})
+# Locked as they are. The registry lacks the token provider that the connector names, and whatever
+# else it depends on comes with Spark. Kafka's tools depend on all of Connect.
+_WITHOUT_DEPENDENCIES = frozenset({f"spark-kafka-{SPARK_VERSION}", f"tools-{KAFKA_VERSION}"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +86,7 @@ class JarSet:
 
 KAFKA = f"kafka-{KAFKA_VERSION}"
 STREAMS = f"streams-{KAFKA_VERSION}"
+TOOLS = f"tools-{KAFKA_VERSION}"
 ECJ = "ecj-3.42.0"
 AVRO = "avro-1.12.2"
 SPARK_KAFKA = f"spark-kafka-{SPARK_VERSION}"

@@ -96,7 +96,8 @@ class Reset:
     """Reset the application as ``kafka-streams-application-reset`` does; only when nothing runs.
 
     Delete the internal topics and the group's committed offsets of ``input_topics`` (so that the
-    next start begins at ``auto.offset.reset``). Answered by :class:`ResetDone`.
+    next start begins at ``auto.offset.reset``). If ``to`` names offsets, create the internal topics
+    anew then, and commit the offsets. Answered by :class:`ResetDone`.
 
     Attributes:
         id: names the duty; its result has the same.
@@ -104,6 +105,7 @@ class Reset:
         application_id: the consumer group and the prefix of internal topics.
         internal_topics: those to delete; missing ones are passed over.
         input_topics: external source topics.
+        to: where the application begins (``model.resetting``).
     """
 
     KIND: ClassVar[str] = "Reset"
@@ -112,6 +114,7 @@ class Reset:
     application_id: str
     internal_topics: tuple[str, ...] = field(metadata=TOPICS)
     input_topics: tuple[str, ...] = field(metadata=TOPICS)
+    to: str = field(default="now", metadata=meta(max_length=262_144))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

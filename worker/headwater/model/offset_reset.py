@@ -46,13 +46,13 @@ class OffsetReset(str):
             return super().__new__(cls, text)
         duration_ms = None
         if text.startswith(_BY_DURATION):
-            duration_ms = _parsed(text.removeprefix(_BY_DURATION))
+            duration_ms = parsed_duration(text.removeprefix(_BY_DURATION))
         if duration_ms is None:
             raise TopologyError(
                 f"{policy!r} is no offset reset policy: it is one of earliest, latest, none, or "
                 "by_duration: with a duration that is not negative, such as by_duration:PT1H30M"
             )
-        return super().__new__(cls, f"{_BY_DURATION}{_iso(duration_ms)}")
+        return super().__new__(cls, f"{_BY_DURATION}{iso_duration(duration_ms)}")
 
     @classmethod
     def earliest(cls) -> OffsetReset:
@@ -82,12 +82,16 @@ class OffsetReset(str):
         duration_ms = millis("the duration of an offset reset", duration)
         if duration_ms < 0:
             raise TopologyError(f"an offset reset by duration looks back, not by {duration_ms} ms")
-        return cls(f"{_BY_DURATION}{_iso(duration_ms)}")
+        return cls(f"{_BY_DURATION}{iso_duration(duration_ms)}")
 
     @property
     def duration_ms(self) -> int | None:
         """How far it looks back, in milliseconds; ``None`` if it does not."""
-        return _parsed(self.removeprefix(_BY_DURATION)) if self.startswith(_BY_DURATION) else None
+        return (
+            parsed_duration(self.removeprefix(_BY_DURATION))
+            if self.startswith(_BY_DURATION)
+            else None
+        )
 
 
 OffsetReset.EARLIEST = OffsetReset("earliest")
@@ -98,7 +102,7 @@ AutoOffsetReset = OffsetReset
 """Java's name for it."""
 
 
-def _parsed(text: str) -> int | None:
+def parsed_duration(text: str) -> int | None:
     """Return an ISO-8601 duration in milliseconds, or ``None`` if it is none."""
     match = _ISO.fullmatch(text)
     if match is None or not any(match.groups()):
@@ -109,7 +113,7 @@ def _parsed(text: str) -> int | None:
     return whole_ms + int(fraction[:3].ljust(3, "0"))
 
 
-def _iso(duration_ms: int) -> str:
+def iso_duration(duration_ms: int) -> str:
     """Write a duration as ``java.time.Duration`` does."""
     hours, rest = divmod(duration_ms, _HOUR_MS)
     minutes, rest = divmod(rest, _MINUTE_MS)

@@ -39,6 +39,7 @@ from headwater.model.duties import (
     TopicsDescribed,
 )
 from headwater.native.losses import ChangelogGuard
+from headwater.service import resetting
 from headwater.service.takeover import TakeOver
 
 if TYPE_CHECKING:
@@ -144,32 +145,10 @@ class Duties:
                 assert_never(duty)
 
     def reset(self, duty: Reset) -> tuple[str, ...]:
-        """Delete the group with its offsets, then the internal topics; see that all are gone.
-
-        Returns:
-            the topics that were deleted.
-
-        Raises:
-            GroupInUseError: the group has a live member.
-            KafkaUnavailableError: Kafka still has some of it after ``timeout_s``.
-        """
-        deadline = time.monotonic() + self._timeout_s
-        self.admin.delete_group(duty.application_id)
-        deleted = self.admin.delete_topics(duty.internal_topics)
-        while left := self._left_of(duty):
-            if time.monotonic() > deadline:
-                raise KafkaUnavailableError(
-                    f"the reset is not done: the broker deleted {left}, and has it still; "
-                    "see its log"
-                )
-            time.sleep(_PROPAGATION_S)
-        return deleted
-
-    def _left_of(self, duty: Reset) -> str:
-        # Who asks to delete a group is told whether there is one: that is the surest question.
-        if self.admin.delete_group(duty.application_id):
-            return f"the group {duty.application_id}"
-        return ", ".join(sorted(self.admin.describe_topics(duty.internal_topics)))
+        """Reset the application; return the topics that were deleted (``service.resetting``)."""
+        return resetting.carry_out(
+            self.admin, duty, self._report, self.create_topics, timeout_s=self._timeout_s
+        )
 
     def _describe_group(self, duty: DescribeGroup) -> GroupDescribed:
         # Another engine is no obstacle to a control loop: it takes over.
