@@ -215,7 +215,7 @@ def test_an_option_takes_only_what_it_is_for(options: dict[str, object]) -> None
 
 def test_a_plan_is_a_table() -> None:
     assert table(planned(parse("offset:20"), FACTS)) == [
-        "TOPIC  PARTITION  COMMITTED  NEW OFFSET",
-        "lines          0         50          20",
-        "words          0          8           8  20 is beyond the end: cut to it",
+        "TOPIC   PARTITION   COMMITTED   NEW OFFSET",
+        "lines           0          50           20",
+        "words           0           8            8   20 is beyond the end: cut to it",
     ]

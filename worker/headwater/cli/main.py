@@ -30,6 +30,7 @@ BUILTIN = (
     "headwater.cli.describe:register",
     "headwater.cli.explain:register",
     "headwater.cli.kafka:register",
+    "headwater.cli.lag:register",
     "headwater.cli.spark:register",
     "headwater.cli.worker:register",
 )

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater.errors import ResetError
 from headwater.ids import TopicPartition
 from headwater.model.offset_reset import iso_duration, parsed_duration
+from headwater.model.tables import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -270,13 +271,7 @@ def table(plan: tuple[PlannedOffset, ...]) -> list[str]:
         )
         for each in plan
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(row[n].rjust(widths[n]) for n in (1, 2, 3)), row[4]]
-        ).rstrip()
-        for row in rows
-    ]
+    return aligned(rows, right=range(1, 4))
 
 
 def _check_topics(beginning: Beginning, known: set[str]) -> None:

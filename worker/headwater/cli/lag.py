@@ -1,0 +1,185 @@
+"""``headwater lag`` and ``headwater groups``: how far applications are behind, and who reads."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.cli import localapps, streamapps
+from headwater.errors import HeadwaterError, UserError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from headwater.config import StreamsConfig
+    from headwater.kafka.access import Access
+    from headwater.model.topics import TopologyReport
+
+_EVERY_S: Final = 2.0
+_CLEAR: Final = "\033[H\033[J"
+
+
+def register(subparsers: Any) -> None:
+    """Add the sub-commands."""
+    lag = subparsers.add_parser(
+        "lag",
+        help="show how far applications are behind",
+        description="Show committed offset, end and lag of every input partition of the "
+        "applications of `headwater up`. With --bootstrap, APP may be any consumer group.",
+    )
+    lag.add_argument("app", nargs="?", metavar="APP", help="default: all")
+    lag.set_defaults(run=run_lag)
+    groups = subparsers.add_parser(
+        "groups",
+        help="show the consumer groups of applications",
+        description="Show state, engine and members of the consumer groups of the applications of "
+        "`headwater up`; with --bootstrap, of all groups there. Workers of Headwater are no "
+        "members: who is one is another application.",
+    )
+    groups.set_defaults(run=run_groups)
+    for parser in (lag, groups):
+        parser.add_argument(
+            "--bootstrap", metavar="HOST:PORT", help="a broker, instead of the StreamApps'"
+        )
+        parser.add_argument(
+            "--home", type=Path, metavar="DIR", help="of `headwater up` (default: ./.headwater)"
+        )
+        parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+        parser.add_argument(
+            "--watch", action="store_true", help=f"again every {_EVERY_S:.0f} s, until Ctrl-C"
+        )
+
+
+def run_lag(arguments: argparse.Namespace) -> int:
+    """``headwater lag``."""
+    from headwater.kafka.lags import lags_of, with_oldest  # noqa: PLC0415 - keeps help fast
+    from headwater.model import lags  # noqa: PLC0415
+
+    root = streamapps.home_of(arguments.home)
+    chosen = _chosen(root, arguments.app, arguments.bootstrap)
+    with localapps.broker_of(root, chosen, arguments.bootstrap) as address:
+        asked: list[tuple[Access, str, TopologyReport | None]] = []
+        for app in chosen.values():
+            config = app.config(address)
+            group = config.application_id
+            asked.append((_access(config), group, app.topology(address).report(group)))
+        if not chosen:
+            assert address is not None
+            asked.append((_access(_bare(address, arguments.app)), arguments.app, None))
+
+        def show() -> str:
+            found = [(of, with_oldest(a, lags_of(a, of, report))) for a, of, report in asked]
+            if arguments.output == "json":
+                return json.dumps([lags.document(*one) for one in found], indent=2)
+            now_ms = int(time.time() * 1000)
+            return "\n\n".join(
+                "\n".join([f"group {group}", *lags.table(rows, now_ms)]) for group, rows in found
+            )
+
+        _shown(show, is_watched=arguments.watch)
+    return 0
+
+
+def run_groups(arguments: argparse.Namespace) -> int:
+    """``headwater groups``."""
+    from headwater.kafka.lags import FoundGroup, groups_of  # noqa: PLC0415 - keeps help fast
+    from headwater.model.tables import aligned  # noqa: PLC0415
+
+    root = streamapps.home_of(arguments.home)
+    apps = localapps.of_home(root)
+    if not apps and arguments.bootstrap is None:
+        raise _nothing_there(root)
+    with localapps.broker_of(root, apps, arguments.bootstrap) as address:
+        accesses = {name: _access(app.config(address)) for name, app in apps.items()}
+        by_id = {access.config.application_id: name for name, access in accesses.items()}
+
+        def document() -> list[dict[str, Any]]:
+            found: dict[str, FoundGroup] = {}
+            asked = list(accesses.values()) or [_access(_bare(str(address), "headwater"))]
+            for access in asked:
+                found |= {one.group: one for one in groups_of(access)}
+            wanted = sorted(found.keys() | by_id) if arguments.bootstrap else sorted(by_id)
+            return [
+                {
+                    "group": group,
+                    "app": by_id.get(group),
+                    "engine": _engine(accesses[by_id[group]]) if group in by_id else None,
+                    "state": found[group].state if group in found else "None",
+                    "members": list(found[group].members) if group in found else [],
+                }
+                for group in wanted
+            ]
+
+        def show() -> str:
+            if arguments.output == "json":
+                return json.dumps(document(), indent=2)
+            rows = [
+                (
+                    one["group"],
+                    one["app"] or "-",
+                    one["engine"] or "-",
+                    one["state"],
+                    ", ".join(one["members"]) or "-",
+                )
+                for one in document()
+            ]
+            return "\n".join(aligned([("GROUP", "APP", "ENGINE", "STATE", "MEMBERS"), *rows]))
+
+        _shown(show, is_watched=arguments.watch)
+    return 0
+
+
+def _chosen(root: Path, name: str | None, bootstrap: str | None) -> dict[str, localapps.LocalApp]:
+    """Return the applications that are meant; none for a group that is not ours."""
+    known = localapps.of_home(root)
+    if name is None:
+        if not known:
+            raise _nothing_there(root)
+        return known
+    if name in known or bootstrap is None:
+        return {name: localapps.named(root, name)}
+    return {}
+
+
+def _nothing_there(root: Path) -> UserError:
+    return UserError(
+        f"there are no applications in {root}; start one (headwater up -f FILE), name its "
+        "directory with --home, or a broker with --bootstrap and a group"
+    )
+
+
+def _bare(address: str, group: str) -> StreamsConfig:
+    from headwater.config import StreamsConfig  # noqa: PLC0415 - keeps help fast
+
+    return StreamsConfig.parse({"application.id": group, "bootstrap.servers": address})
+
+
+def _access(config: StreamsConfig) -> Access:
+    from headwater.kafka.access import Access  # noqa: PLC0415 - keeps help fast
+
+    return Access.of(config, client_id=f"{config.application_id}-tools")
+
+
+def _engine(access: Access) -> str:
+    from headwater.kafka.engine import EngineRecords  # noqa: PLC0415 - keeps help fast
+
+    try:
+        return EngineRecords(access).read().engine.value
+    except HeadwaterError as error:
+        return f"unknown ({type(error).__name__})"
+
+
+def _shown(show: Callable[[], str], *, is_watched: bool) -> None:
+    """Print once, or again and again; on a terminal in place."""
+    while True:
+        text = show()
+        is_terminal = is_watched and sys.stdout.isatty()
+        sys.stdout.write(f"{_CLEAR if is_terminal else ''}{text}\n")
+        sys.stdout.flush()
+        if not is_watched:
+            return
+        time.sleep(_EVERY_S)
