@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_PAUSED: Final = "an application is paused as a whole"
 _COPIES: Final = (
     "a worker counts what its copies have read: `stream_state_updater_standby_update_records_total`"
 )
@@ -19,8 +20,8 @@ LEFT_OUT: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("stream-metrics", "topology-description"): (
             "a label cannot hold pages; `headwater describe` prints it"
         ),
-        ("stream-state-updater-metrics", "active-paused-tasks"): "tasks are not paused one by one",
-        ("stream-state-updater-metrics", "standby-paused-tasks"): "tasks are not paused one by one",
+        ("stream-state-updater-metrics", "active-paused-tasks"): _PAUSED,
+        ("stream-state-updater-metrics", "standby-paused-tasks"): _PAUSED,
         ("stream-state-updater-metrics", "checkpoint-ratio"): (
             "there are no checkpoints: a position lies in the batch of its data"
         ),
