@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.waiting import wait_for
 
 from headwater.errors import StateError
 from headwater.ports import Position
@@ -86,8 +87,12 @@ def test_its_writer_may_close_and_open_the_database(
     again = RocksBackend(primary.path)
     again.write([(b"d", b"4")], None)
 
-    assert secondary.catch_up()
-    assert (secondary.get(b"c"), secondary.get(b"d")) == (b"3", b"4")
+    def has_seen_all() -> bool:
+        secondary.catch_up()
+        return (secondary.get(b"c"), secondary.get(b"d")) == (b"3", b"4")
+
+    # Behind a writer that has just started, one call may not be enough.
+    wait_for(has_seen_all, what="the rows of both writers", every_s=0.01)
     again.close()
 
 
