@@ -140,6 +140,10 @@ class ResetError(UserError):
     """A reset asks for offsets that cannot be chosen."""
 
 
+class DiffError(UserError):
+    """The outputs of two applications cannot be compared."""
+
+
 class ImportTimeoutError(EnvironmentProblemError):
     """Importing the topology took longer than ``spec.topology.importTimeout``."""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 BUILTIN = (
     "headwater.cli.backfill:register",
     "headwater.cli.describe:register",
+    "headwater.cli.diff:register",
     "headwater.cli.explain:register",
     "headwater.cli.kafka:register",
     "headwater.cli.lag:register",
