@@ -35,8 +35,11 @@ TARGETS_TESTED_BY = {
     "make test": ROOT / "tests" / "unit" / "test_parts.py",
 }
 THREE_WAYS = ROOT / "tests" / "spark" / "test_three_ways.py"
+REPROCESSING = ROOT / "tests" / "kafka" / "test_reprocessing_pages.py"
 # These need a cluster.
 COMMANDS_RUN_BY = {
+    "docs/reprocessing-in-place.md": REPROCESSING,
+    "docs/reprocessing-side-by-side.md": REPROCESSING,
     "docs/install.md": ROOT / "tests" / "kube" / "test_install_page.py",
     "docs/security.md": ROOT / "tests" / "kube" / "test_install_page.py",
     "docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py",
@@ -48,6 +51,8 @@ COMMANDS_RUN_BY = {
 PROGRAMS_RUN_BY = {"docs/dataframes.md": ROOT / "tests" / "spark" / "test_dataframes_page.py"}
 # These are of other kinds than a StreamApp, or a StreamApp of another application.
 RESOURCES_TRIED_BY = {
+    "docs/reprocessing-in-place.md": REPROCESSING,
+    "docs/reprocessing-side-by-side.md": REPROCESSING,
     "docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py",
     "docs/backfill.md": ROOT / "tests" / "unit" / "spark" / "test_masters.py",
     "docs/serdes.md": ROOT / "tests" / "unit" / "service" / "test_credentials.py",

@@ -25,6 +25,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         _add_resume,
         _add_logs,
         _add_reset,
+        _add_promote,
         _add_down,
         add_query,
     ):
@@ -104,6 +105,20 @@ def run_reset(args: argparse.Namespace) -> int:
         is_confirmed=args.yes,
         to=asked_for(vars(args), file),
         is_dry_run=args.dry_run,
+    )
+
+
+def run_promote(args: argparse.Namespace) -> int:
+    """``headwater promote``."""
+    from headwater_operator.local import promoting
+
+    return promoting.promote(
+        _cluster(args),
+        args.new,
+        over=args.over,
+        max_lag=args.max_lag,
+        wait_s=args.wait,
+        is_confirmed=args.yes,
     )
 
 
@@ -241,6 +256,30 @@ def _add_reset(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argume
     return reset
 
 
+def _add_promote(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    promote = subparsers.add_parser(
+        "promote",
+        help="stop an application that a new version replaces",
+        description="Stop OLD once NEW runs and has read everything. State and offsets of OLD are "
+        "kept, and no topic is renamed. Compare the two with `headwater diff` first.",
+    )
+    promote.add_argument("new", metavar="NEW", help="the version that goes on")
+    promote.add_argument("--over", metavar="OLD", required=True, help="the version that stops")
+    promote.add_argument(
+        "--max-lag",
+        type=_natural,
+        default=0,
+        metavar="N",
+        help="how many records NEW may have left to read (default: 0)",
+    )
+    promote.add_argument(
+        "--wait", type=float, default=0, metavar="SECONDS", help="for NEW to run and catch up"
+    )
+    promote.add_argument("--yes", action="store_true", help="do not ask")
+    promote.set_defaults(run=run_promote)
+    return promote
+
+
 def _add_down(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     down = subparsers.add_parser("down", help="stop an application, or everything")
     down.add_argument("app", nargs="?", metavar="APP")
@@ -255,7 +294,7 @@ def _add_down(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argumen
 
 def _natural(text: str) -> int:
     if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of lines")
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
     return int(text)
 
 

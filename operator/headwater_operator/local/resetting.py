@@ -54,7 +54,7 @@ def reset(
     if is_dry_run:
         return 0
     expect_no_driver(cluster, app, again=f"headwater reset {name} again")
-    if not is_confirmed and not _confirm(question_before_reset(app)):
+    if not is_confirmed and not confirmed(question_before_reset(app)):
         sys.stdout.write("nothing was changed\n")
         return 1
     supervision = None
@@ -134,7 +134,12 @@ def question_before_reset(app: StreamApp) -> str:
     return f"Delete internal topics, committed offsets and state of {named}?"
 
 
-def _confirm(question: str) -> bool:
+def confirmed(question: str) -> bool:
+    """Ask a person; return whether the answer is yes.
+
+    Raises:
+        UserError: nobody can be asked.
+    """
     if not sys.stdin.isatty():
         raise UserError(f"{question} Say --yes where nobody can be asked")
     sys.stdout.write(f"{question} [y/N] ")

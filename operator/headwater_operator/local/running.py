@@ -312,7 +312,7 @@ def down(cluster: ClusterDir, name: str | None, *, delete: bool) -> int:
             control.forget(cluster, name)
         sys.stdout.write(f"{name} does not run{' and is forgotten' if delete else ''}\n")
         return 0
-    is_gone = (lambda: not directory.app.exists()) if delete else (lambda: _is_stopped(directory))
+    is_gone = (lambda: not directory.app.exists()) if delete else (lambda: is_stopped(directory))
     if not wait_until(is_gone, timeout_s=_STOP_S):
         raise EnvironmentProblemError(
             f"{name} did not stop within {_STOP_S:.0f} s: {read_report(directory).status.reason}"
@@ -321,7 +321,8 @@ def down(cluster: ClusterDir, name: str | None, *, delete: bool) -> int:
     return 0
 
 
-def _is_stopped(directory: AppDir) -> bool:
+def is_stopped(directory: AppDir) -> bool:
+    """Whether no process of an application runs."""
     return all(
         process_state(*read_process(worker)).is_proof_of_end for worker in directory.programs()
     )
