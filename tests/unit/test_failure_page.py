@@ -15,7 +15,10 @@ PAGE = (ROOT / "docs" / "failure-modes.md").read_text()
 OPERATOR = ROOT / "operator" / "headwater_operator"
 REASON = re.compile(r"`([A-Z][A-Za-z]+)`")
 # Roots of the tree, and what a person on a cluster never meets.
-NOT_SEEN = {"RecordError", "TopicError", "UserError", "InstanceRunningError", "SpecError"}
+NOT_SEEN = {
+    *("RecordError", "TopicError", "UserError", "InstanceRunningError", "SpecError"),
+    "DiffError",  # of a command
+}
 
 
 def seen() -> set[str]:
