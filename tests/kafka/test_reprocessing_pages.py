@@ -42,9 +42,10 @@ class Reader:
         }
 
     def write(self, block: str) -> None:
-        """Write a StreamApp into a file of its name; it names the broker of the test."""
+        """Write a StreamApp into a file of its name; on the broker of the test."""
         resource = yaml.safe_load(block)
         resource["spec"]["kafka"]["bootstrapServers"] = self.servers
+        resource["spec"]["config"] = {"commit.interval.ms": 200}
         file = self.directory / f"{resource['metadata']['name']}.yaml"
         file.write_text(yaml.safe_dump(resource))
 
