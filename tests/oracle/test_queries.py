@@ -16,6 +16,9 @@ pytestmark = pytest.mark.java
 
 KEYS = ["", "a", "aa", "b", "ba", "c"]
 RECORDS = 60
+HISTORY = 100_000
+SHORT = 60
+"""A history that most versions have left; Java has no versioned store in memory."""
 SOURCE = {"id": "s", "op": "stream", "topics": ["in"]}
 GROUPED = {"id": "g", "op": "group_by_key", "on": "s"}
 
@@ -38,7 +41,7 @@ def steps_of(kind: str, *, persistent: bool) -> list[dict[str, Any]]:
             windows = {"kind": "session", "gap": 10, "grace": 30}
             return [SOURCE, GROUPED, {**windowed, "windows": windows}, count]
         case "versions":
-            versioned = {"store": "kept", "history_ms": 60}
+            versioned = {"store": "kept", "history_ms": HISTORY if persistent else SHORT}
             return [{"id": "t", "op": "table", "topic": "in", "materialized": versioned}]
     raise AssertionError(kind)
 
@@ -107,6 +110,9 @@ def test_queries_find_what_they_find_in_java(
     ):
         if "raises" in wanted:  # Java's versioned stores: a reason is more use than an exception
             assert mine == {"failure": "UNKNOWN_QUERY_TYPE"}, query
+        elif kind == "versions" and query["query"] == "versions" and not persistent:
+            # What has left the history is gone here, and in Java when its segment expires.
+            assert set(mine["found"]) <= set(wanted["found"]), query
         else:
             assert mine == wanted, query
     assert any(answer.get("found", ["null"]) not in (["null"], []) for answer in ours["answers"])
