@@ -218,7 +218,7 @@ class InteractiveQueries:
         """
         places = self._places()
         wanted = {
-            (spec, task): TopicPartition(
+            (spec.name, task): TopicPartition(
                 changelog_of(self._config.application_id, spec), task.partition
             )
             for group in self._topology.subtopologies
@@ -229,11 +229,11 @@ class InteractiveQueries:
         }
         ends = self._duties.admin.end_offsets(list(wanted.values()))
         lags: dict[str, dict[int, LagInfo]] = {}
-        for (spec, task), partition in wanted.items():
+        for (store, task), partition in wanted.items():
             end = ends[partition]
             is_running = places[task].standing is Standing.RUNNING
-            at = end if is_running else self._offset_of(spec.name, task.partition)
-            lags.setdefault(spec.name, {})[task.partition] = LagInfo(at, end)
+            at = end if is_running else self._offset_of(store, task.partition)
+            lags.setdefault(store, {})[task.partition] = LagInfo(at, end)
         return lags
 
     # ---- what all of them need -----------------------------------------------------------------
