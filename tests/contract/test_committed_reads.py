@@ -14,7 +14,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.waiting import wait_for
 
 from headwater.ids import TaskId
 from headwater.model.stores import StoreKind, StoreSpec
@@ -256,61 +255,90 @@ WRITER = """
     from headwater.model.stores import StoreSpec
     from headwater.ids import TaskId
     from headwater.ports import Position
+    from headwater.state.backends.rocks import RocksOptions
     from headwater.state.directory import StateDirectory
     from headwater.state.restore import open_backend
 
     directory = StateDirectory(Path(sys.argv[1]), "app").store(TaskId(0, 0), "store")
-    backend = open_backend(StoreSpec(name="store"), directory, holder="writer")
+    options = RocksOptions(write_buffer_bytes=128 * 1024)
+    backend = open_backend(
+        StoreSpec(name="store"), directory, holder="writer", options=options
+    )
     for number in itertools.count(1):
-        value = struct.pack(">qq", number, number) + bytes(200)
-        backend.write(((b"%d" % key, value) for key in range(500)), Position("t", number, 0))
-        if number == 1:
+        value = struct.pack(">qq", number, number) + bytes(2_000)
+        keys = (b"%d" % key for key in range(500) if key % 10 == number % 10)
+        backend.write(((key, value) for key in keys), Position("t", number, 0))
+        if number == 10:
             print("ready", flush=True)
 """
+
+
+class Reads:
+    """Reads beside a writer that flushes and deletes logs all the time, and what they find wrong.
+
+    Each commit writes a tenth of the keys. So a commit that is shown without the one before it has
+    keys that are too old.
+
+    Args:
+        path: where the store lies.
+        most: so many reads, or until one is wrong.
+        is_checked: what is read while a commit is taken in is checked.
+    """
+
+    def __init__(self, path: Path, most: int, *, is_checked: bool) -> None:
+        secondaries = Secondaries(StateDirectory(path, "app"), BlockCache())
+        self._store = secondaries.store(TASK, StoreSpec(name="store"))
+        self._most = most
+        self._is_checked = is_checked
+        self.wrong: list[str] = []
+        self.seen: set[int] = set()
+        self._done = 0
+        program = [sys.executable, "-c", textwrap.dedent(WRITER), str(path)]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as writer:
+            try:
+                assert writer.stdout is not None
+                assert writer.stdout.readline() == "ready\n"
+                threads = [threading.Thread(target=self._read) for _ in range(3)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            finally:
+                writer.kill()
+
+    def _read(self) -> None:
+        last = 0
+        chance = random.Random(threading.get_ident())
+        while self._done < self._most and not self.wrong:
+            with self._store.reading() as backend:
+                position = backend.position()
+                key = chance.randrange(500)
+                (row,) = answer(StoreSpec(name="store"), backend, Get(b"%d" % key))
+                is_one = backend.position() == position
+                if self._is_checked:
+                    is_one = is_one and self._store.is_whole(backend, position)
+            if not is_one:
+                self._store.refresh()
+                continue
+            assert position is not None
+            if row[2] != position.offset - (position.offset - key) % 10:
+                self.wrong.append(f"{key} of {row[2]} at {position}")
+            if position.offset < last:
+                self.wrong.append(f"{position} after {last}")
+            last = position.offset
+            self.seen.add(last)
+            self._done += 1
 
 
 @pytest.mark.processes
 def test_each_read_is_of_one_commit_and_none_goes_back_while_another_process_writes(
     tmp_path: Path,
 ) -> None:
-    """The writer flushes and deletes logs all the time; every row of a commit has its number."""
-    secondaries = Secondaries(StateDirectory(tmp_path, "app"), BlockCache())
-    store = secondaries.store(TASK, StoreSpec(name="store"))
-    program = [sys.executable, "-c", textwrap.dedent(WRITER), str(tmp_path)]
-    wrong: list[str] = []
-    reads = [0]
-    newest = [0]
+    reads = Reads(tmp_path, 6_000, is_checked=True)
+    assert not reads.wrong
+    assert len(reads.seen) > 5
 
-    def read() -> None:
-        last = 0
-        chance = random.Random(threading.get_ident())
-        while reads[0] < 4_000 and not wrong:
-            with store.reading() as backend:
-                position = backend.position()
-                key = b"%d" % chance.randrange(500)
-                (row,) = answer(StoreSpec(name="store"), backend, Get(key))
-                is_one = backend.position() == position and store.is_whole(backend, position)
-            if not is_one:
-                store.refresh()
-                continue
-            assert position is not None
-            if row[2] != position.offset:
-                wrong.append(f"{row[2]} at {position}")
-            if position.offset < last:
-                wrong.append(f"{position} after {last}")
-            last = newest[0] = position.offset
-            reads[0] += 1
 
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as writer:
-        try:
-            assert writer.stdout is not None
-            assert writer.stdout.readline() == "ready\n"
-            threads = [threading.Thread(target=read) for _ in range(3)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            wait_for(lambda: newest[0] > 20 or wrong, what="several commits", timeout_s=1)
-        finally:
-            writer.kill()
-    assert not wrong
+@pytest.mark.processes
+def test_the_proof_catches_reads_that_are_not_checked(tmp_path: Path) -> None:
+    assert Reads(tmp_path, 500_000, is_checked=False).wrong
