@@ -74,7 +74,7 @@ class Opened:
         assert may_ask(self.spec, ask)
         if not self.spec.persistent:
             return list(answer(self.spec, self.store.committed, ask))
-        with self._secondaries.store(TASK, self.spec).reading(is_newest=True) as backend:
+        with self._secondaries.store(TASK, self.spec).reading(is_newest=True) as (backend, _):
             return list(answer(self.spec, backend, ask))
 
     def found(self, ask: Any) -> list[tuple[Any, ...]]:
@@ -309,14 +309,14 @@ class Reads:
     def _read(self) -> None:
         last = 0
         chance = random.Random(threading.get_ident())
-        while self._done < self._most and not self.wrong:
-            with self._store.reading() as backend:
+        while (self._done < self._most or len(self.seen) < 6) and not self.wrong:
+            with self._store.reading() as (backend, before):
                 position = backend.position()
                 key = chance.randrange(500)
                 (row,) = answer(StoreSpec(name="store"), backend, Get(b"%d" % key))
                 is_one = backend.position() == position
                 if self._is_checked:
-                    is_one = is_one and self._store.is_whole(backend, position)
+                    is_one = is_one and self._store.is_whole(backend, before)
             if not is_one:
                 self._store.refresh()
                 continue

@@ -209,7 +209,7 @@ class Answerer:
             return read, rows, found
 
         def page(ask: Ask, limit: int) -> list[Found]:
-            with store.reading() as backend:
+            with store.reading() as (backend, _):
                 return list(islice(answer(spec, backend, ask), limit))
 
         return read, rows, _paged(page, spec, ask, rows[-1], request.page)
@@ -261,7 +261,7 @@ def _first_page(
 ) -> tuple[Position, list[Found], Iterator[Found]]:
     """Return a position, the first rows that a store held at it, and those behind."""
     while True:
-        with store.reading(is_newest=is_newest) as backend:
+        with store.reading(is_newest=is_newest) as (backend, before):
             position = backend.position()
             found = answer(spec, backend, ask)
             if not backend.may_be_read_meanwhile:  # nobody writes now
@@ -269,7 +269,7 @@ def _first_page(
                 return _read(position), rows, found
             if not isinstance(ask, Range | Prefix):  # which are fixed when they begin
                 found = iter(list(found))
-            is_one = backend.position() == position and store.is_whole(backend, position)
+            is_one = backend.position() == position and store.is_whole(backend, before)
         if is_one:
             return _read(position), list(islice(found, limit)), found
         # A commit is being taken in: what is there is neither the one before nor this one.

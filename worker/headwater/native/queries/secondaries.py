@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from headwater.ids import TaskId
     from headwater.model.stores import StoreSpec
-    from headwater.ports import Position
     from headwater.state import BlockCache
     from headwater.state.backends.secondary import StoreSecondary
     from headwater.state.directory import StateDirectory, StoreDirectory
@@ -66,7 +65,7 @@ class SecondaryStore:
         self._refresher = refresher
         self._backend: StoreSecondary | None = None
         self._mark: Mark = ()
-        self._whole: Position | None = None
+        self._refreshes = 0
         self._manifest: tuple[str, int] = ("", 0)
         self._opens = 0
         self._known_at = 0.0
@@ -77,8 +76,8 @@ class SecondaryStore:
         """When it was asked last."""
 
     @contextmanager
-    def reading(self, *, is_newest: bool = False) -> Iterator[StoreSecondary]:
-        """Give a backend to read from, not for long.
+    def reading(self, *, is_newest: bool = False) -> Iterator[tuple[StoreSecondary, int]]:
+        """Give a backend to read from, not for long, and a number for ``is_whole``.
 
         What is read counts if ``is_whole`` says so afterwards, or it is one of windows.
 
@@ -90,14 +89,26 @@ class SecondaryStore:
             StateError: it cannot be read.
         """
         backend = self._current(is_newest=is_newest)
+        before = self._refreshes
         exclusive = nullcontext() if backend.may_be_read_meanwhile else self._exclusive
         with exclusive:
             # It may have been opened anew while this thread waited.
-            yield backend if backend.may_be_read_meanwhile else self._backend or backend
+            yield (backend if backend.may_be_read_meanwhile else self._backend or backend), before
 
-    def is_whole(self, backend: StoreSecondary, position: Position | None) -> bool:
-        """Whether what was read at a position is all of that commit."""
-        return position == self._whole or backend.manifest() == self._manifest
+    def is_whole(self, backend: StoreSecondary, before: int) -> bool:
+        """Whether what was read is of one commit, if the position was the same all the time.
+
+        It is if nothing was taken in meanwhile. It is, too, if the manifest has not grown since
+        that began: else RocksDB may show parts of commits, or one without the one before.
+
+        Args:
+            backend: which was read.
+            before: the number that came with it.
+        """
+        now = self._refreshes
+        if now == before and before % 2 == 0:
+            return True
+        return now - before <= 2 and backend.manifest() == self._manifest  # one refresh at most
 
     def _current(self, *, is_newest: bool) -> StoreSecondary:
         now = self.used_at = time.monotonic()
@@ -134,8 +145,13 @@ class SecondaryStore:
                 return backend
             began = time.monotonic()
             with self._exclusive:
-                backend = self._backend = self._caught_up(backend, mark)
-                self._whole = backend.position()
+                if backend is not None:
+                    self._manifest = backend.manifest()
+                self._refreshes += 1  # odd from now on
+                try:
+                    backend = self._backend = self._caught_up(backend, mark)
+                finally:
+                    self._refreshes += 1
             self._mark, self._known_at = mark, began
             ended = time.monotonic()
             self._next_due = ended + min(_STALE_S / 4, _SHARE * (ended - began))
@@ -144,7 +160,6 @@ class SecondaryStore:
     def _caught_up(self, backend: StoreSecondary | None, mark: Mark) -> StoreSecondary:
         if backend is not None and mark[0] == self._mark[0]:
             try:
-                self._manifest = backend.manifest()
                 backend.catch_up()
                 if backend.may_be_read_meanwhile or not backend.is_outgrown():
                     return backend
