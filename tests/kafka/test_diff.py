@@ -105,7 +105,7 @@ def test_windows_of_a_key_are_keys_of_their_own(
 @pytest.mark.parametrize(
     ("new", "records", "said"),
     [
-        pytest.param({"read": 0}, {b"k": 1}, "new has still 1 record to read", id="behind"),
+        pytest.param({"read": 0}, {b"k": 1}, "new still has 1 record to read", id="behind"),
         pytest.param({"key": "text"}, {b"k": 1}, "StringSerde", id="another serde"),
         pytest.param({}, {}, "-new is empty", id="an empty topic"),
     ],

@@ -93,7 +93,7 @@ def _not_ready(cluster: ClusterDir, new: str, max_lag: int) -> str | None:
     lag = _lag(cluster, new)
     if lag <= max_lag:
         return None
-    return f"{new} has still {lag:,} record{'s' if lag != 1 else ''} to read"
+    return f"{new} still has {lag:,} record{'s' if lag != 1 else ''} to read"
 
 
 def _lag(cluster: ClusterDir, name: str) -> int:

@@ -194,7 +194,7 @@ def _await(sides: tuple[_Side, _Side], wait_s: float) -> None:
         while (behind := side.behind()) > 0:
             if time.monotonic() >= deadline:
                 raise DiffError(
-                    f"{side.name} has still {behind:,} record{'s' if behind != 1 else ''} to read, "
+                    f"{side.name} still has {behind:,} record{'s' if behind != 1 else ''} to read, "
                     "so the outputs cannot be compared yet: see `headwater lag "
                     f"{side.name}`, and wait with --wait SECONDS"
                 )
