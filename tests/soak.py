@@ -20,7 +20,7 @@ LOG = ROOT / "benchmarks" / "SOAK.md"
 SUITES = [
     ("simulation and planted faults", ["-n", "logical", "--dist", "worksteal", "tests/sim"]),
     ("models and stores against their contracts", ["tests/contract", "tests/property"]),
-    ("Java oracle", ["tests/oracle"]),
+    ("Java oracle", ["-n", "logical", "--dist", "worksteal", "tests/oracle"]),
     ("engines on random applications", ["tests/spark/test_agreement.py"]),
     ("take-over by Java and back", ["tests/chaos/test_take_over.py"]),
     ("zombies", ["tests/chaos/test_zombies.py"]),

@@ -7,10 +7,11 @@ equal ones in the order of Java's ``PriorityQueue``: so does the one task of Kaf
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import KafkaUnavailableError
 from headwater.model.offset_reset import OffsetReset
+from headwater.ports import Position
 from headwater.processor.buffer import HeadHeap
 from headwater.testing.collector import MemoryCollector
 
@@ -178,6 +179,10 @@ class MemoryProducer(MemoryCollector):
         """Nothing is refused."""
 
 
+_POSITION: Final = Position("", 0, 0)
+"""Of every store: there are no changelogs to be restored from."""
+
+
 class MemoryCommitter:
     """Commits at once (a ``Commit``).
 
@@ -201,7 +206,7 @@ class MemoryCommitter:
             for running in tasks:
                 running.task.prepare_commit()
             for running in tasks:
-                running.task.post_commit({})
+                running.task.post_commit(dict.fromkeys(running.stores, _POSITION))
         yield from ()
 
 
