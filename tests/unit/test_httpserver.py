@@ -19,7 +19,16 @@ from tests.support.views import worker_view
 from tests.support.waiting import wait_for
 
 from headwater.errors import ConfigError
-from headwater.httpserver import JSON, Answer, Connection, HttpServer, Limits, Request, to_give_up
+from headwater.httpserver import (
+    JSON,
+    Answer,
+    Connection,
+    HandOver,
+    HttpServer,
+    Limits,
+    Request,
+    to_give_up,
+)
 from headwater.service.carrier import replace_json
 from headwater.service.http import serve
 
@@ -298,3 +307,39 @@ def test_leases_are_renewed_while_1000_slow_callers_hold_on(tmp_path: Path) -> N
             crowd.close()
         worker.terminate()
         worker.wait(60)
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET /other\r\n\r\n", 400),
+        (b"GET /other HTTP/2\r\n\r\n", 400),
+        ("GET /other/é HTTP/1.1\r\n\r\n".encode(), 400),
+        (b"POST /other HTTP/1.1\r\n\r\n", 405),
+        (b"GET /other/broken HTTP/1.1\r\n\r\n", 503),
+        (b"GET /other/full HTTP/1.1\r\n\r\n", 503),
+        (b"GET /other/good HTTP/1.1\r\n\r\n", 200),
+    ],
+    ids=repr,
+)
+def test_only_what_can_be_understood_is_passed_on_and_a_failure_stops_nothing(
+    request_bytes: bytes, status: int
+) -> None:
+    passed_on = HttpServer(None, 0, {})
+
+    def take(caller: socket.socket, head: bytes) -> bool:
+        if b"broken" in head:
+            raise LookupError("it stops")
+        if b"full" in head:
+            return False
+        passed_on.adopt(caller.dup(), Answer.text("it was passed on"))
+        return True
+
+    server = HttpServer("127.0.0.1", 0, {"/echo": echo}, hand_over=HandOver("/other", take))
+    try:
+        assert ask(server.endpoint, request_bytes)[0] == status
+        assert get(server.endpoint, "/echo")[0] == 200
+        assert get(server.endpoint, "/other")[0] == 200
+    finally:
+        server.close()
+        passed_on.close()

@@ -322,27 +322,40 @@ class HttpServer:
 
     def _reply(self, connection: Connection, head: bytes) -> None:
         """Answer a caller, or let another process do so."""
-        other = self._hand_over
-        target = head.split(b" ", 2)[1:2]
-        if other is None or not target or not target[0].startswith(other.prefix.encode()):
-            self._begin(connection, self._answer(head))
-        elif other.take(connection.socket, head):
-            del self._open[connection]
-            self._selector.unregister(connection.socket)
-            connection.socket.close()
-        else:
-            text = "too many queries wait already; try again"
-            self._begin(connection, _encoded(Answer.text(text, HTTPStatus.SERVICE_UNAVAILABLE)))
-
-    def _answer(self, head: bytes) -> bytes:
         try:
             method, request = parse(head)
         except ValueError:
-            return _encoded(Answer.text("this is not HTTP/1", HTTPStatus.BAD_REQUEST))
+            refused = Answer.text("this is not HTTP/1", HTTPStatus.BAD_REQUEST)
+            self._begin(connection, _encoded(refused))
+            return
         if method not in {"GET", "HEAD"}:
             refused = Answer.text("only GET and HEAD", HTTPStatus.METHOD_NOT_ALLOWED)
-            return _encoded(refused, "Allow: GET, HEAD\r\n")
-        return _encoded(self._routed(request), has_body=method == "GET")
+            self._begin(connection, _encoded(refused, "Allow: GET, HEAD\r\n"))
+            return
+        other = self._hand_over
+        if other is None or not request.path.startswith(other.prefix):
+            answer = _encoded(self._routed(request), has_body=method == "GET")
+        elif (refusal := self._handed_over(other, connection, head)) is not None:
+            answer = _encoded(refusal, has_body=method == "GET")
+        else:
+            return
+        self._begin(connection, answer)
+
+    def _handed_over(self, other: HandOver, connection: Connection, head: bytes) -> Answer | None:
+        """Pass a caller on; return what to say if that is not possible."""
+        try:
+            is_taken = other.take(connection.socket, head)
+        except Exception:  # whatever it is, the others are served
+            log.exception("cannot pass a caller on")
+            text = "this worker stops, or its query process cannot be reached; see the log"
+            return Answer.text(text, HTTPStatus.SERVICE_UNAVAILABLE)
+        if not is_taken:
+            text = "too many queries wait already; try again"
+            return Answer.text(text, HTTPStatus.SERVICE_UNAVAILABLE)
+        del self._open[connection]
+        self._selector.unregister(connection.socket)
+        connection.socket.close()
+        return None
 
     def _routed(self, request: Request) -> Answer:
         route = self._routes.get(request.path)

@@ -127,11 +127,12 @@ class HttpQueries:
     def _work(self) -> None:
         while True:
             caller, head = self._waiting.get()
-            method, request = parse(head)  # the main process has parsed it, too
+            method = "GET"
             try:
+                method, request = parse(head)  # the main process has parsed it, too
                 answer = self.answer(request)
             except Exception:  # whatever it is, the others are served
-                log.exception("cannot answer %s", request.path)
+                log.exception("cannot answer %r", head[:200])
                 answer = Answer.text("see the log", HTTPStatus.INTERNAL_SERVER_ERROR)
             self._sender.adopt(caller, answer, has_body=method == "GET")
 
