@@ -46,6 +46,14 @@ class NotOnDiskError(StateError):
     """There is no such store on this disk yet."""
 
 
+def overlaps_one_refresh(before: int, now: int) -> bool:
+    """Whether a read has overlapped one refresh at most, by the numbers before and after it.
+
+    A number is odd while a refresh goes on, and even in between.
+    """
+    return (now - 1) // 2 <= before // 2
+
+
 class SecondaryStore:
     """One store that another process of this worker writes.
 
@@ -105,10 +113,10 @@ class SecondaryStore:
             backend: which was read.
             before: the number that came with it.
         """
-        now = self._refreshes
-        if now == before and before % 2 == 0:
+        if self._refreshes == before and before % 2 == 0:
             return True
-        return now - before <= 2 and backend.manifest() == self._manifest  # one refresh at most
+        has_not_grown = backend.manifest() == self._manifest
+        return has_not_grown and overlaps_one_refresh(before, self._refreshes)
 
     def _current(self, *, is_newest: bool) -> StoreSecondary:
         now = self.used_at = time.monotonic()

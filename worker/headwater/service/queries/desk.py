@@ -90,6 +90,8 @@ class QueryDesk:
         self._guard = threading.RLock()
         self._child: ChildProcess | None = None
         self._channel: socket.socket | None = None
+        self._replaced: list[ChildProcess] = []
+        """Processes that have ended, and were replaced before the main loop turned."""
         self._told: Placements | None = None
         self._places: dict[TaskId, Place] = {}
         self._partitions: Mapping[int, int] = {}
@@ -157,6 +159,8 @@ class QueryDesk:
                         inherited=(its.fileno(),),
                     )
                 channel.settimeout(0)
+                if self._child is not None:
+                    self._replaced.append(self._child)
                 self._child, self._channel, self._told = child, channel, None
                 log.info("started %s as process %d", child.name, child.pid)
                 self._wake()
@@ -200,6 +204,7 @@ class QueryDesk:
         """Tell the query process what has changed, and put its questions to StreamThreads."""
         self._places = placements_of(table)
         child = self._child
+        self._reap_replaced()
         if child is None:
             return
         for message in child.receive():
@@ -217,9 +222,17 @@ class QueryDesk:
             partitions=self._partitions,
             peers=self._endpoints,
         )
-        if placements != self._told:
+        with self._guard:
+            if child is not self._child or placements == self._told:
+                return  # the next turn tells the process that has taken its place
             self._told = placements
-            child.send(placements)
+        child.send(placements)
+
+    def _reap_replaced(self) -> None:
+        while self._replaced:
+            child = self._replaced.pop()
+            child.close()
+            log.warning("%s (process %d) ended with %s", child.name, child.pid, child.exit_code)
 
     def _reap(self, child: ChildProcess) -> None:
         with self._guard:
@@ -260,3 +273,4 @@ class QueryDesk:
             channel.close()
         if child is not None:
             child.close()
+        self._reap_replaced()
