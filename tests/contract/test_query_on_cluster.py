@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 QUESTION = Question(store="counts", key="a/b", options={"requireActive": "true"})
 ELSEWHERE = {"error": "NOT_PRESENT", "message": "not here", "task": "0_1", "partition": 1}
 FOUND = {"store": "counts", "key": "a/b", "value": 3, "partition": 1}
+MISSING = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "no such pod"}
+UNREACHABLE = {"kind": "Status", "code": 503, "message": "connection refused"}
 REFUSED = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "pods/proxy"}
 
 
@@ -74,6 +76,22 @@ def test_the_worker_that_has_a_key_is_found_through_the_api_server(
     ]
     assert "headwater.dev/app%3Dorders" in api.asked[0].path
     assert {asked.method for asked in api.asked} == {"GET"}
+
+
+@pytest.mark.parametrize("status", [MISSING, UNREACHABLE])
+def test_a_pod_that_is_missing_or_out_of_reach_is_passed_over(
+    api: ScriptedApi, workers: ClusterWorkers, status: dict[str, Any]
+) -> None:
+    def answer(asked: Asked) -> Answer:
+        if "streamworkers" in asked.path:
+            return Answer(body=listed())
+        if "w-0:" in asked.path:
+            return Answer(code=status["code"], body=status)
+        return Answer(body=FOUND)
+
+    api.answer = answer
+
+    assert ask_for_key(workers, QUESTION) == FOUND
 
 
 def test_who_may_not_reach_pods_is_told_what_is_missing(

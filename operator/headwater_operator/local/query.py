@@ -1,8 +1,9 @@
 """``headwater query``: asks the workers of an application for what their stores hold.
 
 A key is asked for where its partition is: any worker says which one that is, and the StreamWorkers
-say who runs it. A range is asked for everywhere. On one machine the workers are reached by their
-endpoints, on a cluster through the API server, with the rights of whoever asks.
+say who runs it. A range is asked for everywhere, and the first answer for a partition counts. On
+one machine the workers are reached by their endpoints, on a cluster through the API server, with
+the rights of whoever asks.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from headwater.errors import EnvironmentProblemError, QueryError, QueryFailedErr
 from headwater.model.cluster import Role, StreamWorker
 from headwater.model.podcontract import HTTP_PORT
 from headwater_operator.kube.api import STREAM_WORKERS
+from headwater_operator.kube.errors import ApiUnavailableError, NotFoundError
 from headwater_operator.local import control
 from headwater_operator.local.observe import read_worker
 from headwater_operator.local.tables import print_table
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from headwater_operator.local.layout import AppDir, ClusterDir
 
 _TIMEOUT_S: Final = 15.0
+_TEXT_BYTES: Final = 300
 _NOT_ANSWERED: Final = (HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
@@ -75,7 +78,7 @@ class Workers(Protocol):
         """Return status and answer of a worker.
 
         Raises:
-            OSError: it cannot be reached.
+            OSError: it cannot be reached, or answers something else than JSON.
         """
         ...
 
@@ -98,8 +101,8 @@ class LocalWorkers:
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
-        except (HTTPException, ValueError) as error:
+            return answer.status, _document(answer.status, answer.read())
+        except HTTPException as error:
             raise OSError(str(error)) from error
         finally:
             connection.close()
@@ -125,13 +128,33 @@ class ClusterWorkers:
         return [StreamWorker.from_dict(one) for one in found]
 
     def get(self, worker: StreamWorker, path: str) -> tuple[int, dict[str, Any]]:
-        """Ask through the API server."""
-        status, data = self._client.ask_pod(self._namespace, worker.name, HTTP_PORT, path)
+        """Ask through the API server.
+
+        Raises:
+            OSError: there is no such pod, it cannot be reached, or it does not answer with JSON.
+            ForbiddenError: pods/proxy may not be read.
+        """
         try:
-            answer = json.loads(data)
-        except ValueError as error:
-            raise OSError(data[:300].decode(errors="replace")) from error
-        return status, answer
+            status, data = self._client.ask_pod(self._namespace, worker.name, HTTP_PORT, path)
+        except (NotFoundError, ApiUnavailableError) as error:
+            raise OSError(str(error)) from error
+        return status, _document(status, data)
+
+
+def _document(status: int, data: bytes) -> dict[str, Any]:
+    """Return an answer's JSON object.
+
+    Raises:
+        OSError: it is none; the error says what was answered instead.
+    """
+    try:
+        answer = json.loads(data)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        text = data[:_TEXT_BYTES].decode(errors="replace").strip()
+        raise OSError(text or f"HTTP status {status} without a text")
+    return answer
 
 
 def order_of(workers: Iterable[StreamWorker], task: str | None) -> list[StreamWorker]:
@@ -177,7 +200,10 @@ def ask_for_key(workers: Workers, question: Question) -> dict[str, Any]:
 
 
 def ask_for_range(workers: Workers, question: Question) -> dict[str, Any]:
-    """Return the rows of all active tasks, one worker after the other, up to the limit.
+    """Return the rows of all partitions, one worker after the other, up to the limit.
+
+    Several workers may have a partition: each has the global stores, and copies may answer.
+    The rows of the first worker are taken.
 
     Raises:
         QueryError: the question cannot be asked so.
@@ -188,6 +214,9 @@ def ask_for_range(workers: Workers, question: Question) -> dict[str, Any]:
     seen: set[int] = set()
     count = 0
     for worker in workers.all():
+        if count and len(seen) >= count:
+            break
+        done = frozenset(seen)
         cursor = ""
         while len(rows) < question.limit:
             try:
@@ -196,11 +225,11 @@ def ask_for_range(workers: Workers, question: Question) -> dict[str, Any]:
                 raise QueryFailedError(f"{worker.name} does not answer: {error}") from error
             if status != HTTPStatus.OK:
                 raise _error(status, answer, f"{worker.name}: {answer.get('message', status)}")
-            rows += answer["rows"]
+            rows += [row for row in answer["rows"] if row["partition"] not in done]
             seen |= set(answer["partitions"])
             count = max(count, answer["of"] or 0)
             for topic, offsets in answer["position"].items():
-                position.setdefault(topic, {}).update(offsets)
+                position[topic] = offsets | position.get(topic, {})
             cursor = answer.get("cursor", "")
             if not cursor:
                 break

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from headwater.errors import QueryError, QueryFailedError
+from headwater.httpserver import Answer, HttpServer
 from headwater.ids import TaskId
 from headwater.model.cluster import Role, StreamWorker, TaskStatus, WorkerSpec, WorkerStatus
 from headwater.model.lifecycle import TaskState
+from headwater_operator.local.layout import AppDir
 from headwater_operator.local.query import (
+    LocalWorkers,
     Question,
     ask_for_key,
     ask_for_range,
@@ -21,6 +26,7 @@ from headwater_operator.local.query import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 KEY = Question(store="counts", key="a/b", options={"requireActive": "true"})
 RANGE = Question(store="counts", key=None, options={"from": "a"}, limit=3)
@@ -127,6 +133,48 @@ def test_a_range_that_lacks_a_partition_is_an_error() -> None:
     workers = Answers([worker("w-0", 0)], {"w-0": rows([0], 1)})
     with pytest.raises(QueryFailedError, match="no worker runs partition 1"):
         ask_for_range(workers, RANGE)
+
+
+def test_a_global_store_is_asked_of_one_worker() -> None:
+    status, answer = rows([0], 2)
+    globally = (status, answer | {"of": 1})
+    workers = Answers([worker("w-0", 0), worker("w-1", 1)], {"w-0": globally, "w-1": globally})
+
+    found = ask_for_range(workers, replace(RANGE, limit=100))
+
+    assert [row["key"] for row in found["rows"]] == ["k0", "k1"]
+    assert [name for name, _ in workers.asked] == ["w-0"]
+
+
+def test_rows_of_a_partition_that_two_workers_have_come_once_with_the_first_ones_position() -> None:
+    status, both = rows([0, 1], 0)
+    both["rows"] = [{"key": f"w-1 {p}", "value": 0, "partition": p} for p in (0, 1)]
+    both["position"] = {"in": {"0": 5, "1": 5}}
+    workers = Answers(
+        [worker("w-0", 0), worker("w-1", 0, 1)],
+        {"w-0": [rows([0], 1, "c"), rows([0], 1)], "w-1": (status, both)},
+    )
+
+    found = ask_for_range(workers, replace(RANGE, limit=100))
+
+    assert [row["key"] for row in found["rows"]] == ["k0", "k0", "w-1 1"]
+    assert found["position"] == {"in": {"0": 7, "1": 5}}
+
+
+@pytest.mark.parametrize(
+    "status", [HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INTERNAL_SERVER_ERROR]
+)
+@pytest.mark.parametrize("text", ["too many queries wait", ""])
+def test_the_text_of_an_answer_that_is_not_json_is_shown(
+    tmp_path: Path, status: HTTPStatus, text: str
+) -> None:
+    server = HttpServer("127.0.0.1", 0, {"/state": lambda _: Answer.text(text, status)})
+    there = WorkerStatus(endpoint=f"127.0.0.1:{server.port}")
+    try:
+        with pytest.raises(OSError, match=f"^{text or f'HTTP status {status}'}"):
+            LocalWorkers(AppDir(tmp_path)).get(replace(worker("w-0"), status=there), "/state")
+    finally:
+        server.close()
 
 
 def test_who_runs_a_task_is_asked_before_who_has_a_copy() -> None:
