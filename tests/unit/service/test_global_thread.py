@@ -19,19 +19,21 @@ from headwater.native.messages import (
     Stopped,
     TaskRunning,
 )
+from headwater.native.process import ChildProcess
 from headwater.service.decide.actions import (
     End,
     KillGlobalThread,
     StartGlobalThread,
     TellGlobalThread,
 )
-from headwater.service.decide.global_thread import GlobalThread
+from headwater.service.decide.global_thread import GlobalThread, note_end, note_progress
 from headwater.service.decide.observations import (
     GlobalThreadEnded,
     GlobalThreadSaid,
     StopAsked,
     ThreadEnded,
 )
+from headwater.service.global_child import GlobalChild
 
 FILLED = GlobalThreadSaid(message=GlobalProgress(records=10, remaining=0, filled=True))
 FILLING = GlobalThreadSaid(message=GlobalProgress(records=4, remaining=6, filled=False))
@@ -162,6 +164,34 @@ def test_one_that_is_silent_for_too_long_is_killed() -> None:
             break
 
     assert killed == [KillGlobalThread(reason="no sign of life for 300 s")]
+    assert worker.table.global_thread is not None
+    assert worker.table.global_thread.problem == "no sign of life for 300 s"
+
+
+def test_why_a_silent_one_is_killed_is_shown_until_the_next_process_reads() -> None:
+    thread = GlobalThread(alive=True, doomed=True, problem="no sign of life for 300 s")
+    progress = GlobalProgress(records=10, remaining=0, filled=True)
+
+    note_progress(thread, progress)  # Sent before the kill, received with it.
+    note_end(thread, 0)
+    assert thread.problem == "no sign of life for 300 s"
+
+    note_progress(thread, progress)
+    assert not thread.problem
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("reason", ["no sign of life for 300 s", ""])
+def test_the_reason_for_a_kill_is_logged(reason: str, caplog: pytest.LogCaptureFixture) -> None:
+    def start(target: str, name: str, number: int) -> ChildProcess:
+        return ChildProcess("tests.support.children:echo", number, name=name)
+
+    child = GlobalChild(start, lambda ended: ended.kill())
+    child.act(StartGlobalThread(number=0))
+
+    assert child.act(KillGlobalThread(reason=reason))[-1] == ENDED
+    logged = [record.getMessage() for record in caplog.records]
+    assert logged == ([f"killing the GlobalStreamThread: {reason}"] if reason else [])
 
 
 def test_it_ends_behind_the_last_stream_thread_and_the_worker_behind_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, assert_never
 
 from headwater.service.decide.actions import KillGlobalThread, StartGlobalThread, TellGlobalThread
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from headwater.service.decide.observations import Observation
 
     GlobalThreadAction: TypeAlias = StartGlobalThread | TellGlobalThread | KillGlobalThread
+
+log = logging.getLogger(__name__)
 
 TARGET: Final = "headwater.native.global_thread:run"
 
@@ -50,15 +53,17 @@ class GlobalChild:
                 # One that cannot be delivered shows as the end of the process.
                 if self.child is not None:
                     self.child.send(message)
-            case KillGlobalThread():
-                return self._kill()
+            case KillGlobalThread(reason=reason):
+                return self._kill(reason)
             case _:
                 assert_never(action)
         return []
 
-    def _kill(self) -> list[Observation]:
+    def _kill(self, reason: str) -> list[Observation]:
         if self.child is None:
             return []
+        if reason:
+            log.warning("killing the GlobalStreamThread: %s", reason)
         child, self.child = self.child, None
         code = child.kill()
         said = child.receive()

@@ -54,7 +54,8 @@ def note_progress(thread: GlobalThread, message: GlobalProgress) -> None:
     """Note how far the process is."""
     thread.records, thread.remaining = message.records, message.remaining
     thread.filled = thread.filled or message.filled
-    thread.problem = message.problem
+    if not thread.doomed:  # Why it is killed stays: this was sent before.
+        thread.problem = message.problem
 
 
 def note_end(thread: GlobalThread, now_ms: int) -> None:
@@ -77,7 +78,10 @@ def keep_global_thread(table: Table, now_ms: int, *, leased: bool) -> list[Actio
         is_hung = now_ms - thread.heard_ms > patience_ms
         if not is_hung and not thread.doomed:
             return []
-        reason = f"no sign of life for {patience_ms / 1000:g} s" if is_hung else ""
+        reason = ""
+        if is_hung:
+            reason = f"no sign of life for {patience_ms / 1000:g} s"
+            thread.problem, thread.doomed = reason, True
         return [KillGlobalThread(reason=reason)]
     is_needed = bool(table.held) and table.stopping_since_ms is None
     if not (is_needed and leased) or now_ms < thread.restart_ms:
