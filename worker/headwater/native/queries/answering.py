@@ -144,14 +144,16 @@ class Answerer:
         try:
             position, rows, rest = self._read(request, held, task, place)
         except _FailedError as error:
-            return _failure(task.partition, error.reason, str(error), began)
+            return _failure(task.partition, error.reason, str(error), began, place)
         except NotOnDiskError as error:
             text = f"{error}; try again in a moment"
-            return _failure(task.partition, FailureReason.NOT_PRESENT, text, began)
+            return _failure(task.partition, FailureReason.NOT_PRESENT, text, began, place)
         except StateError as error:
-            return _failure(task.partition, FailureReason.STORE_EXCEPTION, str(error), began)
+            reason = FailureReason.STORE_EXCEPTION
+            return _failure(task.partition, reason, str(error), began, place)
         first = PartitionAnswer(
             partition=task.partition,
+            standing=place.standing,
             position=position,
             rows=rows,
             more=rest is not None,
@@ -203,7 +205,7 @@ class Answerer:
             read, rows, found = _first_page(store, spec, ask, request.page, is_newest=True)
         if not read.reaches(request.bound, task.partition):
             raise _not_up_to(task.partition, read, request.bound)
-        if len(rows) < request.page or not isinstance(ask, Range | Prefix | AllWindows):
+        if len(rows) < request.page:
             return read, rows, None
         if not isinstance(ask, AllWindows):
             return read, rows, found
@@ -226,7 +228,7 @@ class Answerer:
                 "try again in a moment",
             )
 
-        def put(ask: Ask, limit: int) -> TaskAnswered:
+        def put(ask: Ask, limit: int | None) -> TaskAnswered:
             asked = AskTask(
                 id=-1, task=task, slot=place.slot, store=spec.name, ask=ask, limit=limit
             )
@@ -245,13 +247,17 @@ class Answerer:
                 raise _FailedError(FailureReason.STORE_EXCEPTION, answered.problem)
             return answered
 
-        answered = put(ask, request.page)
+        # Rows of one key come at once, so that all are of one commit.
+        is_paged = isinstance(ask, Range | Prefix | AllWindows)
+        answered = put(ask, request.page if is_paged else None)
         read = positions.decode(answered.read)
         if not read.reaches(request.bound, task.partition):
             raise _not_up_to(task.partition, read, request.bound)
         rows = answered.rows
-        if len(rows) < request.page or not isinstance(ask, Range | Prefix | AllWindows):
+        if len(rows) < request.page:
             return read, rows, None
+        if not isinstance(ask, Range | Prefix | AllWindows):
+            return read, rows[: request.page], iter(rows[request.page :])
         rest = _paged(lambda a, n: put(a, n).rows, spec, ask, rows[-1], request.page)
         return read, rows, rest
 
@@ -308,10 +314,13 @@ def _not_up_to(partition: int, read: Position, bound: Position) -> _FailedError:
     )
 
 
-def _failure(partition: int, reason: FailureReason, message: str, began: float) -> Answered:
+def _failure(
+    partition: int, reason: FailureReason, message: str, began: float, place: Place | None = None
+) -> Answered:
     return Answered(
         PartitionAnswer(
             partition=partition,
+            standing=None if place is None else place.standing,
             failure=reason,
             message=message,
             position=Position(),

@@ -5,7 +5,7 @@
 /state/STORE/keys?from=A&to=B        keys and values, or prefix=P; order=descending
 /state/STORE/windows/KEY?from=&to=   the windows of a key by their starts
 /state/STORE/windows?from=&to=       those of all keys
-/state/STORE/sessions/KEY            the sessions of a key
+/state/STORE/sessions/KEY?from=&to=  the sessions of a key by their ends
 /state/STORE/versions/KEY?from=&to=  the versions of a key, the newest first
 
 With each: partition=N, requireActive=true, bound= a position as JSON, keyFormat=base64,
@@ -206,7 +206,7 @@ class HttpQueries:
     def _of_key(self, store: _Store, what: str, text: str, query: Mapping[str, str]) -> Answer:
         key = store.keys.bytes_of(text, query.get("keyFormat", ""))
         ask = _ask_of_key(store.spec, what, key, query)
-        request = self._request(store, ask, query, page=LIMIT_MAX)
+        request = self._request(store, ask, query, page=LIMIT_MAX + 1)
         answers = self._answered(request)
         found = [answer for answer in answers if answer.rows]
         if found:
@@ -415,6 +415,11 @@ def _shown_of_key(
         return _json({"store": store.spec.name, **shown, "position": position})
     if form == _RAW:
         raise QueryError("format=raw is for one value; ask for base64")
+    if len(answer.rows) > LIMIT_MAX:
+        raise QueryError(
+            f"store {store.spec.name} has more than {LIMIT_MAX} {what} of this key at these times; "
+            f"narrow the times with from= and to= of GET /state/{store.spec.name}/{what}/KEY"
+        )
     rows = [_row(store, answer.partition, row, query) for row in answer.rows]
     return _json({"store": store.spec.name, "rows": rows, "position": position})
 

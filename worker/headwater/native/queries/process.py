@@ -114,11 +114,16 @@ def _welcome(channel: socket.socket, answerer: Answerer, http: HttpQueries) -> N
             http.take(socket.socket(fileno=descriptors[0]), said[1:])
         else:
             caller: Connection[Any, Any] = Connection(descriptors[0])
-            threading.Thread(target=_serve, args=(caller, answerer), daemon=True).start()
+            threading.Thread(target=serve, args=(caller, answerer), daemon=True).start()
 
 
-def _serve(caller: Connection[Any, Any], answerer: Answerer) -> None:
-    """Answer one caller's requests, one after the other, until it leaves."""
+def serve(caller: Connection[Any, Any], answerer: Answerer) -> None:
+    """Answer one caller's requests, one after the other, until it leaves.
+
+    Args:
+        caller: its connection; it is closed at the end.
+        answerer: reads stores.
+    """
     rest: dict[int, Iterator[Found]] = {}
     with caller, contextlib.suppress(EOFError, OSError):
         while True:

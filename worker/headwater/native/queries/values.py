@@ -116,6 +116,7 @@ class PartitionAnswer:
 
     Attributes:
         partition: its number.
+        standing: how the worker has its task; ``None`` if it has none.
         failure: why there is no answer, if there is none.
         message: the same for people, with the next step.
         position: of what was read.
@@ -125,6 +126,7 @@ class PartitionAnswer:
     """
 
     partition: int
+    standing: Standing | None = None
     failure: FailureReason | None = None
     message: str = ""
     position: Position
@@ -143,7 +145,7 @@ class AskTask:
         slot: of the StreamThread.
         store: its name.
         ask: the question.
-        limit: so many rows at most.
+        limit: so many rows at most; ``None`` for all.
     """
 
     id: int
@@ -151,7 +153,7 @@ class AskTask:
     slot: int
     store: str
     ask: Ask
-    limit: int
+    limit: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from headwater.model.positions import Position
 from headwater.model.queries import FailureReason
 from headwater.model.storemeta import QueryableStoreType
 from headwater.model.stores import KeyLayout
-from headwater.native.queries.values import StoreRequest
+from headwater.native.queries.values import Standing, StoreRequest
 from headwater.processor.environment import Current
 from headwater.processor.stores import ReadOnlyKeyValueStore, ReadOnlyTimestampedKeyValueStore
 from headwater.processor.versionedstore import ReadOnlyVersionedKeyValueStore
@@ -175,14 +175,19 @@ class QueriedStore:
         found = self._client.ask(request)
         answered = [asked for asked in found if asked.answer.failure is None]
         if partition is None:
-            # Standbys say that they are none of the active ones, and are no reason to refuse.
+            # Java leaves standbys out; an active task that does not run is a reason to refuse.
             found = [asked for asked in found if asked.answer.failure is not None]
-            moving = [a for a in found if a.answer.failure is not FailureReason.NOT_ACTIVE]
-            if moving or not answered:
-                raise _error_of(self.name, next(iter(moving or found), None))
+            refused = [asked for asked in found if not _is_copy(asked.answer)]
+            if refused or not answered:
+                raise _error_of(self.name, next(iter(refused or found), None))
         elif not answered:
             raise _error_of(self.name, found[0])
         return answered
+
+
+def _is_copy(answer: PartitionAnswer) -> bool:
+    """Whether a standby or warm-up task refused because an active one was required."""
+    return answer.failure is FailureReason.NOT_ACTIVE and answer.standing is Standing.COPY
 
 
 def _error_of(store: str, asked: Asked | None) -> InvalidStateStoreError:
