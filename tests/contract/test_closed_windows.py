@@ -65,7 +65,7 @@ def test_what_has_closed_comes_by_time_and_key_from_all_layers(
     store.put(("ab", 20_000, 0), 9, 3)
 
     for first, last in ((0, 100_000), (10_001, 69_999), (20_000, 20_000), (70_001, 80_000)):
-        expected = sorted(store.fetch_all(first, last), key=itemgetter(1, 2))
+        expected = sorted(store.fetch_all(first, last), key=itemgetter(1, 2, 0))
         assert store.fetch_closed(first, last) == expected
     assert [row[:2] for row in store.fetch_closed(20_000, 69_999)] == [
         ("a\0", 20_000),
@@ -134,4 +134,20 @@ def test_a_segment_without_rows_by_time_is_looked_through(tmp_path: Path) -> Non
 
     assert [row[0] for row in store.fetch_closed(10_000, 29_999)] == ["a", "c"]
     assert [row[0] for row in store.fetch_closed(30_000, 80_000)] == ["b", "d"]
+    store.close()
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize("kind", [StoreKind.TIMESTAMPED_WINDOW, StoreKind.SESSION])
+def test_of_equal_times_a_key_comes_before_those_that_begin_with_it(
+    tmp_path: Path, kind: StoreKind, *, persistent: bool
+) -> None:
+    """Kafka's ``TimeFirstWindowKeySchema``: bytes of the time are no part of the comparison."""
+    spec = spec_of(kind, persistent=persistent, time_ordered=True)
+    store = build_timed_store(Recorder(), spec, backend_of(spec, tmp_path / "db"))
+    for key in ("\0", "a\0", "", "a"):
+        store.put((key, 539, 0), 1, 539)
+    commit(store)
+
+    assert [row[0] for row in store.fetch_closed(0, 600)] == ["", "\0", "a", "a\0"]
     store.close()

@@ -7,7 +7,6 @@ by key. Nothing older than the retention is read.
 from __future__ import annotations
 
 from heapq import merge
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.model.durations import LONG_MAX
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from headwater.state.layers.writeback import Entry, WriteBack
 
 _NUMBER_MASK: Final = 0x7FFFFFFF
+_NUMBER_BYTES: Final = 4
 
 
 class TimedStore(LayeredStore):
@@ -239,24 +239,31 @@ class TimedStore(LayeredStore):
         if self._expiry.persistent and isinstance(self._timed_keys, SessionKeys):
             # Of sessions Kafka Streams finds all that are there.
             oldest = self._expiry.oldest_kept(self._time_below)
-        codec, keys, suffix = self._codec, self._timed_keys, self._suffix_bytes
+        codec, keys = self._codec, self._timed_keys
         rows = self._written_rows(max(first, 0), last, oldest)
         oldest = max(first, oldest, 0)
         if oldest <= last:
             for key, row in self._backend.fetch_by_time(oldest, last):
                 if key not in rows:
                     rows[key] = codec.from_row(row)
-        in_order = sorted(rows, key=lambda key: self._expiry.order(key, suffix))
-        found = [
+        return [
             (*keys.decode(key), codec.to_value(stored), timestamp if codec.timestamped else -1)
-            for key in in_order
+            for key in sorted(rows, key=self._order_of_closed)
             for stored, timestamp in [rows[key]]
             if stored is not None
         ]
-        if self._expiry.persistent:
-            # Rows of equal times are ordered by key as they come.
-            found.sort(key=itemgetter(1, 2))
-        return found
+
+    def _order_of_closed(self, row_key: bytes) -> Any:
+        """Return what orders closed windows or sessions: on disk their keys with times in front.
+
+        Kafka's ``TimeFirstWindowKeySchema`` and ``TimeFirstSessionKeySchema``.
+        """
+        suffix = self._suffix_bytes
+        if not self._expiry.persistent:
+            return self._expiry.order(row_key, suffix)
+        if isinstance(self._timed_keys, SessionKeys):
+            return row_key[-suffix:] + row_key[:-suffix]
+        return row_key[-suffix:-_NUMBER_BYTES] + row_key[:-suffix] + row_key[-_NUMBER_BYTES:]
 
     def _written_rows(self, first: int, last: int, oldest: int) -> dict[bytes, tuple[Any, int]]:
         """Return what is not committed and either waits in the record cache or is not too old."""
