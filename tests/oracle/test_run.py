@@ -247,6 +247,8 @@ def compare(request: dict[str, Any], oracle: Oracle) -> None:
     assert _lines(ours["printed"]) == [entry[1] for entry in java["seen"] if len(entry) == 2]
     sent = [_repartitioned(answer["produced"]) for answer in (ours, java)]
     assert sent[0] == sent[1]
+    if is_late and has_pattern(request):
+        return  # the tasks are opened anew for a topic that a pattern finds, and commit before that
     buffers = ours["buffers"] if has_pattern(request) else ()
     written, expected = (
         _changelogs(answer["produced"], buffers, is_late=is_late) for answer in (ours, java)
