@@ -201,4 +201,4 @@ def test_a_read_only_store_is_filled_from_its_topic_with_the_options_of_the_appl
 
     assert "opened users" in (tmp_path / "notes").read_text()
     topics = broker.admin.list_topics(timeout=60).topics
-    assert not [topic for topic in topics if topic.endswith("-changelog")]
+    assert not [one for one in topics if one.startswith(unique_name) and one.endswith("-changelog")]
