@@ -135,6 +135,7 @@ def test_values_that_do_not_fit_are_not(name: Any, too_much: Any) -> None:
 
 def test_numbers_that_are_none_have_java_s_bytes_whatever_their_own() -> None:
     assert encoded("double", -math.nan) == encoded("double", math.inf - math.inf)
+    assert encoded("float", -math.nan) == encoded("float", math.nan) == bytes.fromhex("7fc00000")
     assert encoded("double", math.inf - math.inf) == bytes.fromhex("7ff8000000000000")
 
 

@@ -148,6 +148,10 @@ class FloatSerde(_StructSerde):
     immutable: ClassVar[bool] = False
     layout = struct.Struct(">f")
 
+    def serializer(self, topic: str) -> Callable[[Any], bytes]:
+        """Return the packer; as in Java, all that is not a number has the same bytes."""
+        return _packer(self.layout, bytes.fromhex("7fc00000"))
+
 
 class DoubleSerde(_StructSerde):
     """IEEE-754 binary64, big-endian (``Serdes.Double``)."""
@@ -156,14 +160,17 @@ class DoubleSerde(_StructSerde):
 
     def serializer(self, topic: str) -> Callable[[Any], bytes]:
         """Return the packer; as in Java, all that is not a number has the same bytes."""
-        pack = self.layout.pack
-        no_number = bytes.fromhex("7ff8000000000000")
+        return _packer(self.layout, bytes.fromhex("7ff8000000000000"))
 
-        def serialize(value: Any) -> bytes:
-            # What is not a number is unequal to itself.
-            return pack(value) if value == value else no_number  # noqa: PLR0124
 
-        return serialize
+def _packer(layout: struct.Struct, no_number: bytes) -> Callable[[Any], bytes]:
+    pack = layout.pack
+
+    def serialize(value: Any) -> bytes:
+        # What is not a number is unequal to itself.
+        return pack(value) if value == value else no_number  # noqa: PLR0124
+
+    return serialize
 
 
 _TRUE: Final = b"\x01"
