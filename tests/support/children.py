@@ -62,6 +62,13 @@ def logging_child(settings: Any, link: Link) -> None:
 
 
 def holds_the_lock(_: object, link: Link) -> None:
-    """Call native code that keeps Python's global lock."""
+    """Call native code that keeps Python's global lock, and that no signal ends.
+
+    A sleep would not do: the signal that asks for the stacks ends it.
+    """
+    native = ctypes.PyDLL(None)
+    mutex = ctypes.create_string_buffer(128)
+    native.pthread_mutex_init(mutex, None)
+    native.pthread_mutex_lock(mutex)
     link.send("holding")
-    ctypes.PyDLL(None).sleep(60)
+    native.pthread_mutex_lock(mutex)
