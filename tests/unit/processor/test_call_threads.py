@@ -1,8 +1,10 @@
-"""Threads that plain functions are called in: each call has one, whatever came before."""
+"""Calls beside the thread that asks for them: each has a thread, or its part of the event loop."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
@@ -123,3 +125,55 @@ def test_a_call_that_was_over_when_it_was_given_up_costs_no_thread(gates: Gates)
     begin(pool, 2)
     gates.open(1, 2)
     until_over(pool, 1, 2)
+
+
+class Given:
+    """What a coroutine is given."""
+
+
+@pytest.fixture
+def callers() -> Iterator[ThreadCallers]:
+    """Whoever calls coroutines, closed with the test."""
+    made = ThreadCallers()
+    yield made
+    made.close()
+
+
+def test_a_coroutine_that_is_cancelled_before_it_begins_leaves_nothing_behind(
+    callers: ThreadCallers,
+) -> None:
+    begun: list[Given] = []
+
+    async def call(given: Given) -> None:
+        begun.append(given)
+
+    calls, given, held = callers.coroutines(call), Given(), threading.Event()
+    left = weakref.ref(given)
+    callers.loop.call_soon_threadsafe(held.wait)
+    calls.start([(1, (given,))])
+    calls.cancel([1])
+    del given
+    held.set()
+
+    wait_for(lambda: left() is None, what="the end of the call", timeout_s=ENDS_S)
+    assert not begun
+    assert not calls.outcomes
+
+
+def test_an_event_loop_that_is_closed_cancels_what_is_in_flight_and_leaves_nothing_open() -> None:
+    callers, begun, ended = ThreadCallers(), threading.Event(), threading.Event()
+
+    async def call() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    loop = callers.loop
+    callers.coroutines(call).start([(1, ())])
+    assert begun.wait(ENDS_S)
+    callers.close()
+
+    assert ended.wait(ENDS_S)
+    wait_for(loop.is_closed, what="the end of the event loop", timeout_s=ENDS_S)

@@ -10,7 +10,8 @@ import asyncio
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.processor.callers import Outcome
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from headwater.processor.callers import Started
+
+
+_CANCELLED_S: Final = 5.0
+"""So long calls that are cancelled at the end may take to close what they have open."""
 
 
 class ThreadCallers:
@@ -61,7 +66,7 @@ class ThreadCallers:
         """The event loop, which runs in a thread of its own until the process ends."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, name="calls", daemon=True).start()
+            threading.Thread(target=_run, args=(self._loop,), name="calls", daemon=True).start()
         return self._loop
 
     def close(self) -> None:
@@ -69,6 +74,16 @@ class ThreadCallers:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run an event loop until it is stopped; what is in flight then is cancelled."""
+    loop.run_forever()
+    if left := asyncio.all_tasks(loop):
+        for call in left:
+            call.cancel()
+        loop.run_until_complete(asyncio.wait(left, timeout=_CANCELLED_S))
+    loop.close()
 
 
 class Coroutines:
@@ -96,14 +111,19 @@ class Coroutines:
             self._callers.loop.call_soon_threadsafe(self._cancel_all)
 
     def _start(self, calls: list[Started]) -> None:
-        loop = self._callers.loop
+        loop = asyncio.get_running_loop()
         for number, arguments in calls:
             self._running[number] = loop.create_task(self._call(number, arguments))
 
     def _cancel(self, numbers: Iterable[int]) -> None:
         for number in numbers:
             if running := self._running.get(number):
+                # One that has not begun is never in ``_call``, which forgets the others.
+                running.add_done_callback(partial(self._forget, number))
                 running.cancel()
+
+    def _forget(self, number: int, _task: asyncio.Task[None]) -> None:
+        self._running.pop(number, None)
 
     def _cancel_all(self) -> None:
         self._cancel(list(self._running))

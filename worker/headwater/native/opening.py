@@ -247,6 +247,10 @@ class TaskOpener:
             raise
         return opened
 
+    def close(self) -> None:
+        """End what calls functions that wait; the tasks are closed."""
+        self._callers.close()
+
     def _open(
         self,
         task_id: TaskId,

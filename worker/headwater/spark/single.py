@@ -157,6 +157,7 @@ class SingleTask(Generic[Reader, Policy]):
                 global_stores=self.globals.stores,
                 topics=topics,
             )
+            opened.callback(self.opener.close)
             committer = Committer(clients, clock)
             opened.callback(committer.close)
             self.policy = policy(clients.consumer)
