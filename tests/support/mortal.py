@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from headwater.kafka.errors import UNREACHABLE, error_of
 from headwater.local.broker import KafkaBroker
+from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,17 @@ def mortal_broker(directory: Path) -> Iterator[KafkaBroker]:
         servers = {"bootstrap.servers": running.bootstrap_servers}
         Producer({**servers, "transactional.id": "first"}).init_transactions(_COORDINATORS_S)
         reader = Consumer({**servers, "group.id": "first"})
-        reader.committed([TopicPartition("none", 0)], _COORDINATORS_S)
+        wait_for(lambda: _knows(reader), what="the group's coordinator", timeout_s=_COORDINATORS_S)
         reader.close()
         yield running
+
+
+def _knows(reader: Consumer) -> bool:
+    """Whether the group's coordinator answers; a new one says for a while that it is none."""
+    try:
+        reader.committed([TopicPartition("none", 0)], _COORDINATORS_S)
+    except KafkaException as raised:
+        if error_of(raised).code() not in UNREACHABLE:
+            raise
+        return False
+    return True
