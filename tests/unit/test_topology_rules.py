@@ -331,7 +331,7 @@ DRAWN: Final[dict[str, tuple[Callable[[], object], str, str]]] = {
     ),
     "a stream and a table of two builders joined": (
         lambda: stream().left_join(table(), first),
-        "Cannot join 'KSTREAM-SOURCE-0000000000' with 'KTABLE-SOURCE-0000000002'",
+        "Cannot left join 'KSTREAM-SOURCE-0000000000' with 'KTABLE-SOURCE-0000000002'",
         ONE_BUILDER,
     ),
     "a stream and a global table of two builders joined": (

@@ -244,6 +244,45 @@ def test_fail_stops_at_the_record_and_says_where_and_what_next(
     assert [offset.offset for offset in rig.task.offsets()] == [record[0]]
 
 
+def choosing(partition: Any = None, topic: Any = "out") -> Callable[[StreamsBuilder], None]:
+    """A sink whose partitioner and topic extractor return this, or raise it, for a bad value."""
+
+    def chosen(value: str, found: Any, good: Any) -> Any:
+        if value != "bad":
+            return good
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def draw(builder: StreamsBuilder) -> None:
+        builder.stream("in").filter(lambda key, value: True).to(
+            lambda key, value, context: chosen(value, topic, "out"),
+            partitioner=lambda topic, key, value, count: chosen(value, partition, None),
+        )
+
+    return draw
+
+
+BAD_CHOICES: dict[str, tuple[Callable[[StreamsBuilder], None], str]] = {
+    "partitioner raises": (
+        choosing(partition=KeyError("x")),
+        "offset 1, key 'a': the processing handler drops the record: KeyError: 'x' (raised by the",
+    ),
+    "partitioner returns a text": (choosing(partition="x"), "partitioner for topic out returned"),
+    "partitioner returns a fraction": (choosing(partition=0.0), "returned 0.0: return a partition"),
+    "partitioner returns fractions": (
+        choosing(partition=[0.5]),
+        "chose partition 0.5 of topic out",
+    ),
+    "partitioner returns too much": (choosing(partition=9), "chose partition 9 of topic out"),
+    "topic extractor raises": (
+        choosing(topic=KeyError("x")),
+        "offset 1, key 'a': the processing handler drops the record: KeyError: 'x' (raised by the",
+    ),
+    "topic extractor returns nothing": (choosing(topic=None), "returned None: return a topic's"),
+    "topic extractor returns a number": (choosing(topic=5), "extractor returned 5"),
+}
+
 CONTINUED = [
     pytest.param(
         numbers, raw(1, b"\xff", LONG), {"deserialization_exception_handler": "log-and-continue"},
@@ -280,6 +319,13 @@ CONTINUED = [
     pytest.param(
         letters, raw(1, "a", "bad"), {"processing_exception_handler": "log-and-continue"},
         "is no pair", id="a text for a pair",
+    ),
+    *(
+        pytest.param(
+            draw, raw(1, "a", "bad"), {"processing_exception_handler": "log-and-continue"},
+            words, id=name,
+        )
+        for name, (draw, words) in BAD_CHOICES.items()
     ),
 ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
@@ -26,7 +27,7 @@ from headwater.model.suppliers import supplier_of
 from headwater.topology_settings import demands_names, optimizations_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from headwater.dsl.stream import KStream
     from headwater.dsl.table import KTable
@@ -73,6 +74,10 @@ class StreamsBuilder:
         Raises:
             TopologyError: no topic is given, or a name is not legal.
         """
+        if not isinstance(topics, str | re.Pattern | Iterable):
+            raise TopologyError(
+                f"stream() got {topics!r}: pass a topic's name, several, or a compiled pattern"
+            )
         given = [topics] if isinstance(topics, str | re.Pattern) else topics
         names: tuple[str | re.Pattern[str], ...] = tuple(dict.fromkeys(given))
         if not names:

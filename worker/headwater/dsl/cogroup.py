@@ -60,11 +60,11 @@ class CogroupedKStream(Generic[K, A]):
         Its keys must have the same type, and its topics as many partitions.
 
         Raises:
-            TopologyError: the grouped stream is of another builder.
+            TopologyError: ``grouped`` is no grouped stream, or one of another builder.
         """
         check_function("cogroup()", aggregator)
         first = next(iter(self._aggregators))
-        first.origin.check_one_builder("cogroup", grouped.origin)
+        first.origin.partner("cogroup", grouped, "KGroupedStream")
         one: CogroupedKStream[K, A] = grouped.cogroup(aggregator)
         return CogroupedKStream({**self._aggregators, **one._aggregators})
 

@@ -137,7 +137,7 @@ class JoinOfTable(Drawn[K, V]):
         too. Both tables need equal partition counts, unless they are joined by foreign key.
 
         Raises:
-            TopologyError: the tables are of two builders.
+            TopologyError: ``other`` is no table, or one of another builder.
         """
         if _has_foreign_key(given, options):
             return self._join_by_foreign_key(Join.INNER, other, *given, **options)
@@ -207,10 +207,10 @@ class JoinOfTable(Drawn[K, V]):
         *settings: TableJoined[K, Any] | Materialized[K, Any] | None,
         **options: Any,
     ) -> KTable[K, Any]:
-        self.origin.check_one_builder(METHODS[kind], other.origin)
+        right = self.origin.partner(METHODS[kind], other, "KTable")
         left = kind is Join.LEFT
         return join_by_foreign_key(
-            self.origin, other.origin, foreign_key, joiner, *settings, of_left=left, **options
+            self.origin, right, foreign_key, joiner, *settings, of_left=left, **options
         ).as_table()
 
     def _join(
@@ -225,8 +225,8 @@ class JoinOfTable(Drawn[K, V]):
     ) -> KTable[K, Any]:
         settings = given(materialized, options)
         check_function(f"{METHODS[kind]}()", joiner)
-        left, right = self.origin, other.origin
-        left.check_one_builder(METHODS[kind], right)
+        left = self.origin
+        right = left.partner(METHODS[kind], other, "KTable")
         drawing, chosen = left.drawing, name_of(name)
         # Unlike what a filter makes, the result is stored also under a generated name.
         store = None

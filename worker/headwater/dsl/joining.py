@@ -280,7 +280,7 @@ class JoinOfStream(Drawn[K, V]):
         **options: Any,
     ) -> KStream[K, Any]:
         check_function(f"{METHODS[kind]}()", joiner)
-        self.origin.check_one_builder(METHODS[kind], other.origin)
+        self.origin.partner(METHODS[kind], other, "KStream")
         chosen = changed(StreamJoined, settings, options)
         name, keys = chosen.name, chosen.key_serde
         left = self._keyed(None if name is None else f"{name}-left", keys, chosen.value_serde)
@@ -301,12 +301,12 @@ class JoinOfStream(Drawn[K, V]):
         **options: Any,
     ) -> KStream[K, Any]:
         verb = "left_join" if left else "join"
+        right = self.origin.partner(verb, table, "KTable")
         check_function(f"{verb}()", joiner)
-        self.origin.check_one_builder("join", table.origin)
         settings = changed(Joined, joined, options)
         origin = self._keyed(settings.name, settings.key_serde, settings.value_serde)
         return join_with_table(
-            origin, table.origin, joiner, settings, left=left, with_key=with_key
+            origin, right, joiner, settings, left=left, with_key=with_key
         ).as_stream()
 
     def _keyed(

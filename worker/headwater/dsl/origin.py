@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from headwater.dsl.calls import Processor
 from headwater.dsl.options import name_of
@@ -45,12 +45,29 @@ class Origin:
         """The name of the topology node that forwards the records."""
         return self.drawing.name_of(self.call)
 
-    def check_one_builder(self, verb: str, other: Origin) -> None:
-        """Refuse to connect what was drawn on two builders; ``verb`` says what was asked for.
+    def partner(self, verb: str, other: Any, wanted: Partner) -> Origin:
+        """Return the origin of ``other``, which is to be connected with this one.
+
+        Args:
+            verb: what was asked for, as the method is called.
+            other: what was given.
+            wanted: the class that ``other`` has to be of.
 
         Raises:
-            TopologyError: the other is of another builder.
+            TopologyError: it is of another class, or of another builder.
         """
+        kind: Any = _kind(wanted)
+        if not isinstance(other, kind):
+            said = "None" if other is None else f"a {type(other).__name__}"
+            raise TopologyError(
+                f"Cannot {verb.replace('_', ' ')} {self.name!r} with {said}: {verb}() takes a "
+                f"{wanted} here. {_WAYS_OUT[wanted]}"
+            )
+        theirs: Origin = other.origin
+        self._check_one_builder(verb, theirs)
+        return theirs
+
+    def _check_one_builder(self, verb: str, other: Origin) -> None:
         if self.drawing is not other.drawing:
             raise TopologyError(
                 f"Cannot {verb.replace('_', ' ')} {self.name!r} with {other.name!r}, which is of "
@@ -91,6 +108,27 @@ class Origin:
         from headwater.dsl.table import KTable  # noqa: PLC0415 - see above
 
         return KTable(self)
+
+
+Partner: TypeAlias = Literal["KStream", "KTable", "KGroupedStream"]
+"""What a stream or a table is connected with."""
+
+_WAYS_OUT: Final[dict[Partner, str]] = {
+    "KStream": "A table becomes a stream by to_stream()",
+    "KTable": "A stream becomes a table by to_table()",
+    "KGroupedStream": "A stream is grouped by group_by_key() or group_by()",
+}
+
+
+def _kind(name: Partner) -> type:
+    from headwater.dsl import aggregate, stream, table  # noqa: PLC0415 - as in as_stream
+
+    kinds: dict[Partner, type] = {
+        "KStream": stream.KStream,
+        "KTable": table.KTable,
+        "KGroupedStream": aggregate.KGroupedStream,
+    }
+    return kinds[name]
 
 
 class Drawn(Generic[K, V]):

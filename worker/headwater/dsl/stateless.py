@@ -154,9 +154,13 @@ class StatelessOfStream(Drawn[K, V]):
         return self._step("KSTREAM-PEEK-", name, Peek(action=action))
 
     def merge(self, other: KStream[K, V], *, name: str | Named | None = None) -> KStream[K, V]:
-        """Interleave two streams in no certain order. The serdes of neither are inherited."""
-        mine, theirs = self.origin, other.origin
-        mine.check_one_builder("merge", theirs)
+        """Interleave two streams in no certain order. The serdes of neither are inherited.
+
+        Raises:
+            TopologyError: ``other`` is no stream, or one of another builder.
+        """
+        mine = self.origin
+        theirs = mine.partner("merge", other, "KStream")
         merged = mine.drawing.named(name_of(name), "KSTREAM-MERGE-")
         part = Processor(name=merged, operator=Merge())
         return Origin(

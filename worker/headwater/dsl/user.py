@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from headwater.dsl.calls import Processor
-from headwater.dsl.options import name_of
+from headwater.dsl.options import Named, name_of
 from headwater.dsl.origin import Drawn, Origin
+from headwater.errors import TopologyError
 from headwater.model.operators.user import UserFixedKeyProcessor, UserProcessor
 from headwater.model.suppliers import stores_of, supplier_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.dsl.options import Named
     from headwater.dsl.stream import KStream
     from headwater.model.operators.base import Operator
     from headwater.model.processor_api import (
@@ -125,7 +125,13 @@ class UserOfStream(Drawn[K, V]):
         return name_of(name) or self.origin.drawing.processor_name(prefix)
 
     def _below(
-        self, name: str, operator: Operator, supplier: object, stores: tuple[str | StoreSpec, ...]
+        self, name: str, operator: Operator, supplier: object, stores: tuple[Any, ...]
     ) -> Origin:
+        for store in stores:
+            if isinstance(store, Named):
+                raise TopologyError(
+                    f"process(): {store!r} stands among the stores; the name of the node is a "
+                    f"keyword: name={store.name!r}"
+                )
         stores_of(name, supplier)  # checked here; the topology adds them
         return self.origin.below(Processor(name=name, operator=operator, stores=stores))

@@ -190,8 +190,13 @@ class _WindowedKStream(Generic[K, V]):
         """Return the same windows with another moment at which results are forwarded (KIP-825).
 
         Raises:
-            TopologyError: the windows never close.
+            TopologyError: it is no EmitStrategy, or the windows never close.
         """
+        if not isinstance(emit_strategy, EmitStrategy):
+            raise TopologyError(
+                f"emit_strategy() got {emit_strategy!r}: pass EmitStrategy.on_window_update() or "
+                "EmitStrategy.on_window_close()"
+            )
         closes = emit_strategy is EmitStrategy.ON_WINDOW_CLOSE
         if closes and isinstance(self._windows, UnlimitedWindows):
             raise TopologyError(

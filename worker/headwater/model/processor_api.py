@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias,
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
 
     from headwater.ids import TaskId
     from headwater.model.durations import Duration
@@ -170,17 +171,17 @@ class ProcessingContext(Protocol):
         kind: PunctuationType,
         callback: Callable[[int], None],
         *,
-        start_ms: int | None = None,
+        start_ms: datetime | int | None = None,
     ) -> Cancellable:
         """Call ``callback(timestamp_ms)`` every ``interval``; from ``init`` or ``process``.
 
         Stream time first fires at the first record; a jump over several intervals fires once.
         ``interval`` is a ``timedelta`` or whole milliseconds. ``start_ms`` is when to fire first,
-        in milliseconds since the epoch (KIP-1146).
+        an aware ``datetime`` or milliseconds since the epoch (KIP-1146).
 
         Raises:
-            TopologyError: the callback is an async or generator function, or the interval no
-                duration.
+            TopologyError: the callback is an async or generator function, ``kind`` is no
+                PunctuationType, the interval no duration, or the start no time.
             ValueError: the interval is not positive or the start is negative.
         """
         ...
@@ -217,7 +218,7 @@ class ProcessorContext(ProcessingContext, Protocol[KForward, VForward]):
         """Hand ``record`` to every child, or only to the child node of that name.
 
         Raises:
-            TopologyError: there is no child of that name.
+            ValueError: there is no child of that name.
             ValueError: the timestamp is negative.
         """
         ...
@@ -230,7 +231,7 @@ class FixedKeyProcessorContext(ProcessingContext, Protocol[KForward, VForward]):
         """Hand ``record`` to every child, or only to the child node of that name.
 
         Raises:
-            TopologyError: there is no child of that name.
+            ValueError: there is no child of that name.
             ValueError: the timestamp is negative.
         """
         ...

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import TopologyError
-from headwater.model.callables import check_function
-from headwater.model.durations import millis
 from headwater.model.processor_api import (
     Cancellable,
     FixedKeyRecord,
@@ -14,10 +12,12 @@ from headwater.model.processor_api import (
     Record,
     RecordMetadata,
 )
+from headwater.processor.punctuation import check_schedule
 from headwater.processor.views import ReadOnlyStore, view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
 
     from headwater.ids import TaskId
     from headwater.model.durations import Duration
@@ -95,8 +95,7 @@ class TaskContext:
         """Hand ``record`` to every child, or only to the child node of that name.
 
         Raises:
-            TopologyError: there is no child of that name.
-            ValueError: the timestamp is negative.
+            ValueError: there is no child of that name, or the timestamp is negative.
         """
         if record.timestamp < 0:
             raise ValueError(f"a record's timestamp cannot be negative: {record.timestamp}")
@@ -112,24 +111,25 @@ class TaskContext:
         kind: PunctuationType,
         callback: Callable[[int], None],
         *,
-        start_ms: int | None = None,
+        start_ms: datetime | int | None = None,
     ) -> Cancellable:
         """Call ``callback(timestamp_ms)`` every ``interval``; ``start_ms`` anchors the first.
 
         Raises:
-            TopologyError: the callback is an async or generator function, or the interval no
-                duration.
+            TopologyError: the callback is an async or generator function, ``kind`` is no
+                PunctuationType, the interval no duration, or the start no time.
             ValueError: the interval is not positive or the start is negative.
         """
-        check_function(f"schedule() in {self._node}", callback)
+        place = f"schedule() in {self._node}"
+        interval_ms, anchor = check_schedule(place, interval, kind, callback, start_ms)
         environment = self._environment
         return environment.punctuations.schedule(
             self._node,
-            millis(f"schedule() in {self._node}: the interval", interval),
+            interval_ms,
             kind,
             callback,
             now_ms=environment.clock.now_ms(),
-            start_ms=start_ms,
+            start_ms=anchor,
         )
 
     def get_state_store(self, name: str) -> Any:

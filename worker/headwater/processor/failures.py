@@ -129,11 +129,10 @@ class Failures:
         )
         place = self._place(node) if record is None else self._place(node, record.key)
         if response.result is Result.CONTINUE:
-            self._drop(f"{place}: the processing handler drops the record: {exception!r}")
+            self._drop(f"{place}: the processing handler drops the record: {_described(exception)}")
             return
         raise ProcessingError(
-            f"{place}: {type(exception).__name__}: {exception}. To drop such records and go on, "
-            f"{self._way_out}"
+            f"{place}: {_described(exception)}. To drop such records and go on, {self._way_out}"
         ) from exception
 
     def undecodable(self, record: RawRecord, half: str, exception: Exception) -> None:
@@ -301,6 +300,12 @@ class Failures:
             f"{self._whose}, node {node}, topic {current.source.topic}, "
             f"partition {current.source.partition}, offset {current.offset}{of}"
         )
+
+
+def _described(exception: Exception) -> str:
+    """Return type, text and notes of an exception."""
+    notes = "".join(f" ({note})" for note in getattr(exception, "__notes__", ()))
+    return f"{type(exception).__name__}: {exception}{notes}"
 
 
 def _shown(key: Any) -> str:

@@ -148,7 +148,7 @@ def _compile_stamp(lane: Lane, source: Input, environment: Environment) -> Stamp
 
     def stamp(record: RawRecord, key: Any, value: Any) -> int:
         try:
-            return extract(_consumed(lane, record, key, value), lane.partition_time)
+            return _whole(extract(_consumed(lane, record, key, value), lane.partition_time))
         except HeadwaterError:
             raise
         except Exception as error:
@@ -158,6 +158,12 @@ def _compile_stamp(lane: Lane, source: Input, environment: Environment) -> Stamp
             ) from error
 
     return stamp
+
+
+def _whole(timestamp: object) -> int:
+    if not isinstance(timestamp, int):
+        raise TypeError(f"it returned {timestamp!r}: return whole milliseconds")
+    return timestamp
 
 
 def _compile_reject(lane: Lane, source: Input, environment: Environment) -> Reject:

@@ -10,14 +10,54 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from headwater.errors import TopologyError
+from headwater.model.callables import check_function
+from headwater.model.durations import epoch_millis, millis
 from headwater.model.processor_api import PunctuationType
 from headwater.processor.priority import PriorityQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
+    from headwater.model.durations import Duration
     from headwater.processor.environment import Current
     from headwater.processor.failures import Failures
+
+
+def check_schedule(
+    place: str,
+    interval: Duration,
+    kind: object,
+    callback: object,
+    start: datetime | int | None,
+) -> tuple[int, int | None]:
+    """Return interval and start in milliseconds, after a look at what was asked for.
+
+    Args:
+        place: where, for errors.
+        interval: a ``timedelta`` or whole milliseconds.
+        kind: which time drives it.
+        callback: what is to be called.
+        start: when to fire first, if that was said.
+
+    Raises:
+        TopologyError: one of them has the wrong type.
+        ValueError: the interval is not positive, or the start negative.
+    """
+    check_function(place, callback)
+    if not isinstance(kind, PunctuationType):
+        raise TopologyError(
+            f"{place}: the kind is {kind!r}: pass PunctuationType.STREAM_TIME or "
+            "PunctuationType.WALL_CLOCK_TIME"
+        )
+    interval_ms = millis(f"{place}: the interval", interval)
+    if interval_ms < 1:
+        raise ValueError(f"{place}: a punctuation interval is at least 1 ms, not {interval_ms}")
+    start_ms = None if start is None else epoch_millis(f"{place}: the start", start)
+    if start_ms is not None and start_ms < 0:
+        raise ValueError(f"{place}: a punctuation cannot start at {start_ms}")
+    return interval_ms, start_ms
 
 
 class Schedule:
@@ -66,21 +106,14 @@ class Punctuations:
 
         Args:
             node: whose callback it is.
-            interval_ms: at least 1.
+            interval_ms: at least 1, as ``check_schedule`` has it.
             kind: which time drives it.
             callback: called with the current time of that kind.
             now_ms: wall-clock time.
             start_ms: when to fire first (KIP-1146); by default 0 for stream time,
                 ``now + interval`` for the wall clock. A start that has passed is moved on by
                 whole intervals.
-
-        Raises:
-            ValueError: the interval is not positive or the start is negative.
         """
-        if interval_ms < 1:
-            raise ValueError(f"a punctuation interval is at least 1 ms, not {interval_ms}")
-        if start_ms is not None and start_ms < 0:
-            raise ValueError(f"a punctuation cannot start at {start_ms}")
         if kind is PunctuationType.STREAM_TIME:
             schedule = Schedule(node, start_ms or 0, interval_ms, callback)
             self._stream.push(schedule)

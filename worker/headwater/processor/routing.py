@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import TopologyError
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -36,11 +34,12 @@ class Children:
         """Return the child ``name``.
 
         Raises:
-            TopologyError: there is none; the message lists those there are.
+            ValueError: there is none; the message lists those there are. The processing handler
+                decides about the record, as in Kafka Streams.
         """
         if name not in self._by_name:
             there = ", ".join(self._by_name) or "none"
-            raise TopologyError(f"node {self._parent} has no child {name!r}; its children: {there}")
+            raise ValueError(f"node {self._parent} has no child {name!r}; its children: {there}")
         return self._by_name[name]
 
 

@@ -44,7 +44,8 @@ def sessions_of(operator: SessionWindowAggregate, site: Site, failed: Fail) -> F
     late = late_record(site, "its session has closed")
     fold = _folding(operator, store, None if is_final or store.caching else to, late)
     away = operator.windows.grace_ms + operator.windows.inactivity_gap_ms
-    seen, drop = site.keep_resident(ObservedTime()), site.environment.dropping()
+    seen = site.keep_resident(ObservedTime())
+    drop = site.environment.skipping(f"node {site.node.name}", "its key is null")
     final = None
     if is_final:
         emission = Emission.of_sessions(operator.windows, store, to, site)

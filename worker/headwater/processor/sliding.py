@@ -46,7 +46,8 @@ def sliding_windows_of(operator: SlidingWindowAggregate, site: Site, failed: Fai
     store.on_change(None if is_final else to, send_old=operator.send_old)
     slide = _Sliding(operator, store, None if is_final or store.caching else to)
     seen = site.keep_resident(ObservedTime())
-    drop, late = site.environment.dropping(), late_record(site, "its windows have closed")
+    drop = site.environment.skipping(f"node {site.node.name}", "its key or value is null")
+    late = late_record(site, "its windows have closed")
     slide.late = late
     final = None
     if is_final:

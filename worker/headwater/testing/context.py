@@ -23,11 +23,10 @@ from headwater.ids import TaskId
 from headwater.measuring.sensors import ThreadSensors
 from headwater.measuring.windows import Windows
 from headwater.metrics_settings import RecordingLevel
-from headwater.model.callables import check_function
-from headwater.model.durations import millis
 from headwater.model.processor_api import FixedKeyRecord, Record, RecordMetadata
 from headwater.model.reporting import changelog_of
 from headwater.processor.environment import Current
+from headwater.processor.punctuation import check_schedule
 from headwater.processor.resolving import serde_of, store_serdes
 from headwater.processor.views import view
 from headwater.state import memory_backend, open_store
@@ -35,6 +34,7 @@ from headwater.testing.clock import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
 
     from headwater.model.durations import Duration
     from headwater.model.processor_api import PunctuationType
@@ -169,22 +169,17 @@ class ProcessorTestContext(Generic[KForward, VForward]):
         kind: PunctuationType,
         callback: Callable[[int], None],
         *,
-        start_ms: int | None = None,
+        start_ms: datetime | int | None = None,
     ) -> CapturedPunctuator:
         """Keep a punctuation; it fires when the test says so.
 
         Raises:
-            TopologyError: the callback is an async or generator function, or the interval no
-                duration.
+            TopologyError: the callback is an async or generator function, ``kind`` is no
+                PunctuationType, the interval no duration, or the start no time.
             ValueError: the interval is not positive or the start is negative.
         """
-        check_function("schedule()", callback)
-        interval_ms = millis("schedule(): the interval", interval)
-        if interval_ms < 1:
-            raise ValueError(f"a punctuation interval is at least 1 ms, not {interval_ms}")
-        if start_ms is not None and start_ms < 0:
-            raise ValueError(f"a punctuation cannot start at {start_ms}")
-        captured = CapturedPunctuator(interval_ms, kind, callback, start_ms)
+        interval_ms, anchor = check_schedule("schedule()", interval, kind, callback, start_ms)
+        captured = CapturedPunctuator(interval_ms, kind, callback, anchor)
         self.scheduled_punctuators.append(captured)
         return captured
 

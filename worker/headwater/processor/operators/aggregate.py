@@ -33,8 +33,8 @@ def compile_stream_aggregate(operator: StreamAggregate, site: Site) -> Emit:
 
     The result's time is the larger of the record's and the aggregate's (``KStreamAggregate``).
     """
-    store, drop, fail = site.store(operator.store), site.environment.dropping(), site.fail
-    forward = site.children.forward
+    store, fail, forward = site.store(operator.store), site.fail, site.children.forward
+    drop = site.environment.skipping(f"node {site.node.name}", "its key or value is null")
     store.on_change(forward, send_old=operator.send_old)
     step = operator.aggregator if operator.initializer else first_or(operator.aggregator)
     update = store.updater(step, Timestamps.MAX, operator.initializer)

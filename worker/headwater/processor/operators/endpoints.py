@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from headwater.errors import HeadwaterError, ProcessingError
 from headwater.model.processor_api import RecordContext
 from headwater.processor.code import call
 from headwater.processor.handlers import FailedChange, FailedOutput, Origin
@@ -143,11 +142,16 @@ def _partitioned_sink(node: SinkNode, topic: str, environment: Environment) -> F
     refused = environment.failures.of_delivery(node.name, topic)
     send = environment.collector.sender(topic, refused)
     partitions_of = _partitioner(node, topic, environment)
+    fail = environment.failures.of_node(node.name)
     drop = environment.dropping()
     output = environment.measures.output(node.name, topic, send)
 
     def sink(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        partitions = partitions_of(key, value)
+        try:
+            partitions = partitions_of(key, value)
+        except Exception as error:
+            fail(error, key, value, timestamp, headers)
+            return
         if not partitions:
             drop()
             return
@@ -199,33 +203,40 @@ def _partitioner(
 
     def partitions_of(key: Any, value: Any) -> Collection[int | None]:
         count = count_partitions(topic)
-        try:
-            chosen = choose(topic, key, value, count)
-        except HeadwaterError:
-            raise
-        except Exception as error:
-            raise ProcessingError(
-                f"task {environment.task_id}, node {node.name}: the partitioner for topic {topic} "
-                f"raised {type(error).__name__}: {error}"
-            ) from error
+        chosen = _called(f"the partitioner for topic {topic}", choose, topic, key, value, count)
         if chosen is None:
             return default
-        wanted = (chosen,) if isinstance(chosen, int) else tuple(chosen)
+        wanted = (chosen,) if isinstance(chosen, int) else chosen
+        if isinstance(wanted, str | bytes) or not isinstance(wanted, Collection):
+            raise TypeError(
+                f"the partitioner for topic {topic} returned {chosen!r}: return a partition, a "
+                "collection of partitions, or None for the default"
+            )
         for partition in wanted:
-            if not 0 <= partition < count:
-                raise ProcessingError(
-                    f"task {environment.task_id}, node {node.name}: the partitioner chose "
-                    f"partition {partition} of topic {topic}, which has {count}"
+            if not isinstance(partition, int) or not 0 <= partition < count:
+                raise ValueError(
+                    f"the partitioner chose partition {partition!r} of topic {topic}, which has "
+                    f"{count}"
                 )
         return wanted
 
     return partitions_of
 
 
+def _called(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of the user's; its exception gets a note that says which function it was."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        error.add_note(f"raised by {what}")
+        raise
+
+
 def _dynamic_sink(node: SinkNode, environment: Environment) -> Forward:
     extract = node.topic
     assert not isinstance(extract, str)
     current = environment.current
+    fail = environment.failures.of_node(node.name)
     sinks: dict[str, Forward] = {}
 
     def dynamic_sink(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -233,14 +244,18 @@ def _dynamic_sink(node: SinkNode, environment: Environment) -> Forward:
             current.source_topic or "", current.source_partition, current.offset, timestamp, headers
         )
         try:
-            topic = extract(key, value, context)
+            topic = _a_topic(_called("the topic extractor", extract, key, value, context))
         except Exception as error:
-            raise ProcessingError(
-                f"task {environment.task_id}, node {node.name}: the topic extractor raised "
-                f"{type(error).__name__}: {error}"
-            ) from error
+            fail(error, key, value, timestamp, headers)
+            return
         if topic not in sinks:
             sinks[topic] = _partitioned_sink(node, topic, environment)
         sinks[topic](key, value, timestamp, headers)
 
     return dynamic_sink
+
+
+def _a_topic(topic: object) -> str:
+    if not isinstance(topic, str) or not topic:
+        raise TypeError(f"the topic extractor returned {topic!r}: return a topic's name")
+    return topic

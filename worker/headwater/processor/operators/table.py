@@ -37,7 +37,8 @@ def compile_table_upsert(operator: TableOperator, site: Site) -> Emit:
 
     A null key is dropped. An update out of order is applied like any other (``KTableSource``).
     """
-    drop, fail, update = site.environment.dropping(), site.fail, None
+    fail, update = site.fail, None
+    drop = site.environment.skipping(f"node {site.node.name}", "its key is null")
     if operator.store is not None:
         store = site.store(operator.store)
         forward, send_old = site.children.forward, operator.send_old

@@ -50,7 +50,7 @@ def compile_time_window_aggregate(operator: TimeWindowAggregate, site: Site) -> 
         step = _of_key_alone(step)
     update = store.updater(step, Timestamps.MAX, operator.initializer)
     seen = site.keep_resident(ObservedTime())
-    drop = site.environment.dropping()
+    drop = site.environment.skipping(f"node {site.node.name}", "its key is null")
     late = late_record(site, "its window has closed")
     failed = _failing(forward, site.fail)
     emission = None
