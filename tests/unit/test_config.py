@@ -91,6 +91,17 @@ def test_the_specific_prefix_wins_over_the_general_over_the_bare() -> None:
         pytest.param({"bootstrap.servers": "a:1,b"}, ["host:port"], id="second one without port"),
         pytest.param({"application.id": "a b"}, ["topic names"], id="space in the id"),
         pytest.param({"upgrade.from": "3.4"}, ["no older version"], id="only Java has it"),
+        pytest.param({"application.server": "a:1"}, ["HTTP service"], id="a server of its own"),
+        pytest.param(
+            {"rack.aware.assignment.tags": "zone"}, ["spec.assignment.topologyKeys"], id="racks"
+        ),
+        pytest.param({"state.cleanup.delay.ms": 1}, ["clean_up"], id="a cleaner"),
+        pytest.param({"state.cleanup.dir.max.age.ms": 1}, ["clean_up"], id="a purge"),
+        pytest.param({"allow.os.group.write.access": True}, ["group"], id="files of a group"),
+        pytest.param({"group.instance.id": "a"}, ["do not join"], id="a static member"),
+        pytest.param(
+            {"main.consumer.group.instance.id": "a"}, ["do not join"], id="a prefixed static member"
+        ),
         pytest.param(
             {"production.exception.handler": "log-and-continue"},
             ["production.exception.handler", "one of default"],

@@ -55,6 +55,7 @@ def of_producer(given: dict[str, object], transactional_id: str | None = None) -
         ({"consumer.max.poll.records": 10}, {}),
         ({"request.timeout.ms": 1}, {}),
         ({"receive.buffer.bytes": 5}, {"socket.receive.buffer.bytes": 5}),
+        ({"retry.backoff.ms": 50}, {"retry.backoff.ms": 50}),
     ],
     ids=lambda value: next(iter(value), "nothing"),
 )

@@ -20,6 +20,8 @@ COMMON: Final = frozenset(
         "metadata.max.age.ms",
         "reconnect.backoff.ms",
         "reconnect.backoff.max.ms",
+        "retry.backoff.ms",
+        "retry.backoff.max.ms",
         "receive.buffer.bytes",
         "send.buffer.bytes",
         "connections.max.idle.ms",
@@ -56,7 +58,6 @@ CONSUMER: Final = frozenset(
         "enable.auto.commit",
         "allow.auto.create.topics",
         "exclude.internal.topics",
-        "group.instance.id",
     }
 )
 PRODUCER: Final = frozenset(

@@ -380,6 +380,7 @@ def _check_overrides(config: StreamsConfig) -> None:
             "offsets are committed with the tasks",
         ),
         ("group.id", "group.id" in consumer, "the group is the application.id"),
+        ("group.instance.id", "group.instance.id" in consumer, NOT_HERE["group_instance_id"]),
         (
             "transactional.id",
             "transactional.id" in producer,

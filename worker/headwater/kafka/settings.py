@@ -64,8 +64,6 @@ _OF_LIBRDKAFKA: Final = frozenset(
         "metadata.recovery.strategy",
         "partitioner",
         "receive.message.max.bytes",
-        "retry.backoff.max.ms",
-        "retry.backoff.ms",
         "sasl.jaas.config",
         "sasl.mechanism",
         "sasl.mechanisms",
