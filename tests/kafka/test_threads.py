@@ -136,6 +136,47 @@ def test_threads_come_and_go_under_load_and_every_record_is_counted_once(
         streams.metadata_for_local_threads()
 
 
+def test_a_task_that_costs_more_moves_to_an_idle_thread_and_nothing_is_restored(
+    counting: Counting, config: dict[str, Any]
+) -> None:
+    def costs(value: str) -> str:
+        if value == "slow":
+            threading.Event().wait(0.002)
+        return value
+
+    def placed() -> dict[TaskId, str]:
+        return {
+            task.task_id: thread.thread_name
+            for thread in streams.metadata_for_local_threads()
+            for task in thread.active_tasks
+            if thread.thread_state is ThreadState.RUNNING
+        }
+
+    def committed(task_id: TaskId) -> int:
+        (found,) = (task for task in streams._worker.view.tasks if task.task == task_id)
+        return sum(found.committed.values())
+
+    config |= {"statestore.cache.max.bytes": 0, "num.stream.threads": 2}
+    with KafkaStreams(counts(counting.topic, costs), config) as streams:
+        loads = streams._worker._table.loads
+        loads.window_ms, loads.pause_ms = 1_000, 0
+        running(streams)
+        wait_for(lambda: sorted(busy(streams).values()) == [2, 2], what="two busy threads")
+        before = placed()
+        both = [task for task, thread in before.items() if thread == before[TASKS[0]]]
+        for task in both * 3_000:
+            counting._producer.produce(counting.topic, "slow", "key", partition=task.partition)
+        counting._producer.flush(30)
+
+        wait_for(lambda: len({placed().get(task) for task in both} - {None}) == 2, what="a move")
+        now = placed()
+        (moved,) = [task for task in both if now[task] != before[task]]
+        at = committed(moved)
+        wait_for(lambda: committed(moved) > at > 0, what="it to go on")
+        restored = streams._worker.view.numbers.total(metrics.RESTORE_RECORDS)
+        assert restored == 0, "its store was closed and opened, and nothing was read again"
+
+
 def test_what_came_and_went_has_counted_exactly(counting: Counting, config: dict[str, Any]) -> None:
     config |= {"statestore.cache.max.bytes": 0}
     with KafkaStreams(counts(counting.topic, str.upper), config) as streams:

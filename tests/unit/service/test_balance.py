@@ -74,6 +74,17 @@ def test_a_task_with_state_and_one_without_do_not_change_places() -> None:
     assert set(moved) in ({a, c}, {b, d})
 
 
+def test_a_task_with_a_store_in_memory_stays_where_it_is() -> None:
+    a, b, c, d = tasks(4)
+    placed = {a: 0, b: 0, c: 1, d: 1}
+    loads = {a: 0.5, b: 0.45, c: 0.05, d: 0.02}
+
+    moved = better_places(loads, placed, [0, 1], frozenset(), frozenset({a, d}))
+
+    assert moved == {b: 1, c: 0}
+    assert not better_places(loads, placed, [0, 1], frozenset(), frozenset(placed))
+
+
 @pytest.mark.seeded(20, least=2)
 def test_what_is_chosen_is_better_and_is_left_alone_by_the_assignor(seed: str) -> None:
     draw = random.Random(seed)
@@ -107,20 +118,20 @@ def test_loads_are_measured_over_a_window_and_changes_are_rare() -> None:
     now = PAUSE_MS
     loads.observe(0, {a: 10.0, b: 0.0}, now)
     loads.observe(1, {c: 0.0, d: 0.0}, now)
-    loads.rebalance(placed, [0, 1], (), now)
+    loads.rebalance(placed, [0, 1], (), (), now)
     assert not loads.places, "nothing was measured yet"
 
     now += WINDOW_MS
     busy_s = WINDOW_MS / 1000 * 0.45
     loads.observe(0, {a: 10.0 + busy_s, b: busy_s}, now)
     loads.observe(1, {c: 0.0, d: 0.0}, now)
-    loads.rebalance(placed, [0, 1], (), now)
+    loads.rebalance(placed, [0, 1], (), (), now)
     assert len(loads.places) == 2
     placed.update(loads.places)
 
     for _ in range(2):
         now += WINDOW_MS - 1_000
-        loads.rebalance(placed, [0, 1], (), now)
+        loads.rebalance(placed, [0, 1], (), (), now)
     assert {t: placed[t] for t in loads.places} == loads.places, "no further change"
 
 

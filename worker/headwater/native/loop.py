@@ -339,7 +339,9 @@ class ProcessingLoop:
             self.failing = running.task_id
             taken = running.task.process(wanted, now_ms)
             ended = time.perf_counter()
-            this.add(pace, ended - started, taken, wanted)
+            if taken or not running.task.holds_records:
+                this.add(pace, ended - started, taken, wanted)
+            # Else it waits for a partition, or for calls: it has no part in this round.
             started = ended
         self.failing = None
         self.ratios.processed(this.records, started - began)

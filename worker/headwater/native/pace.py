@@ -78,7 +78,7 @@ class Round:
         self.ran_out = False
         """A task took the last of its records."""
         self.has_idle = False
-        """A task had no record."""
+        """A task had no record. One that waits for more of a partition is no part of a round."""
         self._first_s = math.inf
 
     def leaves_out(self, pace: Pace) -> bool:

@@ -216,6 +216,11 @@ class StreamTask:
         """How many records of ``partition`` wait."""
         return self._buffer.lanes[partition].size
 
+    @property
+    def holds_records(self) -> bool:
+        """Whether a record waits in a buffer, be the task ready to take it or not."""
+        return self._buffer.size > 0
+
     def update_lags(self, lags: Mapping[TopicPartition, int]) -> None:
         """Say how many records the broker holds beyond what was fetched (``max.task.idle.ms``)."""
         self._buffer.update_lags(lags)

@@ -213,7 +213,8 @@ class KafkaStreams(InteractiveQueries):
     def add_stream_thread(self) -> str | None:
         """Start one more StreamThread, which takes over its share of the tasks (KIP-663).
 
-        Stores are closed and opened again; nothing is restored. The record cache is divided anew.
+        Stores are closed and opened again; only those in memory are read from their changelogs. The
+        record cache is divided anew.
 
         Returns:
             the thread's name; ``None`` if the application is neither RUNNING nor REBALANCING.

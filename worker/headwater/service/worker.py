@@ -462,6 +462,11 @@ def _table(
             for subtopology in topology.subtopologies
             if any(store.logging and store.persistent for store in subtopology.stores)
         ),
+        in_memory=frozenset(
+            subtopology.id
+            for subtopology in topology.subtopologies
+            if not all(store.persistent for store in subtopology.stores)
+        ),
         topology=configured(report, config),
         global_thread=GlobalThread() if shared_groups(topology) else None,
     )

@@ -3,7 +3,8 @@
 ``assign_to_slots`` gives each slot as many tasks as the others. Where tasks cost different amounts,
 one StreamThread may have all the work. Then two tasks of the same kind change places, or one goes
 to a slot that has fewer: the counts stay as balanced as they were, so the assignment holds. A task
-that changes its slot is closed and opened; nothing is restored.
+that changes its slot is closed and opened; nothing is restored. So a task with a store in memory,
+which is lost with its process, stays where it is.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ class Loads:
         placed: Mapping[TaskId, int],
         slots: Collection[int],
         stateless: Collection[TaskId],
+        fixed: Collection[TaskId],
         now_ms: int,
     ) -> None:
         """Note in ``places`` who is to change places, if that is worth it.
@@ -91,6 +93,7 @@ class Loads:
             placed: the slot in which each task runs; to be asked while none is on its way.
             slots: those that may have tasks.
             stateless: the tasks without state.
+            fixed: the tasks that stay, because they have a store in memory.
             now_ms: boot-time clock.
         """
         if now_ms - self._changed_ms < self.pause_ms or len(slots) < 2:
@@ -99,7 +102,7 @@ class Loads:
         known = {task_id: load for task_id, load in loads.items() if load is not None}
         if len(known) < len(placed):
             return
-        found = better_places(known, placed, slots, frozenset(stateless))
+        found = better_places(known, placed, slots, frozenset(stateless), frozenset(fixed))
         if found:
             self.places.update(found)
             self._changed_ms = now_ms
@@ -123,6 +126,7 @@ def better_places(
     placed: Mapping[TaskId, int],
     slots: Collection[int],
     stateless: frozenset[TaskId],
+    fixed: frozenset[TaskId] = frozenset(),
 ) -> dict[TaskId, int]:
     """Return new slots for one task or two, or nothing if no change is worth it.
 
@@ -131,12 +135,14 @@ def better_places(
         placed: the slot of each task.
         slots: those that may have tasks.
         stateless: the tasks without state.
+        fixed: the tasks that stay, because they have a store in memory.
     """
     totals = dict.fromkeys(slots, 0.0)
     members: dict[int, list[TaskId]] = defaultdict(list)
     for task_id, slot in sorted(placed.items()):
         totals[slot] += loads[task_id]
-        members[slot].append(task_id)
+        if task_id not in fixed:
+            members[slot].append(task_id)
     busiest = max(sorted(totals), key=lambda slot: totals[slot])
     if totals[busiest] < BUSY:
         return {}
@@ -157,7 +163,7 @@ def _changes(
     busiest: int, other: int, members: Mapping[int, list[TaskId]], stateless: frozenset[TaskId]
 ) -> Iterator[dict[TaskId, int]]:
     """Give each single move to another slot, and each exchange of two tasks of the same kind."""
-    for given in members[busiest]:
+    for given in members.get(busiest, ()):
         yield {given: other}
         for taken in members.get(other, ()):
             if (given in stateless) == (taken in stateless):

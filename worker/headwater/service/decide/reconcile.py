@@ -204,7 +204,8 @@ def _place(table: Table, wanted: frozenset[TaskId], now_ms: int) -> None:
     stateless = [task for task in wanted if task.subtopology not in table.stateful]
     table.loads.forget_others(wanted, usable)
     if wanted == current.keys() and all(map(_is_settled, table.tasks.values())):
-        table.loads.rebalance(current, usable, stateless, now_ms)
+        fixed = [task for task in wanted if task.subtopology in table.in_memory]
+        table.loads.rebalance(current, usable, stateless, fixed, now_ms)
     placed = assign_to_slots(
         wanted, slots=usable, owned={**current, **table.loads.places}, stateless=stateless
     )

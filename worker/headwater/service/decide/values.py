@@ -242,6 +242,8 @@ class Table:
     """The highest epoch that is written down."""
     stateful: frozenset[int] = frozenset()
     """Sub-topologies with a changelog to restore."""
+    in_memory: frozenset[int] = frozenset()
+    """Sub-topologies with a store in memory, which a task that changes its slot fills anew."""
     topology: TopologyReport | None = None
     endpoint: str = ""
     spec: WorkerSpec | None = None
