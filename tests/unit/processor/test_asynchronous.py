@@ -622,3 +622,63 @@ def test_functions_that_cannot_be_called_are_refused() -> None:
     with pytest.raises(TopologyError, match="use map_values_async"):
         stream.map_values(sleeps)
     stream.map_values_async(partial(sleeps))
+
+
+def test_the_error_of_a_call_that_could_not_begin_names_the_blocked_event_loop() -> None:
+    freed = threading.Event()
+
+    async def call(value: str) -> str:
+        if value == "0":
+            freed.wait(ENDS_S)  # where it should await
+        return value
+
+    rig = rig_of(
+        lambda stream: stream.map_values_async(call, timeout=50),
+        processing_exception_handler="log-and-continue",
+    )
+    try:
+        run(rig, [raw(0, "a", "0"), raw(1, "b", "1")])
+    finally:
+        freed.set()
+
+    first, second = rig.warnings
+    assert "has not returned within 0.05 s, its time-out" in first
+    assert "offset 1" in second
+    assert "another call blocks the event loop" in second
+
+
+# ---- names -------------------------------------------------------------------------------------
+
+_DESCRIBED = """\
+Topologies:
+   Sub-topology: 0
+    Source: KSTREAM-SOURCE-0000000000 (topics: [in])
+      --> KSTREAM-MAPVALUES-ASYNC-0000000001
+    Processor: KSTREAM-MAPVALUES-ASYNC-0000000001 (stores: [])
+      --> KSTREAM-PROCESSVALUES-ASYNC-0000000002, asked
+      <-- KSTREAM-SOURCE-0000000000
+    Processor: KSTREAM-PROCESSVALUES-ASYNC-0000000002 (stores: [])
+      --> KSTREAM-MAPVALUES-BATCH-0000000003
+      <-- KSTREAM-MAPVALUES-ASYNC-0000000001
+    Processor: KSTREAM-MAPVALUES-BATCH-0000000003 (stores: [])
+      --> KSTREAM-SINK-0000000004
+      <-- KSTREAM-PROCESSVALUES-ASYNC-0000000002
+    Processor: asked (stores: [])
+      --> KSTREAM-FOREACH-ASYNC-0000000006
+      <-- KSTREAM-MAPVALUES-ASYNC-0000000001
+    Processor: KSTREAM-FOREACH-ASYNC-0000000006 (stores: [])
+      --> none
+      <-- asked
+    Sink: KSTREAM-SINK-0000000004 (topic: out)
+      <-- KSTREAM-MAPVALUES-BATCH-0000000003
+
+"""
+
+
+def test_nodes_that_wait_have_names_of_their_kind() -> None:
+    builder = StreamsBuilder()
+    stream: Any = builder.stream("in").map_values_async(sleeps)
+    stream.process_values_async(sleeps).map_batch(list).to("out")
+    stream.map_values_async(sleeps, name="asked").for_each_async(print)
+
+    assert builder.build().describe() == _DESCRIBED

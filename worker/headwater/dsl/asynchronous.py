@@ -93,7 +93,8 @@ class AsynchronousOfStream(Drawn[K, V]):
         """Replace every value by what ``mapper(value)`` returns, once it has been waited for.
 
         ``mapper`` is an ``async def``, or a plain function, which runs in a pool of threads.
-        ``with_key`` calls ``mapper(key, value)``. Keywords are those of :class:`CallOptions`.
+        ``with_key`` calls ``mapper(key, value)``. ``name`` names the node, as in ``map_values``.
+        Other keywords are those of :class:`CallOptions`.
 
         Calls overlap, and what follows sees their results as if they had come at once. A commit
         waits for the calls in flight. A call may be made more than once for a record, as after a

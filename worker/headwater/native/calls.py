@@ -7,12 +7,14 @@ They know no task: each call has a number, and its outcome goes to a queue of wh
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.native.locating import stack_of_thread
 from headwater.processor.callers import Outcome
 
 if TYPE_CHECKING:
@@ -21,8 +23,12 @@ if TYPE_CHECKING:
     from headwater.processor.callers import Started
 
 
+log = logging.getLogger(__name__)
+
 _CANCELLED_S: Final = 5.0
 """So long calls that are cancelled at the end may take to close what they have open."""
+_STOPPED_S: Final = 1.0
+"""So much longer the end of the event loop is waited for, which a call may keep."""
 
 
 class ThreadCallers:
@@ -34,6 +40,8 @@ class ThreadCallers:
     def __init__(self) -> None:
         self._wake = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._has_complained = False
 
     def monotonic(self) -> float:
         """Seconds by a clock that is never set."""
@@ -66,14 +74,38 @@ class ThreadCallers:
         """The event loop, which runs in a thread of its own until the process ends."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=_run, args=(self._loop,), name="calls", daemon=True).start()
+            self._thread = threading.Thread(
+                target=_run, args=(self._loop,), name="calls", daemon=True
+            )
+            self._thread.start()
         return self._loop
 
     def close(self) -> None:
-        """Let the event loop end, if there is one; calls in flight are not waited for."""
-        if self._loop is not None:
+        """End the event loop, if there is one; cancelled calls have a moment for their ``finally``.
+
+        Threads of pools are not waited for.
+        """
+        if self._loop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._loop = None
+            self._thread.join(_CANCELLED_S + _STOPPED_S)
+            self._loop = self._thread = None
+
+    def complain(self, function: Callable[..., Any]) -> None:
+        """Say once that a call keeps the event loop, and where it is.
+
+        Args:
+            function: one whose calls cannot begin because of that.
+        """
+        if self._has_complained or self._thread is None or self._thread.ident is None:
+            return
+        self._has_complained = True
+        log.warning(
+            "the event loop of functions that wait has not turned for a whole time-out, so calls "
+            "of %s cannot begin: an async def keeps it; let it await instead of blocking, or draw "
+            "a plain def, which is called in a thread. The event loop is at\n%s",
+            getattr(function, "__qualname__", function),
+            stack_of_thread(self._thread.ident).rstrip(),
+        )
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
@@ -95,10 +127,19 @@ class Coroutines:
         self._function = function
         self._callers = callers
         self._running: dict[int, asyncio.Task[None]] = {}
+        self._begun = -1
+        """The number of the call that began last; calls begin in the order of their numbers."""
 
     def start(self, calls: list[Started]) -> None:
         """Begin these calls."""
         self._callers.loop.call_soon_threadsafe(self._start, calls)
+
+    def unbegun(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Return those of the calls that have not begun: another call keeps the event loop."""
+        found = frozenset(number for number in numbers if number > self._begun)
+        if found:
+            self._callers.complain(self._function)
+        return found
 
     def cancel(self, numbers: Iterable[int]) -> None:
         """Cancel calls whose outcomes nobody wants any more; they may end late, or never."""
@@ -130,6 +171,7 @@ class Coroutines:
 
     async def _call(self, number: int, arguments: tuple[Any, ...]) -> None:
         value, error = None, None
+        self._begun = number
         try:
             value = await self._function(*arguments)
         except BaseException as raised:  # noqa: BLE001 - it belongs to the record
@@ -166,6 +208,11 @@ class Pool:
             self._queued.extend(calls)
             self._start_threads()
             self._changed.notify(len(calls))
+
+    def unbegun(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Return none: a thread that is kept is replaced."""
+        del numbers
+        return frozenset()
 
     def cancel(self, numbers: Iterable[int]) -> None:
         """Give up calls: those that wait are not made, and threads of the others are replaced."""

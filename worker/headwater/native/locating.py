@@ -55,6 +55,15 @@ def locate(thread: int) -> Located:
     )
 
 
+def stack_of_thread(thread: int) -> str:
+    """Return the user's frames of a thread of this process, as a traceback shows them.
+
+    Args:
+        thread: its ``threading.get_ident()``.
+    """
+    return _stack_of(list(_frames(sys._current_frames().get(thread))))  # noqa: SLF001
+
+
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
     """Yield a frame and those that called it."""
     while frame is not None:

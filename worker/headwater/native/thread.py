@@ -341,6 +341,7 @@ class StreamThread:
         self.loop.commit_now()
         for running in self.loop.remove(list(self.loop.tasks)):
             self._close_task(running)
+        self._opener.close()
         self._globals.close()
         self._consumer.close()
 
@@ -359,6 +360,7 @@ class StreamThread:
                 running.task.close()
             except Exception:
                 log.exception("closing task %s", running.task_id)
+        self._opener.close()
 
     # ---- reports -------------------------------------------------------------------------------
 

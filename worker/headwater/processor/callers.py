@@ -37,6 +37,10 @@ class Calls(Protocol):
         """Begin these calls."""
         ...
 
+    def unbegun(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Return those of the calls, started long ago, that another call keeps from beginning."""
+        ...
+
     def cancel(self, numbers: Iterable[int]) -> None:
         """Give up calls whose outcomes nobody wants any more; they may end late, or never."""
         ...

@@ -228,10 +228,18 @@ class CallStage:
             _, number = self._deadlines.popleft()
             if number in self._in_flight:
                 late.append(number)
+        if not late:
+            return
+        unbegun = self._calls.unbegun(late)
         self._calls.cancel(late)
         for number in late:
             seconds = self._policy.timeout_ms / 1000
             said = f"the call has not returned within {seconds:g} s, its time-out"
+            if number in unbegun:
+                said = (
+                    f"the call could not begin within {seconds:g} s, its time-out: another call "
+                    "blocks the event loop"
+                )
             self._failed(self._in_flight.pop(number), CallTimeoutError(said))
 
     def _retry(self) -> None:
