@@ -1,30 +1,19 @@
-"""Queries while tasks move and processes are killed: each answer is one that the store had.
-
-The count of a key at a position is known from the input: as many of its records as there are up to
-that offset. So each answer is checked exactly, with the position that it names.
-"""
+"""Queries while tasks move and processes are killed: each answer is one that the store had."""
 
 from __future__ import annotations
 
-import bisect
-import http.client
-import json
-import random
 import shlex
-import threading
-import urllib.parse
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import psutil
 import pytest
 
-from headwater_operator.local.observe import read_worker
 from tests.conftest import seed_base
 from tests.support import pages
 from tests.support.local_cluster import APP, Load, LocalCluster, create_topics, streamapp
-from tests.support.reading import held
+from tests.support.query_storm import PARTITIONS, Reader, Truth
 from tests.support.waiting import wait_for
 from tests.support.worker import child_of
 
@@ -33,78 +22,11 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-PARTITIONS: Final = 4
 READERS: Final = 3
 READS: Final = 100_000
 """Of a soak; a share of these else."""
 FEWEST: Final = 2_000
-KEYS: Final = 997
-
-
-class Reader(threading.Thread):
-    """Asks for random keys, each answer at least as new as the one before of that partition."""
-
-    def __init__(self, cluster: LocalCluster, topic: str, seed: str, reads: int) -> None:
-        super().__init__(daemon=True)
-        self._cluster = cluster
-        self._topic = topic
-        self._draw = random.Random(seed)
-        self._reads = reads
-        self._at: dict[int, int] = {}
-        self._pause = threading.Event()
-        self.answers: list[tuple[int, str, int, int]] = []
-        """Partition, key, offset and count of each answer."""
-        self.steps_back: list[str] = []
-        self.refusals: Counter[str] = Counter()
-        self.unexpected: list[str] = []
-
-    def run(self) -> None:
-        endpoints: list[str] = []
-        while len(self.answers) < self._reads and not self.unexpected:
-            if not endpoints or self._draw.random() < 0.01:
-                endpoints = self._endpoints()
-            partition, key = self._draw.randrange(PARTITIONS), f"key-{self._draw.randrange(KEYS)}"
-            for endpoint in self._draw.sample(endpoints, len(endpoints)):
-                try:
-                    status, answer = self._ask(endpoint, partition, key)
-                except (OSError, http.client.HTTPException, ValueError):  # it ends, too
-                    endpoints = []
-                    break
-                if status in {200, 404} and answer.get("error") in {None, "KEY_NOT_FOUND"}:
-                    self._note(partition, key, answer)
-                    break
-                self.refusals[str(answer.get("error"))] += 1
-                if status not in {412, 421, 503}:
-                    self.unexpected.append(f"{status}: {answer}")
-            else:
-                self._pause.wait(0.01)  # nobody has it just now
-
-    def _ask(self, endpoint: str, partition: int, key: str) -> tuple[int, dict[str, Any]]:
-        query = {"partition": partition}
-        if partition in self._at:
-            query["bound"] = json.dumps({self._topic: {partition: self._at[partition]}})
-        host, _, port = endpoint.rpartition(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=15)
-        try:
-            path = f"/state/counts/keys/{key}?{urllib.parse.urlencode(query)}"
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
-        finally:
-            connection.close()
-
-    def _note(self, partition: int, key: str, answer: dict[str, Any]) -> None:
-        offset = answer["position"].get(self._topic, {}).get(str(partition))
-        if offset is None:
-            return  # a store that was opened just now: it does not say yet
-        if offset < self._at.get(partition, -1):
-            self.steps_back.append(f"{offset} after {self._at[partition]}")
-        self._at[partition] = offset
-        self.answers.append((partition, key, offset, answer.get("value", 0)))
-
-    def _endpoints(self) -> list[str]:
-        workers = filter(None, map(read_worker, self._cluster.cluster.app(APP).workers()))
-        return [worker.status.endpoint for worker in workers if worker.status.endpoint]
+STORES: Final = {"module": "tests.support.several_stores:build"}
 
 
 @pytest.fixture
@@ -123,8 +45,9 @@ def test_each_answer_is_one_that_the_store_had_at_some_commit_whatever_moves_or_
     seed, reads = seed_base(request.config), max(FEWEST, round(READS * share))
     topic = f"{topic_prefix}-in"
     create_topics(bootstrap_servers, topic_prefix, partitions=PARTITIONS)
-    load = Load(bootstrap_servers, topic_prefix, records_per_s=2_000)
-    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=2))
+    load = Load(bootstrap_servers, topic_prefix, records_per_s=1_000)
+    options = {"topology": STORES, "assignment": {"standbyReplicas": 1}}
+    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=2, **options))
     load.start()
     cluster.wait_running(replicas=2)
     readers = [Reader(cluster, topic, f"{seed}{n}", reads // READERS + 1) for n in range(READERS)]
@@ -138,24 +61,19 @@ def test_each_answer_is_one_that_the_store_had_at_some_commit_whatever_moves_or_
         assert not reader.is_alive(), (len(reader.answers), reader.refusals, cluster.worker_logs())
     load.stop()
     run_page(cluster)
-    offsets: dict[tuple[int, str], list[int]] = defaultdict(list)
-    for message in held(bootstrap_servers, topic, isolation="read_uncommitted"):
-        offsets[message.partition(), (message.key() or b"").decode()].append(message.offset())
-    for found in offsets.values():
-        found.sort()
-    wrong = [
-        (partition, key, offset, count)
-        for reader in readers
-        for partition, key, offset, count in reader.answers
-        if bisect.bisect_right(offsets[partition, key], offset) != count
-    ]
+    answers = [answer for reader in readers for answer in reader.answers]
+    truth = Truth(bootstrap_servers, topic, f"{topic_prefix}-counts-changelog")
+    wrong = truth.wrong(answers)
     refusals = sum((reader.refusals for reader in readers), Counter())
-    total = sum(len(reader.answers) for reader in readers)
-    print(f"seed {seed}: {total:,} answers, {len(wrong)} wrong, refused: {dict(refusals)}")
+    kinds = Counter(answer.kind for answer in answers)
+    print(f"seed {seed}: {len(answers):,} answers, {len(wrong)} wrong, refused: {dict(refusals)}")
+    print(f"seed {seed}: of each kind: {dict(kinds)}")
     assert [reader.unexpected for reader in readers] == [[]] * READERS
     assert [reader.steps_back for reader in readers] == [[]] * READERS
-    assert wrong[:5] == [], [(w, bisect.bisect_right(offsets[w[0], w[1]], w[2])) for w in wrong]
-    assert len({offset for reader in readers for *_, offset, _ in reader.answers}) > 20
+    assert wrong[:5] == []
+    assert len({answer.offset for answer in answers}) > 20
+    assert min(kinds.values()) > 5
+    assert len(kinds) == 6
 
 
 def storm(cluster: LocalCluster, readers: list[Reader], *, rounds: int) -> None:

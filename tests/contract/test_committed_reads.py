@@ -18,7 +18,7 @@ import pytest
 from headwater.ids import TaskId
 from headwater.model.stores import StoreKind, StoreSpec
 from headwater.model.windows import Window, Windowed
-from headwater.native.queries.secondaries import NotOnDiskError, Secondaries
+from headwater.native.queries.secondaries import NotOnDiskError, Pace, Secondaries
 from headwater.ports import Position
 from headwater.processor.environment import Current
 from headwater.processor.views import view
@@ -223,8 +223,8 @@ def test_versions(opened: Callable[..., Opened]) -> None:
 
 
 def test_a_store_that_is_not_there_yet_says_so(tmp_path: Path) -> None:
-    secondaries = Secondaries(StateDirectory(tmp_path, "app"), BlockCache())
-    store = secondaries.store(TASK, StoreSpec(name="store"))
+    every = Secondaries(StateDirectory(tmp_path, "app"), BlockCache())
+    store = every.store(TASK, StoreSpec(name="store"))
     with pytest.raises(NotOnDiskError, match="store of task 0_0 is not open yet"), store.reading():
         pass
 
@@ -247,6 +247,25 @@ def test_a_store_that_is_made_anew_is_read_anew(tmp_path: Path) -> None:
 
     assert one.found(Range()) == [("b", 2, 2, 0, 0)]
     another.store.close()
+
+
+def test_a_commit_that_is_taken_in_quickly_is_seen_by_who_asks_next(
+    tmp_path: Path,
+) -> None:
+    always = Pace(stale_s=3_600.0, share=0, quick_s=3_600.0)
+    one = Opened(StoreSpec(name="store"), tmp_path)
+    every = Secondaries(StateDirectory(tmp_path, "app"), BlockCache(), always)
+    store = every.store(TASK, one.spec)
+    for number in range(1, 50):
+        one.store.put("a", number, 1)
+        one.store.put("b", number, 1)
+        one.commit()
+        with store.reading() as (backend, _):
+            (found,) = answer(one.spec, backend, Get(b"a"))
+            assert LONG.unpack(found[1]) == (number,)
+            (count,) = answer(one.spec, backend, Count())
+            assert count[2] == 2
+    one.store.close()
 
 
 WRITER = """
@@ -286,8 +305,8 @@ class Reads:
     """
 
     def __init__(self, path: Path, most: int, *, is_checked: bool) -> None:
-        secondaries = Secondaries(StateDirectory(path, "app"), BlockCache())
-        self._store = secondaries.store(TASK, StoreSpec(name="store"))
+        every = Secondaries(StateDirectory(path, "app"), BlockCache())
+        self._store = every.store(TASK, StoreSpec(name="store"))
         self._most = most
         self._is_checked = is_checked
         self.wrong: list[str] = []

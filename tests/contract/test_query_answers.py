@@ -2,111 +2,37 @@
 
 from __future__ import annotations
 
-import json
+import select
+import threading
 import time
+from contextlib import ExitStack
+from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.asked import HERE, KEYS, MEMORY, PARTITIONS, Asked, by_murmur2
 
-from headwater.config import StreamsConfig
-from headwater.httpserver import Request
 from headwater.ids import TaskId, TopicPartition
-from headwater.model.stores import StoreKind, StoreSpec
 from headwater.native.queries import cursors
-from headwater.native.queries.answering import Answerer, Held, TaskQuestions
+from headwater.native.queries.answering import Held
 from headwater.native.queries.cursors import Cursor
-from headwater.native.queries.http import HttpQueries
-from headwater.native.queries.secondaries import Secondaries
-from headwater.native.queries.values import AskTask, Place, Placements, Standing, TaskAnswered
-from headwater.ports import Position
-from headwater.serde import Serdes
-from headwater.state import BlockCache, open_store
+from headwater.native.queries.values import (
+    AskTask,
+    Place,
+    Standing,
+    TaskAnswered,
+)
+from headwater.serde import Serde
 from headwater.state.asks import Range
-from headwater.state.directory import StateDirectory
-from headwater.state.restore import open_backend
 from headwater.wire import positions
-from headwater.wire.partitioner import partition_for_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-PARTITIONS = 4
-HERE = (0, 1)
-KEYS = [f"key-{number}" for number in range(40)]
 PLACES = {TaskId(0, partition): Place(Standing.RUNNING, 0) for partition in HERE}
-SPEC = StoreSpec(name="counts", key_serde=Serdes.string, value_serde=Serdes.long)
-MEMORY = StoreSpec(
-    name="memory",
-    kind=StoreKind.KEY_VALUE,
-    persistent=False,
-    key_serde=Serdes.string,
-    value_serde=Serdes.bytes,
-)
-
-
-class Asked:
-    """A query process' half that answers, over two of four partitions."""
-
-    def __init__(self, path: Path) -> None:
-        directory = StateDirectory(path, "app")
-        self._stores = []
-        for partition in HERE:
-            task = TaskId(0, partition)
-            store = open_store(
-                SPEC,
-                task=task,
-                changelog_topic="changelog",
-                backend=open_backend(SPEC, directory.store(task, SPEC.name), holder="test"),
-                cache=None,
-                changelog_send=None,
-                key_serde=Serdes.string,
-                value_serde=Serdes.long,
-            )
-            for number, key in enumerate(KEYS):
-                if partition_for_key(key.encode(), PARTITIONS) == partition:
-                    store.put(key, number, 1_000 + number)
-            read = positions.encode_read([(TopicPartition("in", partition), 40)])
-            store.flush_changelog()
-            store.commit(Position("topic", 1, 1, read=read))
-            self._stores.append(store)
-        self.memory: list[TaskAnswered] = []
-        self._questions = TaskQuestions(self._to_thread)
-        stores = {"counts": Held(0, SPEC), "memory": Held(0, MEMORY)}
-        self.answerer = Answerer(stores, Secondaries(directory, BlockCache()), self._questions)
-        self.place(PLACES)
-        config = StreamsConfig.parse({"application.id": "app"})
-        self._http = HttpQueries(self.answerer, config)
-
-    def _to_thread(self, asked: AskTask) -> None:
-        answered = self.memory.pop(0)
-        self._questions.take(
-            TaskAnswered(
-                id=asked.id,
-                is_here=answered.is_here,
-                read=answered.read,
-                rows=answered.rows,
-                problem=answered.problem,
-            )
-        )
-
-    def place(self, tasks: dict[TaskId, Place], **more: Any) -> None:
-        self.answerer.placements = Placements(
-            tasks=tasks, **{"partitions": {0: PARTITIONS}, **more}
-        )
-
-    def get(self, url: str) -> tuple[int, Any]:
-        parts = urlsplit(url)
-        answer = self._http.answer(Request(parts.path, dict(parse_qsl(parts.query))))
-        if answer.content_type != "application/json":
-            return answer.status.value, answer.body
-        return answer.status.value, json.loads(answer.body)
-
-    def close(self) -> None:
-        for store in self._stores:
-            store.close()
+READ = {"standing": "running", "changelogOffset": 1}
 
 
 @pytest.fixture
@@ -117,7 +43,7 @@ def asked(tmp_path: Path) -> Iterator[Asked]:
 
 
 def key_of(partition: int) -> str:
-    return next(k for k in KEYS if partition_for_key(k.encode(), PARTITIONS) == partition)
+    return next(k for k in KEYS if by_murmur2(k) == partition)
 
 
 def test_a_key_that_is_here(asked: Asked) -> None:
@@ -132,6 +58,7 @@ def test_a_key_that_is_here(asked: Asked) -> None:
             "value": number,
             "timestamp": 1_000 + number,
             "position": {"in": {"1": 39}},
+            "read": {"1": READ},
         },
     )
     data = number.to_bytes(8, "big")
@@ -141,10 +68,17 @@ def test_a_key_that_is_here(asked: Asked) -> None:
 
 def test_a_key_that_nobody_has(asked: Asked) -> None:
     names = (f"other-{number}" for number in range(100))
-    other = next(n for n in names if partition_for_key(n.encode(), PARTITIONS) == 0)
+    other = next(n for n in names if by_murmur2(n) == 0)
     status, answer = asked.get(f"/state/counts/keys/{other}")
     assert (status, answer["error"]) == (404, "KEY_NOT_FOUND")
     assert answer["position"] == {"in": {"0": 39, "1": 39}}
+    assert (answer["partition"], answer["of"]) == (0, PARTITIONS)
+    assert answer["read"] == {"0": READ, "1": READ}
+    assert "in partition 0, where Kafka's partitioner places it, nor in 1" in answer["message"]
+    assert "one of all 4 partitions with partition=N" in answer["message"]
+    status, answer = asked.get(f"/state/counts/keys/{other}?partition=1")
+    assert (status, answer["read"]) == (404, {"1": READ})
+    assert answer["message"].endswith("in partition 1")
 
 
 def test_a_key_that_another_worker_has_names_it(asked: Asked) -> None:
@@ -217,10 +151,7 @@ def test_a_range_goes_on_at_its_cursor_until_its_end(asked: Asked) -> None:
                 break
             cursor = f"&cursor={page['cursor']}"
         assert rows == [
-            key
-            for partition in HERE
-            for key in sorted(KEYS)
-            if partition_for_key(key.encode(), PARTITIONS) == partition
+            key for partition in HERE for key in sorted(KEYS) if by_murmur2(key) == partition
         ]
 
 
@@ -271,3 +202,73 @@ def test_the_stores_are_listed_with_what_is_here(asked: Asked) -> None:
     (counts, memory) = answer["stores"]
     assert counts["partitions"] == {"0": "running", "1": "running", "2": "standby"}
     assert (memory["store"], memory["persistent"]) == ("memory", False)
+
+
+def test_a_key_is_looked_for_where_it_is_placed_before_all_else_is_asked(asked: Asked) -> None:
+    key = "a" if by_murmur2("a") in HERE else "b"
+    home = by_murmur2(key)
+    other = 1 - home
+    asked.place({task: Place(Standing.RUNNING, task.partition) for task in PLACES})
+    questions: list[int] = []
+    holds = {home}
+
+    def answer(question: AskTask) -> None:
+        questions.append(question.task.partition)
+        rows = [(key.encode(), b"1", -1, 0, 0)] if question.task.partition in holds else []
+        asked.questions.take(TaskAnswered(id=question.id, rows=rows))
+
+    asked.to_thread = answer  # type: ignore[method-assign]
+    url = f"/state/memory/keys/{key}?format=raw"
+    assert asked.get(url) == (200, b"1")
+    assert questions == [home]
+    holds = {other}
+    assert asked.get(url) == (200, b"1")
+    assert questions == [home, home, other]
+
+
+def test_a_thread_that_is_stuck_holds_up_questions_to_its_stores_alone(asked: Asked) -> None:
+    other = replace(MEMORY, name="other")
+    asked.answerer.stores = {**asked.answerer.stores, "other": Held(0, other)}
+    asked.to_thread = lambda question: (  # type: ignore[method-assign]
+        asked.questions.take(TaskAnswered(id=question.id)) if question.store == "other" else None
+    )
+    with ExitStack() as callers:
+        stuck = [callers.enter_context(asked.caller("/state/memory/keys/a")) for _ in range(40)]
+        for path in (f"/state/counts/keys/{key_of(1)}", "/state/other/keys", "/state"):
+            with asked.caller(path) as caller:
+                assert caller.recv(65536).startswith(b"HTTP/1.1 200")
+        waiting, _, _ = select.select(stuck, [], [], 0)
+        assert waiting == []
+
+
+class Alone(Serde[str]):
+    """A serde of the user that does not bear several threads at once."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+        self.most = 0
+        self.pause = threading.Event()
+
+    def serializer(self, topic: str) -> Callable[[str], bytes]:
+        return str.encode
+
+    def deserializer(self, topic: str) -> Callable[[bytes], str]:
+        def read(data: bytes) -> str:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            self.pause.wait(0.0001)  # the others may run
+            self.inside -= 1
+            return data.decode()
+
+        return read
+
+
+def test_a_serde_is_called_by_one_thread_at_a_time(asked: Asked) -> None:
+    serde = Alone()
+    spec = asked.answerer.stores["counts"].spec
+    asked.answerer.stores = {"counts": Held(0, replace(spec, key_serde=serde))}
+    with ExitStack() as callers:
+        every = [callers.enter_context(asked.caller("/state/counts/keys")) for _ in range(12)]
+        for caller in every:
+            assert caller.recv(65536).startswith(b"HTTP/1.1 200")
+    assert serde.most == 1

@@ -15,7 +15,8 @@ from headwater.model.cluster import StreamWorker, TaskStatus, WorkerSpec, Worker
 from headwater.model.lifecycle import TaskState
 from headwater_operator.kube.client import KubeClient
 from headwater_operator.kube.errors import ForbiddenError
-from headwater_operator.local.query import ClusterWorkers, Question, ask_for_key
+from headwater_operator.local.query_asking import Question, ask_for_key
+from headwater_operator.local.query_workers import ClusterWorkers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,13 @@ if TYPE_CHECKING:
 
 QUESTION = Question(store="counts", key="a/b", options={"requireActive": "true"})
 ELSEWHERE = {"error": "NOT_PRESENT", "message": "not here", "task": "0_1", "partition": 1}
-FOUND = {"store": "counts", "key": "a/b", "value": 3, "partition": 1}
+FOUND = {
+    "store": "counts",
+    "key": "a/b",
+    "value": 3,
+    "partition": 1,
+    "read": {"1": {"standing": "running", "changelogOffset": 9}},
+}
 MISSING = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "no such pod"}
 UNREACHABLE = {"kind": "Status", "code": 503, "message": "connection refused"}
 REFUSED = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "pods/proxy"}

@@ -59,6 +59,13 @@ def test_what_says_so_is_no_entry(writer: SharedRocks, reader: SharedRocksReader
     assert reader.position() == positions("id", [3, 4], 5)
 
 
+def test_what_says_so_is_not_counted(writer: SharedRocks, reader: SharedRocksReader) -> None:
+    for number in range(300):
+        writer.write([(b"b", b"%d" % number)], positions("id", [number], 5))
+    reader.changes()
+    assert reader.approximate_num_entries() == 2
+
+
 def test_too_many_changes_are_all_changes(writer: SharedRocks, reader: SharedRocksReader) -> None:
     writer.write([(b"%d" % n, b"x") for n in range(2_001)], None)
     assert reader.changes() is None

@@ -87,8 +87,10 @@ def asked(query: Any) -> StateQueryRequest:
 
 
 def get(streams: KafkaStreams, path: str) -> tuple[int, Any]:
+    shown = {"Authorization": f"Bearer {streams.state_token}"}
+    question = urllib.request.Request(f"http://{streams.endpoint}{path}", headers=shown)
     try:
-        with urllib.request.urlopen(f"http://{streams.endpoint}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(question, timeout=10) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
@@ -177,6 +179,9 @@ def check_http(counting: Counting, streams: KafkaStreams) -> None:
     bound = urllib.parse.quote(json.dumps({counting.topic: {"1": 500}}))
     assert get(streams, f"/state/counts/keys/key-3?bound={bound}")[0] == 412
     assert get(streams, "/state/kounts/keys/key-3")[0] == 404
+    if streams.state_token:  # in a pod there is none
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(f"http://{streams.endpoint}/state", timeout=10)
     assert get(streams, "/state/counts/windows/key-3")[0] == 400
     assert get(streams, "/state/counts/keys?cursor=abc")[1]["error"] == "InvalidCursorError"
 

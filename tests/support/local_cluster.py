@@ -18,6 +18,7 @@ import yaml
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from headwater.privatefiles import read_secret, token_file
 from headwater_operator.local import control
 from headwater_operator.local.files import tail
 from headwater_operator.local.layout import ClusterDir
@@ -162,6 +163,12 @@ class LocalCluster:
     def decided_by(self) -> int:
         """The generation of the control loop that has reported last."""
         return read_report(self.cluster.app(APP)).generation
+
+    def headers(self, worker: str) -> dict[str, str]:
+        """What a caller of ``/state`` of a worker sends along."""
+        state = self.cluster.app(APP).state(worker) / self._prefix
+        token = read_secret(token_file(state, worker))
+        return {"Authorization": f"Bearer {token}"}
 
     def processes(self) -> dict[str, PodProcess]:
         """The last process of every worker."""

@@ -327,10 +327,11 @@ def test_only_what_can_be_understood_is_passed_on_and_a_failure_stops_nothing(
 ) -> None:
     passed_on = HttpServer(None, 0, {})
 
-    def take(caller: socket.socket, head: bytes) -> bool:
-        if b"broken" in head:
+    def take(caller: socket.socket, method: str, request: Request) -> bool:
+        assert method == "GET"
+        if "broken" in request.path:
             raise LookupError("it stops")
-        if b"full" in head:
+        if "full" in request.path:
             return False
         passed_on.adopt(caller.dup(), Answer.text("it was passed on"))
         return True
@@ -340,6 +341,46 @@ def test_only_what_can_be_understood_is_passed_on_and_a_failure_stops_nothing(
         assert ask(server.endpoint, request_bytes)[0] == status
         assert get(server.endpoint, "/echo")[0] == 200
         assert get(server.endpoint, "/other")[0] == 200
+    finally:
+        server.close()
+        passed_on.close()
+
+
+def test_who_does_not_show_the_token_is_told_where_it_lies() -> None:
+    passed_on = HttpServer(None, 0, {})
+    asked: list[str] = []
+
+    def take(caller: socket.socket, method: str, request: Request) -> bool:
+        asked.append(f"{method} {request.path}")
+        passed_on.adopt(caller.dup(), Answer.text("it was passed on"))
+        return True
+
+    other = HandOver("/state", take, "s3cret", "/there/w-0.token")
+    server = HttpServer("127.0.0.1", 0, {"/echo": echo}, hand_over=other)
+
+    def status(header: str, path: str = "/state/counts", method: str = "GET") -> int:
+        request = f"{method} {path} HTTP/1.1\r\nHost: here\r\n{header}\r\n"
+        return ask(server.endpoint, request.encode("latin-1"))[0]
+
+    try:
+        for wrong in (
+            "",
+            "Authorization: Bearer s3cre\r\n",
+            "Authorization: Bearer \r\n",
+            "Authorization: Basic s3cret\r\n",
+            "Authorization: Bearer s3cr\xe9t\r\n",
+            "X-Authorization: Bearer s3cret\r\n",
+        ):
+            assert status(wrong) == 401
+            assert status(wrong, method="HEAD") == 401
+            assert status(wrong, "/%73tate/counts") == 401
+            assert status(wrong, "/echo") == 200
+        assert asked == []
+        assert status("authorization:  bearer  s3cret \r\n") == 200
+        assert asked == ["GET /state/counts"]
+        said = ask(server.endpoint, b"GET /state HTTP/1.1\r\n\r\n")[1]
+        assert json.loads(said)["error"] == "UNAUTHORIZED"
+        assert b"what /there/w-0.token holds" in said
     finally:
         server.close()
         passed_on.close()

@@ -1,7 +1,7 @@
 """A small HTTP server for values that are at hand: one thread, whatever the number of callers.
 
     route(request) -> answer        must not wait: all callers share the thread
-    hand_over(socket, head)         takes the caller away, to be answered by another process
+    hand_over(socket, request)      takes the caller away, to be answered by another process
 
 A connection carries one request and its answer, and ends at a deadline, however much of them was
 sent by then. There is a bound on connections; a new one over it takes the place of an old one, so
@@ -11,6 +11,8 @@ that a crowd of slow callers keeps nobody else out.
 from __future__ import annotations
 
 import contextlib
+import hmac
+import json
 import logging
 import queue
 import selectors
@@ -74,11 +76,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a route returns."""
+    """What a route returns; ``headers`` are lines, each with its end."""
 
     status: HTTPStatus
     body: bytes
     content_type: str = PLAIN
+    headers: str = ""
 
     @classmethod
     def text(cls, text: str, status: HTTPStatus = HTTPStatus.OK) -> Answer:
@@ -135,12 +138,32 @@ class HandOver:
 
     Attributes:
         prefix: of paths.
-        take: is given the caller's socket, and what it has sent; must not wait. ``False``: it has
-            no room for one more.
+        take: is given the caller's socket, the method and the request; must not wait. ``False``: it
+            has no room for one more.
+        token: callers show it (``Authorization: Bearer``); empty if anybody may come.
+        token_file: where they find it.
     """
 
     prefix: str
-    take: Callable[[socket.socket, bytes], bool]
+    take: Callable[[socket.socket, str, Request], bool]
+    token: str = ""
+    token_file: str = ""
+
+    def refusal(self, head: bytes) -> Answer | None:
+        """Return what a caller is told who may not come; ``None`` for others.
+
+        Args:
+            head: request line and headers.
+        """
+        if not self.token or hmac.compare_digest(_bearer_of(head), self.token.encode()):
+            return None
+        text = (
+            f"{self.prefix} is for those who may read the worker's files: send the header "
+            f"'Authorization: Bearer TOKEN' with what {self.token_file} holds"
+        )
+        document = {"error": "UNAUTHORIZED", "message": text}
+        body = json.dumps(document).encode() + b"\n"
+        return Answer(HTTPStatus.UNAUTHORIZED, body, JSON, "WWW-Authenticate: Bearer\r\n")
 
 
 class HttpServer:
@@ -329,22 +352,27 @@ class HttpServer:
             self._begin(connection, _encoded(refused))
             return
         if method not in {"GET", "HEAD"}:
-            refused = Answer.text("only GET and HEAD", HTTPStatus.METHOD_NOT_ALLOWED)
-            self._begin(connection, _encoded(refused, "Allow: GET, HEAD\r\n"))
+            text, status = b"only GET and HEAD\n", HTTPStatus.METHOD_NOT_ALLOWED
+            refused = Answer(status, text, headers="Allow: GET, HEAD\r\n")
+            self._begin(connection, _encoded(refused))
             return
         other = self._hand_over
         if other is None or not request.path.startswith(other.prefix):
             answer = _encoded(self._routed(request), has_body=method == "GET")
-        elif (refusal := self._handed_over(other, connection, head)) is not None:
+        elif (
+            refusal := other.refusal(head) or self._handed_over(other, connection, method, request)
+        ) is not None:
             answer = _encoded(refusal, has_body=method == "GET")
         else:
             return
         self._begin(connection, answer)
 
-    def _handed_over(self, other: HandOver, connection: Connection, head: bytes) -> Answer | None:
+    def _handed_over(
+        self, other: HandOver, connection: Connection, method: str, request: Request
+    ) -> Answer | None:
         """Pass a caller on; return what to say if that is not possible."""
         try:
-            is_taken = other.take(connection.socket, head)
+            is_taken = other.take(connection.socket, method, request)
         except Exception:  # whatever it is, the others are served
             log.exception("cannot pass a caller on")
             text = "this worker stops, or its query process cannot be reached; see the log"
@@ -403,12 +431,22 @@ def _listening(host: str, port: int, advice: str) -> socket.socket:
     return listener
 
 
-def _encoded(answer: Answer, more: str = "", *, has_body: bool = True) -> bytes:
+def _bearer_of(head: bytes) -> bytes:
+    """Return the token of the header ``Authorization: Bearer``; empty without one."""
+    for line in head.splitlines()[1:]:
+        name, _, value = line.partition(b":")
+        scheme, _, token = value.strip().partition(b" ")
+        if name.lower() == b"authorization" and scheme.lower() == b"bearer":
+            return token.strip()
+    return b""
+
+
+def _encoded(answer: Answer, *, has_body: bool = True) -> bytes:
     head = (
         f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\n"
         f"Date: {formatdate(usegmt=True)}\r\n"
         f"Content-Type: {answer.content_type}\r\n"
         f"Content-Length: {len(answer.body)}\r\n"
-        f"{more}Connection: close\r\n\r\n"
+        f"{answer.headers}Connection: close\r\n\r\n"
     )
     return head.encode() + (answer.body if has_body else b"")

@@ -39,7 +39,38 @@ class LockWaitError(EnvironmentProblemError):
 
 def keep_private() -> None:
     """Have this process and those it starts make files that no other user can read."""
-    os.umask(0o007 if _is_in_pod() else 0o077)
+    os.umask(0o007 if is_in_pod() else 0o077)
+
+
+def is_in_pod() -> bool:
+    """Whether this process runs in a pod of Kubernetes."""
+    return _POD_VARIABLE in os.environ
+
+
+def token_file(directory: Path, worker: str) -> Path:
+    """Return where the token of a worker lies that callers of ``/state`` have to show.
+
+    Args:
+        directory: of the application's state.
+        worker: the worker's name.
+    """
+    return directory / f"{worker}.token"
+
+
+def read_secret(path: Path) -> str:
+    """Return what a file holds that only this user can read, else an empty text.
+
+    Raises:
+        OSError: it is there and cannot be read, or is a link.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return ""
+    with os.fdopen(descriptor, encoding="ascii", errors="replace") as file:
+        found = os.fstat(descriptor)
+        is_ours = found.st_uid == os.geteuid() and not found.st_mode & 0o077
+        return file.read().strip() if is_ours else ""
 
 
 def default_state_dir(environment: Mapping[str, str] = os.environ) -> Path:
@@ -185,16 +216,12 @@ def _command_of(pid: str) -> str:
     return ""
 
 
-def _is_in_pod() -> bool:
-    return _POD_VARIABLE in os.environ
-
-
 def _directory_mode() -> int:
-    return 0o770 if _is_in_pod() else 0o700
+    return 0o770 if is_in_pod() else 0o700
 
 
 def _is_trusted(owner: int) -> bool:
-    return owner in (os.geteuid(), 0) or _is_in_pod()
+    return owner in (os.geteuid(), 0) or is_in_pod()
 
 
 def _close(path: Path, found: os.stat_result) -> None:

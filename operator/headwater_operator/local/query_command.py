@@ -18,7 +18,8 @@ def add_query(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argumen
         "query",
         help="ask for what an application's stores hold",
         description="Ask the workers of an application for what a store holds: as of the last "
-        "commit, without stopping them. The key is found wherever it is.",
+        "commit, without stopping them. The key is found wherever it is: where Kafka's partitioner "
+        "does not place it, all partitions are asked.",
         epilog="Exit code 1: the store has no such key.",
     )
     query.add_argument("store", metavar="STORE")
@@ -39,6 +40,9 @@ def add_query(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argumen
     query.add_argument("--sessions", action="store_true", help="the sessions of KEY")
     query.add_argument("--versions", action="store_true", help="the versions of KEY")
     query.add_argument("--as-of", metavar="MS", help="the version of KEY that was valid then")
+    query.add_argument(
+        "--partition", type=int, metavar="N", help="ask this one alone (default: all)"
+    )
     query.add_argument("--limit", type=int, default=100, metavar="N", help="rows (default: 100)")
     query.add_argument("--descending", action="store_true", help="the largest key first")
     query.add_argument("--base64", action="store_true", help="values as base64 of their bytes")
@@ -55,9 +59,10 @@ def add_query(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argumen
 
 def run_query(args: argparse.Namespace) -> int:
     """``headwater query``."""
-    from headwater_operator.local import query
+    from headwater_operator.local import query, query_workers
+    from headwater_operator.local.query_asking import Question
 
-    question = query.Question(
+    question = Question(
         store=args.store,
         key=args.key,
         what=_what(args),
@@ -66,7 +71,8 @@ def run_query(args: argparse.Namespace) -> int:
     )
     if args.namespace is None and args.kubeconfig is None:
         root = default_root() if args.home is None else args.home.absolute()
-        return query.run(query.local_workers(ClusterDir(root), args.app), question, args.output)
+        here = query_workers.local_workers(ClusterDir(root), args.app)
+        return query.run(here, question, args.output)
     if args.app is None:
         raise QueryError("on a cluster: name the StreamApp with --app")
     try:
@@ -77,7 +83,7 @@ def run_query(args: argparse.Namespace) -> int:
         ) from error
     client = KubeClient.from_environment(args.kubeconfig)
     try:
-        workers = query.ClusterWorkers(client, args.namespace or "default", args.app)
+        workers = query_workers.ClusterWorkers(client, args.namespace or "default", args.app)
         return query.run(workers, question, args.output)
     finally:
         client.close()
@@ -99,11 +105,14 @@ def _what(args: argparse.Namespace) -> str:
 def _options(args: argparse.Namespace) -> dict[str, str]:
     """Return the options of HTTP that the arguments ask for."""
     first, last = args.window or args.range or ("", "")
+    if args.partition is not None and args.partition < 0:
+        raise QueryError(f"--partition {args.partition} is not allowed; expected 0 or more")
     options = {
         "from": first,
         "to": last,
         "prefix": args.prefix or "",
         "asOf": args.as_of or "",
+        "partition": "" if args.partition is None else str(args.partition),
         "order": "descending" if args.descending else "",
         "format": "base64" if args.base64 else "",
         "keyFormat": "base64" if args.key_base64 else "",

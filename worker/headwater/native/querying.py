@@ -39,4 +39,8 @@ def answer_task(
     except Exception as error:  # noqa: BLE001 - a store may be the user's own
         return TaskAnswered(id=asked.id, problem=f"{type(error).__name__}: {error}")
     position = committed.position()
-    return TaskAnswered(id=asked.id, read=b"" if position is None else position.read, rows=rows)
+    if position is None:
+        return TaskAnswered(id=asked.id, rows=rows)
+    return TaskAnswered(
+        id=asked.id, read=position.read, changelog_offset=position.offset, rows=rows
+    )

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from headwater.httpserver import JSON, Answer, HandOver, HttpServer, Limits, Request
+from headwater.httpserver import JSON, Answer, HttpServer, Limits, Request
 from headwater.ids import SlotId
 from headwater.model.cluster import Role
 from headwater.model.metrics import Scope
 from headwater.service.metrics import WorkerCollector
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
+    from headwater.httpserver import HandOver
     from headwater.service.view import TaskView, ThreadView, WorkerView
 
 _STALLED_MS: Final = 10_000
@@ -37,7 +37,7 @@ def serve(
     view: Callable[[], WorkerView],
     now_ms: Callable[[], int],
     *,
-    queries: Callable[[socket.socket, bytes], bool] | None = None,
+    queries: HandOver | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> HttpServer:
     """Serve the view of one worker.
@@ -62,8 +62,7 @@ def serve(
         "/tasks": lambda _: Answer(HTTPStatus.OK, _json(document(view())), JSON),
     }
     advice = "choose another --http-port, or http_port of KafkaStreams (0 picks a free one)"
-    other = None if queries is None else HandOver("/state", queries)
-    return HttpServer(host, port, routes, limits=limits, advice=advice, hand_over=other)
+    return HttpServer(host, port, routes, limits=limits, advice=advice, hand_over=queries)
 
 
 def document(view: WorkerView) -> dict[str, object]:

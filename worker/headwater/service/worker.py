@@ -159,7 +159,8 @@ class Worker:
         self._otlp = OtlpPusher(config.metrics, lambda: self.view, self._numbers.push_failed)
         self._http: HttpServer | None = None
         if settings.http_port is not None:
-            at, take = (settings.http_host, settings.http_port), self.queries.take_http
+            at = settings.http_host, settings.http_port
+            take = self.queries.over_http(self._directory.path)
             self._http = serve(*at, lambda: self.view, boot_ms, queries=take)
             self._table.endpoint = self._http.endpoint
         # Last, because nobody closes a worker that could not be made.

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _THREAD_S: Final = 10.0
 """So long a StreamThread may take for one round before a question to it is given up."""
+_AGAIN_S: Final = 1.0
+"""So long it is waited for after that, until it has answered."""
 
 
 class Held(NamedTuple):
@@ -59,6 +61,15 @@ class Answered(NamedTuple):
     rest: Iterator[Found] | None = None
 
 
+class _Contents(NamedTuple):
+    """What a partition held: its positions, the first rows, and those behind them."""
+
+    position: Position
+    changelog_offset: int
+    rows: list[Found]
+    rest: Iterator[Found] | None
+
+
 class _FailedError(Exception):
     """There is no answer."""
 
@@ -70,34 +81,53 @@ class _FailedError(Exception):
 class TaskQuestions:
     """Puts questions to StreamThreads, through the worker's main process.
 
+    A StreamThread that has not answered in time is waited for briefly, until it says something.
+
     Args:
         send: sends to main.
+        patience_s: so long a StreamThread may take for one round.
     """
 
-    def __init__(self, send: Callable[[AskTask], None]) -> None:
+    def __init__(self, send: Callable[[AskTask], None], patience_s: float = _THREAD_S) -> None:
         self._send = send
+        self._patience_s = patience_s
         self._numbers = itertools.count()
         self._open: dict[int, queue.SimpleQueue[TaskAnswered]] = {}
+        self._late: dict[int, int] = {}
+        """Slots by the questions that were given up."""
         self._guard = threading.Lock()
+
+    def patience_s(self, slot: int) -> float:
+        """Return how long the StreamThread of a slot is waited for now."""
+        is_late = slot in self._late.values()
+        return min(_AGAIN_S, self._patience_s) if is_late else self._patience_s
 
     def put(self, asked: AskTask) -> TaskAnswered | None:
         """Return the answer; ``None`` if there is none in time. ``id`` is chosen here."""
         number = next(self._numbers)
         answers: queue.SimpleQueue[TaskAnswered] = queue.SimpleQueue()
-        self._open[number] = answers
+        with self._guard:
+            self._open[number] = answers
+            patience_s = self.patience_s(asked.slot)
+            self._send(replace(asked, id=number))
         try:
-            with self._guard:
-                self._send(replace(asked, id=number))
-            return answers.get(timeout=_THREAD_S)
+            answered = answers.get(timeout=patience_s)
         except queue.Empty:
-            return None
-        finally:
+            answered = None
+        with self._guard:
             del self._open[number]
+            self._late = {n: slot for n, slot in self._late.items() if slot != asked.slot}
+            if answered is None:
+                self._late[number] = asked.slot
+        return answered
 
     def take(self, answered: TaskAnswered) -> None:
-        """Take in an answer; one that comes too late is dropped."""
+        """Take in an answer; one that comes too late only says that its StreamThread goes on."""
         if (waiting := self._open.get(answered.id)) is not None:
             waiting.put(answered)
+        elif answered.id in self._late:
+            with self._guard:
+                self._late.pop(answered.id, None)
 
 
 class Answerer:
@@ -142,7 +172,7 @@ class Answerer:
     ) -> Answered:
         began = time.perf_counter()
         try:
-            position, rows, rest = self._read(request, held, task, place)
+            found = self._read(request, held, task, place)
         except _FailedError as error:
             return _failure(task.partition, error.reason, str(error), began, place)
         except NotOnDiskError as error:
@@ -154,16 +184,15 @@ class Answerer:
         first = PartitionAnswer(
             partition=task.partition,
             standing=place.standing,
-            position=position,
-            rows=rows,
-            more=rest is not None,
+            position=found.position,
+            changelog_offset=found.changelog_offset,
+            rows=found.rows,
+            more=found.rest is not None,
             seconds=time.perf_counter() - began,
         )
-        return Answered(first, rest)
+        return Answered(first, found.rest)
 
-    def _read(
-        self, request: StoreRequest, held: Held, task: TaskId, place: Place
-    ) -> tuple[Position, list[Found], Iterator[Found] | None]:
+    def _read(self, request: StoreRequest, held: Held, task: TaskId, place: Place) -> _Contents:
         spec = held.spec
         if request.require_active and place.standing is not Standing.RUNNING:
             raise _FailedError(
@@ -199,28 +228,28 @@ class Answerer:
         spec: StoreSpec,
         task: TaskId,
         store: SecondaryStore,
-    ) -> tuple[Position, list[Found], Iterator[Found] | None]:
-        read, rows, found = _first_page(store, spec, ask, request.page, is_newest=False)
-        if not read.reaches(request.bound, task.partition):
-            read, rows, found = _first_page(store, spec, ask, request.page, is_newest=True)
-        if not read.reaches(request.bound, task.partition):
-            raise _not_up_to(task.partition, read, request.bound)
-        if len(rows) < request.page:
-            return read, rows, None
+    ) -> _Contents:
+        found = _first_page(store, spec, ask, request.page, is_newest=False)
+        if not found.position.reaches(request.bound, task.partition):
+            found = _first_page(store, spec, ask, request.page, is_newest=True)
+        if not found.position.reaches(request.bound, task.partition):
+            raise _not_up_to(task.partition, found.position, request.bound)
+        if len(found.rows) < request.page:
+            return found._replace(rest=None)
         if not isinstance(ask, AllWindows):
-            return read, rows, found
+            return found
 
         def page(ask: Ask, limit: int) -> list[Found]:
             with store.reading() as (backend, _):
                 return list(islice(answer(spec, backend, ask), limit))
 
-        return read, rows, _paged(page, spec, ask, rows[-1], request.page)
+        return found._replace(rest=_paged(page, spec, ask, found.rows[-1], request.page))
 
     # ---- in memory -----------------------------------------------------------------------------
 
     def _from_memory(
         self, request: StoreRequest, ask: Ask, spec: StoreSpec, task: TaskId, place: Place
-    ) -> tuple[Position, list[Found], Iterator[Found] | None]:
+    ) -> _Contents:
         if place.standing is not Standing.RUNNING:
             raise _FailedError(
                 FailureReason.NOT_PRESENT,
@@ -236,8 +265,8 @@ class Answerer:
             if answered is None:
                 raise _FailedError(
                     FailureReason.STORE_EXCEPTION,
-                    f"the StreamThread of task {task} has not answered for {_THREAD_S:.0f} s: a "
-                    "function of the topology takes that long; try again",
+                    f"the StreamThread of task {task} does not answer: a function of the topology "
+                    f"takes {_THREAD_S:.0f} s and more; try again",
                 )
             if not answered.is_here:
                 raise _FailedError(
@@ -253,31 +282,30 @@ class Answerer:
         read = positions.decode(answered.read)
         if not read.reaches(request.bound, task.partition):
             raise _not_up_to(task.partition, read, request.bound)
-        rows = answered.rows
+        rows, at = answered.rows, answered.changelog_offset
         if len(rows) < request.page:
-            return read, rows, None
+            return _Contents(read, at, rows, None)
         if not isinstance(ask, Range | Prefix | AllWindows):
-            return read, rows[: request.page], iter(rows[request.page :])
+            return _Contents(read, at, rows[: request.page], iter(rows[request.page :]))
         rest = _paged(lambda a, n: put(a, n).rows, spec, ask, rows[-1], request.page)
-        return read, rows, rest
+        return _Contents(read, at, rows, rest)
 
 
 def _first_page(
     store: SecondaryStore, spec: StoreSpec, ask: Ask, limit: int, *, is_newest: bool
-) -> tuple[Position, list[Found], Iterator[Found]]:
-    """Return a position, the first rows that a store held at it, and those behind."""
+) -> _Contents:
+    """Return what a store held at one commit."""
     while True:
         with store.reading(is_newest=is_newest) as (backend, before):
             position = backend.position()
             found = answer(spec, backend, ask)
             if not backend.may_be_read_meanwhile:  # nobody writes now
-                rows = list(islice(found, limit))
-                return _read(position), rows, found
+                return _contents(position, found, limit)
             if not isinstance(ask, Range | Prefix):  # which are fixed when they begin
                 found = iter(list(found))
             is_one = backend.position() == position and store.is_whole(backend, before)
         if is_one:
-            return _read(position), list(islice(found, limit)), found
+            return _contents(position, found, limit)
         # A commit is being taken in: what is there is neither the one before nor this one.
         store.refresh()
 
@@ -298,8 +326,11 @@ def _paged(
         last = rows[-1]
 
 
-def _read(position: StorePosition | None) -> Position:
-    return Position() if position is None else positions.decode(position.read)
+def _contents(position: StorePosition | None, found: Iterator[Found], limit: int) -> _Contents:
+    rows = list(islice(found, limit))
+    if position is None:
+        return _Contents(Position(), -1, rows, found)
+    return _Contents(positions.decode(position.read), position.offset, rows, found)
 
 
 def _kind(spec: StoreSpec) -> str:

@@ -27,7 +27,7 @@ from headwater.native.garbage import tune_garbage_collection
 from headwater.native.loading import child_topology
 from headwater.native.messages import Stop, Stopped
 from headwater.native.queries.answering import Answerer, Held, TaskQuestions
-from headwater.native.queries.http import HttpQueries
+from headwater.native.queries.http import HttpCaller, HttpQueries
 from headwater.native.queries.secondaries import Secondaries
 from headwater.native.queries.values import (
     HTTP,
@@ -111,7 +111,8 @@ def _welcome(channel: socket.socket, answerer: Answerer, http: HttpQueries) -> N
         if not descriptors:
             continue  # this process has no descriptor left: the caller sees its connection end
         if said[:1] == HTTP:
-            http.take(socket.socket(fileno=descriptors[0]), said[1:])
+            method, request = pickle.loads(said[1:])  # noqa: S301 - from our own main process
+            http.take(HttpCaller(socket.socket(fileno=descriptors[0]), method, request))
         else:
             caller: Connection[Any, Any] = Connection(descriptors[0])
             threading.Thread(target=serve, args=(caller, answerer), daemon=True).start()

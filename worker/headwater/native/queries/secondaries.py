@@ -1,12 +1,13 @@
 """The stores on disk that a query process reads, each as far as its primary has written.
 
     store = secondaries.store(task, spec)
-    with store.reading() as backend:            at most _STALE_S behind the last commit
+    with store.reading() as backend:            at most a second behind the last commit
         ...
 
-A look at two files says whether the primary has written since. If so, a thread of its own takes
-that in, and whoever asks meanwhile gets what was committed before. So a query waits for a commit
-to be taken in only if the store was not asked for a while, or if it names a bound.
+A look at two files says whether the primary has written since. If so, and if to take that in took
+a moment the last time, whoever asks does it first. Else a thread of its own does, and whoever asks
+meanwhile gets what was committed before. So a query waits for a large commit to be taken in only if
+the store was not asked for a while, or if it names a bound.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import threading
 import time
 import weakref
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import StateError
@@ -33,13 +35,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_STALE_S: Final = 1.0
-"""An answer is at most so far behind the last commit; a machine with time to spare needs less."""
-_SHARE: Final = 6
-"""Taking in what was written leaves so many times as long for other work."""
 _IDLE_S: Final = 60.0
 """A store that nobody has asked for so long is closed."""
 _SCRATCH: Final = "queries"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When what was written is taken in.
+
+    Attributes:
+        stale_s: an answer is at most so far behind the last commit.
+        share: taking in leaves so many times as long for other work.
+        quick_s: if it took no longer the last time, whoever asks waits for it.
+    """
+
+    stale_s: float = 1.0
+    share: float = 6.0
+    quick_s: float = 0.002
 
 
 class NotOnDiskError(StateError):
@@ -62,15 +75,22 @@ class SecondaryStore:
         directory: where it lies.
         blocks: shared by all stores of this process.
         refresher: takes in what was written, when that need not be waited for.
+        pace: when it is taken in.
     """
 
     def __init__(
-        self, spec: StoreSpec, directory: StoreDirectory, blocks: BlockCache, refresher: Refresher
+        self,
+        spec: StoreSpec,
+        directory: StoreDirectory,
+        blocks: BlockCache,
+        refresher: Refresher,
+        pace: Pace,
     ) -> None:
         self._spec = spec
         self._directory = directory
         self._blocks = blocks
         self._refresher = refresher
+        self._pace = pace
         self._backend: StoreSecondary | None = None
         self._mark: Mark = ()
         self._refreshes = 0
@@ -79,6 +99,7 @@ class SecondaryStore:
         self._opens = 0
         self._known_at = 0.0
         self._next_due = 0.0
+        self._took = 0.0
         self._guard = threading.Lock()
         self._exclusive = threading.Lock()
         self.used_at = time.monotonic()
@@ -127,11 +148,17 @@ class SecondaryStore:
             self._known_at = now
             return backend
         is_same = backend is not None and mark[0] == self._mark[0]
-        if is_same and backend is not None and not is_newest and now - self._known_at <= _STALE_S:
-            if now >= self._next_due:
-                self._refresher.want(self)
+        if is_same and backend is not None and not is_newest and self._may_be_behind(now):
+            if now < self._next_due or self._guard.locked():
+                return backend
+            if self._took <= self._pace.quick_s:
+                return self.refresh()
+            self._refresher.want(self)
             return backend
         return self.refresh()
+
+    def _may_be_behind(self, now: float) -> bool:
+        return now - self._known_at <= self._pace.stale_s
 
     def _look(self) -> Mark:
         try:
@@ -163,7 +190,8 @@ class SecondaryStore:
                     self._refreshes += 1
             self._mark, self._known_at = mark, began
             ended = time.monotonic()
-            self._next_due = ended + min(_STALE_S / 4, _SHARE * (ended - began))
+            self._took, pace = ended - began, self._pace
+            self._next_due = ended + min(pace.stale_s / 4, pace.share * self._took)
             return backend
 
     def _caught_up(self, backend: StoreSecondary | None, mark: Mark) -> StoreSecondary:
@@ -255,12 +283,16 @@ class Secondaries:
     Args:
         directory: the application's.
         blocks: shared by all stores of this process.
+        pace: when what was written is taken in.
     """
 
-    def __init__(self, directory: StateDirectory, blocks: BlockCache) -> None:
+    def __init__(
+        self, directory: StateDirectory, blocks: BlockCache, pace: Pace | None = None
+    ) -> None:
         self._directory = directory
         self._blocks = blocks
         self._refresher = Refresher()
+        self._pace = pace or Pace()
         self._stores: dict[tuple[TaskId | None, str], SecondaryStore] = {}
         self._guard = threading.Lock()
 
@@ -281,7 +313,7 @@ class Secondaries:
                     directory = self._directory.global_store(spec.directory_name)
                 else:
                     directory = self._directory.store(task, spec.directory_name)
-                made = SecondaryStore(spec, directory, self._blocks, self._refresher)
+                made = SecondaryStore(spec, directory, self._blocks, self._refresher, self._pace)
                 store = self._stores.setdefault(place, made)
         return store
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import uuid
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import NotShownAsJsonError, QueryError
@@ -21,12 +22,15 @@ from headwater.serde.primitives import (
     IntegerSerde,
     LongSerde,
     ShortSerde,
+    StringSerde,
     UUIDSerde,
 )
 from headwater.serde.typed import TypedJsonSerde
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from threading import Lock
 
     from headwater.serde import Serde
 
@@ -34,6 +38,8 @@ BASE64: Final = "base64"
 _WHOLE: Final = (LongSerde, IntegerSerde, ShortSerde)
 _BROKEN: Final = (FloatSerde, DoubleSerde)
 _JSON: Final = (JsonSerde, TypedJsonSerde)
+_FREE: Final = (*_WHOLE, *_BROKEN, BooleanSerde, BytesSerde, JsonSerde, StringSerde, UUIDSerde)
+"""These call no code of the user."""
 
 
 def _truth(text: str) -> bool | str:
@@ -59,14 +65,21 @@ class Shown:
         half: ``key`` or ``value``.
         serde: of keys or of values.
         topic: the changelog, to which serdes are bound.
+        guard: held while a serde of the user is called, which need not bear several threads.
     """
 
-    def __init__(self, store: str, half: str, serde: Serde[Any], topic: str) -> None:
+    def __init__(
+        self, store: str, half: str, serde: Serde[Any], topic: str, guard: Lock | None = None
+    ) -> None:
         self._store = store
         self._half = half
         self._serde = serde
-        self._serialize: Callable[[Any], bytes] = serde.serializer(topic)
-        self._deserialize: Callable[[bytes], Any] = serde.deserializer(topic)
+        self._guard: AbstractContextManager[Any] = nullcontext()
+        if guard is not None and type(serde) not in _FREE:
+            self._guard = guard
+        with self._guard:
+            self._serialize: Callable[[Any], bytes] = serde.serializer(topic)
+            self._deserialize: Callable[[bytes], Any] = serde.deserializer(topic)
 
     def bytes_of(self, text: str, form: str = "") -> bytes:
         """Return the bytes of a key that is written as text.
@@ -81,11 +94,12 @@ class Shown:
         try:
             if form == BASE64:
                 return base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
-            if isinstance(self._serde, TypedJsonSerde):
-                value = self._deserialize(text.encode())
-            else:
-                value = self._parsed(text)
-            return self._serialize(value)
+            with self._guard:
+                if isinstance(self._serde, TypedJsonSerde):
+                    value = self._deserialize(text.encode())
+                else:
+                    value = self._parsed(text)
+                return self._serialize(value)
         except Exception as error:
             raise QueryError(
                 f"store {self._store}: {text!r:.80} is no {self._half} for "
@@ -114,7 +128,8 @@ class Shown:
         try:
             if isinstance(self._serde, _JSON):
                 return json.loads(data)
-            value = self._deserialize(data)
+            with self._guard:
+                value = self._deserialize(data)
             if isinstance(value, uuid.UUID):
                 return str(value)
             json.dumps(value, allow_nan=False)

@@ -29,7 +29,7 @@ PAGE_ROWS: Final = 1_000
 CALLER: Final = b"C"
 """Begins a message with the socket of a caller who sends pickled requests."""
 HTTP: Final = b"H"
-"""Begins a message with the socket of a caller by HTTP, and what it has said."""
+"""Begins a message with the socket of a caller by HTTP; its method and request follow, pickled."""
 
 
 class Standing(StrEnum):
@@ -120,6 +120,7 @@ class PartitionAnswer:
         failure: why there is no answer, if there is none.
         message: the same for people, with the next step.
         position: of what was read.
+        changelog_offset: the next offset of the changelog at that moment; -1 if it is not known.
         rows: what was found, or the first of it.
         more: whether there may be more rows.
         seconds: how long it took.
@@ -130,6 +131,7 @@ class PartitionAnswer:
     failure: FailureReason | None = None
     message: str = ""
     position: Position
+    changelog_offset: int = -1
     rows: list[Found] = field(default_factory=list)
     more: bool = False
     seconds: float = 0.0
@@ -164,6 +166,7 @@ class TaskAnswered:
         id: of the question.
         is_here: whether the StreamThread has the task.
         read: the position, as ``wire.positions`` writes it.
+        changelog_offset: the next offset of the changelog; -1 if there was no commit yet.
         rows: what was found, at most as many as were asked for.
         problem: why it could not be read.
     """
@@ -171,5 +174,6 @@ class TaskAnswered:
     id: int
     is_here: bool = True
     read: bytes = b""
+    changelog_offset: int = -1
     rows: list[Found] = field(default_factory=list)
     problem: str = ""

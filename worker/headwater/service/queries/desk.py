@@ -9,6 +9,7 @@ A query process that ends is started again by the next query. Nothing else depen
 from __future__ import annotations
 
 import logging
+import pickle
 import socket
 import sys
 import threading
@@ -16,7 +17,9 @@ import time
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater import privatefiles
 from headwater.errors import HeadwaterError, StreamsStoppedError
+from headwater.httpserver import HandOver
 from headwater.native.messages import Failed
 from headwater.native.process import ChildProcess
 from headwater.native.queries.values import (
@@ -31,11 +34,14 @@ from headwater.native.queries.values import (
 )
 from headwater.service.decide.observations import ThreadSaid
 from headwater.service.decide.values import TaskPhase
+from headwater.service.statetoken import state_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from headwater.config import StreamsConfig
+    from headwater.httpserver import Request
     from headwater.ids import TaskId
     from headwater.service.children import Children
     from headwater.service.decide.observations import Observation
@@ -100,17 +106,33 @@ class QueryDesk:
         self._is_looking = False
         self._look_due = 0.0
         self._is_closed = False
+        self.token = ""
+        """Callers by HTTP show it, unless it is empty."""
 
     # ---- from any thread -----------------------------------------------------------------------
 
-    def take_http(self, caller: socket.socket, head: bytes) -> bool:
+    def over_http(self, directory: Path) -> HandOver:
+        """Return how callers by HTTP get here, with the token that they have to show.
+
+        Args:
+            directory: of the application's state.
+        """
+        name = self._settings.name
+        self.token = state_token(directory, name)
+        return HandOver(
+            "/state", self.take_http, self.token, str(privatefiles.token_file(directory, name))
+        )
+
+    def take_http(self, caller: socket.socket, method: str, request: Request) -> bool:
         """Hand a caller by HTTP over; ``False`` if too many wait already.
 
         Args:
             caller: its socket, which the caller of this closes.
-            head: what it has said.
+            method: ``GET`` or ``HEAD``.
+            request: what it asks for.
         """
-        return self._hand_over(HTTP + head, caller.fileno())
+        said = pickle.dumps((method, request), pickle.HIGHEST_PROTOCOL)
+        return self._hand_over(HTTP + said, caller.fileno())
 
     def connect(self) -> Connection[Any, Any]:
         """Return a connection that takes pickled requests.

@@ -66,6 +66,14 @@ class InteractiveQueries:
     _client: QueryClient | None = None
     _client_guard = threading.Lock()
 
+    @property
+    def state_token(self) -> str:
+        """What callers of ``/state`` show as ``Authorization: Bearer``; empty in a pod.
+
+        It is also in the file ``embedded.token`` of the application's state, for this user alone.
+        """
+        return "" if self._worker is None else self._worker.queries.token
+
     # ---- IQv2 ----------------------------------------------------------------------------------
 
     def query(self, request: StateQueryRequest) -> StateQueryResult[Any]:
