@@ -330,11 +330,20 @@ def _flags(step: Mapping[str, Any]) -> dict[str, Any]:
     return {"with_key": True} if step.get("fn") in with_key else {}
 
 
+def _serde(name: str) -> Any:
+    kind, of, inner = name.partition(" of ")
+    if not of:
+        return Serdes.by_name(name)
+    if kind == "sessions":
+        return Serdes.session_windowed(_serde(inner))
+    return Serdes.time_windowed(_serde(inner), int(kind.removeprefix("windows ")))
+
+
 def _fields(given: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in given.items():
         if name in _SERDES:
-            fields[_SERDES[name]] = Serdes.by_name(value)
+            fields[_SERDES[name]] = _serde(value)
         elif name == "reset":
             fields["offset_reset"] = OffsetReset(value)
         elif name == "lru":

@@ -14,6 +14,7 @@ import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.processor.FailOnInvalidTimestamp;
 import org.apache.kafka.streams.processor.LogAndSkipOnInvalidTimestamp;
 import org.apache.kafka.streams.processor.TimestampExtractor;
@@ -174,6 +175,14 @@ final class Options {
     }
 
     static Serde<Object> serde(String name) {
+        String[] parts = name.split(" of ", 2);
+        if (parts[0].equals("sessions")) {
+            return cast(new WindowedSerdes.SessionWindowedSerde<>(serde(parts[1])));
+        }
+        if (parts[0].startsWith("windows ")) {
+            long size = Long.parseLong(parts[0].substring("windows ".length()));
+            return cast(new WindowedSerdes.TimeWindowedSerde<>(serde(parts[1]), size));
+        }
         return cast(
                 switch (name) {
                     case "string" -> Serdes.String();

@@ -21,6 +21,7 @@ from headwater import (
 )
 from headwater.model import metrics
 from headwater.testing import TopologyTestDriver
+from headwater.wire.partitioner import partition_for_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,11 +73,14 @@ def test_a_window_is_open_until_stream_time_reaches_its_end_and_grace() -> None:
         assert dropped == 2
 
 
-def test_a_key_of_a_window_lies_where_the_key_alone_does() -> None:
+@pytest.mark.parametrize(
+    "topic", ["out", lambda _key, _value, _context: "out"], ids=["one topic", "a function"]
+)
+def test_a_key_of_a_window_lies_where_the_key_alone_does(topic: Any) -> None:
     windows = TimeWindows.of_size_with_no_grace(TEN)
     builder = StreamsBuilder()
     stream = builder.stream("in", key_serde=Serdes.string, value_serde=Serdes.string)
-    stream.group_by_key().windowed_by(windows).count().to_stream().to("out")
+    stream.group_by_key().windowed_by(windows).count().to_stream().to(topic)
     with TopologyTestDriver(builder.build(), partitions={"in": 5, "out": 5}) as driver:
         pipe(driver, *((key, "x", at) for key in "abcdef" for at in (0, 20_000)))
         places: dict[str, set[int | None]] = {}
@@ -85,6 +89,21 @@ def test_a_key_of_a_window_lies_where_the_key_alone_does() -> None:
             places.setdefault(record.key[:1].decode(), set()).add(record.partition)
         assert len({place for found in places.values() for place in found}) > 1
         assert all(len(found) == 1 for found in places.values())
+
+
+def test_a_repartition_topic_divides_the_windows_of_a_key() -> None:
+    """As in Kafka Streams, where it has no partitioner: what Java has written there is found."""
+    windows = TimeWindows.of_size_with_no_grace(TEN)
+    builder = StreamsBuilder()
+    stream = builder.stream("in", key_serde=Serdes.string, value_serde=Serdes.string)
+    counts = stream.group_by_key().windowed_by(windows).count()
+    serde = Serdes.time_windowed(Serdes.string, TEN)
+    counts.group_by(lambda k, v: (k, v), key_serde=serde, value_serde=Serdes.long).count(store="s")
+    with TopologyTestDriver(builder.build(), partitions={"in": 5}) as driver:
+        pipe(driver, *(("a", "x", at) for at in range(0, 200_000, 10_000)))
+        sent = driver.output_queue(driver.topic_name("s-repartition"))
+        assert len({partition_for_key(record.key or b"", 5) for record in sent}) > 1
+        assert {record.partition for record in sent} <= {None}
 
 
 @pytest.mark.parametrize("cache", ["0", "100000"])

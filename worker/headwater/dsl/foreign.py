@@ -230,6 +230,7 @@ def _write_subscriptions(topology: Topology, part: ForeignJoinedTable) -> None:
             parents=(names.send,),
             topic=names.subscription_topic,
             partitioner=part.subscription_partitioner,
+            by_key_alone=True,
             **serdes,
         )
     )
@@ -250,6 +251,7 @@ def _write_responses(topology: Topology, part: ForeignJoinedTable) -> None:
             parents=(names.join, names.foreign),
             topic=names.response_topic,
             partitioner=part.response_partitioner,
+            by_key_alone=True,
             **serdes,
         )
     )

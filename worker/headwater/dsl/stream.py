@@ -76,6 +76,7 @@ class KStream(
             key_serde=settings.key_serde or origin.key_serde,
             value_serde=settings.value_serde or origin.value_serde,
             partitioner=settings.partitioner,
+            by_key_alone=True,
         )
         origin.drawing.draw(Sink(node=node), origin.call)
 

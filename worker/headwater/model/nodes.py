@@ -83,6 +83,11 @@ class SinkNode:
     ``partitioner(topic, key, value, partitions)`` gives a partition, several of them, none at all
     (an empty collection drops the record) or ``None`` for the murmur2 default (Kafka's
     ``StreamPartitioner``).
+
+    With ``by_key_alone``, as ``KStream.to`` and joins by a foreign key have it, and no partitioner,
+    a key within a window lies where the key alone does, if the serde of such keys is given or
+    inherited (Kafka's ``WindowedStreamPartitioner``). Repartition topics and sinks of the Processor
+    API take the whole key, as in Kafka Streams.
     """
 
     name: str
@@ -91,6 +96,7 @@ class SinkNode:
     key_serde: SerdeLike | None = None
     value_serde: SerdeLike | None = None
     partitioner: Callable[..., Any] | None = None
+    by_key_alone: bool = False
     changes: bool = False
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from headwater.processor.code import Code, Emit, Names
     from headwater.processor.environment import Environment
     from headwater.processor.failures import Fail
-    from headwater.serde import Serde
 
 Encode: TypeAlias = Callable[[Any], bytes]
 Decode: TypeAlias = Callable[[bytes], Any]
@@ -75,8 +74,7 @@ def emit_sink(node: SinkNode, environment: Environment) -> Emit:
     refuse = _refusal(node, topic, encode_key, environment)
     refused = environment.failures.of_delivery(node.name, topic)
     sender = environment.collector.sender(topic, refused)
-    key_serde = environment.serde("key", node.key_serde, node.name)
-    by_key_alone = _partition_of_key_alone(key_serde, topic, environment)
+    by_key_alone = _partition_of_key_alone(node, topic, environment)
     output = environment.measures.output(node.name, topic, sender)
 
     def emit(code: Code, names: Names) -> None:
@@ -101,12 +99,15 @@ def emit_sink(node: SinkNode, environment: Environment) -> Emit:
 
 
 def _partition_of_key_alone(
-    serde: Serde[Any], topic: str, environment: Environment
+    node: SinkNode, topic: str, environment: Environment
 ) -> Callable[[bytes | None], int | None] | None:
     """Return what gives the partition of a key within a window: that of the key alone.
 
-    ``None`` for keys of any other serde (Kafka's ``WindowedStreamPartitioner``).
+    ``None`` where the whole key decides, or a partitioner, or keys are of any other serde.
     """
+    if not node.by_key_alone or node.key_serde is None or node.partitioner is not None:
+        return None
+    serde = environment.serde("key", node.key_serde, node.name)
     if not isinstance(serde, TimeWindowedSerde | SessionWindowedSerde):
         return None
     window_bytes = serde.window_bytes
@@ -136,13 +137,14 @@ def _encoders(node: SinkNode, topic: str, environment: Environment) -> tuple[Enc
 
 
 def _partitioned_sink(node: SinkNode, topic: str, environment: Environment) -> Forward:
-    """A sink that asks its partitioner, if it has one."""
+    """A sink that asks its partitioner; without one, where keys within windows belong."""
     encode_key, encode_value = _encoders(node, topic, environment)
     refuse = _refusal(node, topic, encode_key, environment)
     refused = environment.failures.of_delivery(node.name, topic)
     send = environment.collector.sender(topic, refused)
     partitions_of = _partitioner(node, topic, environment)
     fail = environment.failures.of_node(node.name)
+    by_key_alone = _partition_of_key_alone(node, topic, environment)
     drop = environment.dropping()
     output = environment.measures.output(node.name, topic, send)
 
@@ -161,6 +163,8 @@ def _partitioned_sink(node: SinkNode, topic: str, environment: Environment) -> F
         except Exception as error:
             refuse(error, key, value, timestamp, headers)
             return
+        if by_key_alone is not None:
+            partitions = (by_key_alone(key_bytes),)
         for partition in partitions:
             send(key_bytes, value_bytes, timestamp, headers, partition)
             if output is None:
