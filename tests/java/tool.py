@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,10 +144,15 @@ class Answering:
 
 
 class Oracle(Answering):
-    """A running ``Oracle.java``: answers what Java makes of a topology (tests/oracle/FORMAT.md)."""
+    """A running ``Oracle.java``: answers what Java makes of a topology (tests/oracle/FORMAT.md).
+
+    Attributes:
+        outcomes: how many random requests were asked, and how many could not be compared, and why.
+    """
 
     def __init__(self, heap: str = "512m") -> None:
         super().__init__("oracle", "Oracle", heap=heap)
+        self.outcomes: Counter[str] = Counter()
         self._asked = 0
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:

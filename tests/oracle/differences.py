@@ -22,6 +22,11 @@ _WHOLE_NUMBERS = re.compile(
 )
 
 
+def without_addresses(description: str) -> str:
+    """Return a description without what Java prints of a lambda, its address in memory."""
+    return re.sub(r"extractor class: .*\)", "extractor class: ?)", description)
+
+
 def has_pattern(request: Mapping[str, Any]) -> bool:
     """Whether a topic is read by pattern, of which Java's driver does not tell what it is."""
     return any("pattern" in step for step in request["steps"])

@@ -6,6 +6,7 @@ through the operations, so that every byte boundary has a serde that fits, given
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -134,7 +135,10 @@ class Generator:
         if self._chance(0.12):
             self._source()
             return
-        handle = self.random.choice(self.handles[-6:])
+        self.grow_on(self.random.choice(self.handles[-6:]))
+
+    def grow_on(self, handle: Handle) -> None:
+        """Add an operation on what is there."""
         operations = {
             "stream": (
                 self._filter, self._map_values, self._map, self._flat_map, self._flat_map_values,
@@ -328,10 +332,8 @@ class Generator:
         self._add(handle, step, handle.key_serde, handle.value_serde)
 
     def _end(self, handle: Handle) -> None:
-        printable = "bytes" not in (handle.key, handle.value) and "double" not in (
-            handle.key,
-            handle.value,
-        )
+        # Bytes have an address there, and numbers with a point another form.
+        printable = not re.search("bytes|double| of ", f"{handle.key} {handle.value}")
         if printable and self._chance(0.5):
             label = {"label": "seen"} if self._chance(0.5) else {}
             self._step("print", on=handle.step, **label, **self._named())
@@ -487,14 +489,16 @@ class Generator:
         table = self.handles.pop()
         self.steps[-1].get("materialized", {}).pop("history_ms", None)
         if windows["kind"] in ("session", "sliding"):
-            # What they read in a record cache depends on when it is flushed: see test_windows.
-            self.steps[-1].setdefault("materialized", {})["caching"] = False
+            growing.let_caches_tell_nothing(self)
         if self.steps[-1].get("fn") in functions.NULLS_FAIL:
             self.steps[-1]["fn"] = "last"
         if windows["kind"] == "session" and self.steps[-1]["op"] == "aggregate":
             self.steps[-1]["merge"] = self.random.choice(functions.MERGERS_FOR[table.value])
         if self.whole and windows["kind"] != "unlimited" and self._chance(0.4):
             table = growing.until_window_closes(self, table)
+        if self.whole and self._chance(0.4):
+            growing.keep_windowed(self, table, windows)
+            return
         fields = self._named() | {"fn": "key_text"}
         step = self._step("to_stream", on=table.step, **fields)
         stream = replace(table, kind="stream", key="string", rekeyed=True)
@@ -624,7 +628,7 @@ class Generator:
         table = self._partner(handle)
         if table is None:
             return
-        if self.whole and self._chance(0.3):
+        if self.whole and self._chance(0.5):
             tables = [it for it in self.handles if (it.kind, it.key) == ("table", handle.key)]
             waiting = [it for it in tables if growing.graces(self, it)]
             table = self.random.choice(waiting or [table])
@@ -634,7 +638,7 @@ class Generator:
         given |= {"name": self._fresh("join-")} if self._chance(0.3) else {}
         op = self.random.choice(("join", "left_join"))
         graces = growing.graces(self, table) if self.whole else ()
-        if graces and self._chance(0.7):
+        if graces and self._chance(0.8):
             # Java refuses a record without a key in a left join.
             op = "join"
             given |= {"grace_ms": self.random.choice(graces), "key": handle.key}

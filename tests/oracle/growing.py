@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.model.durations import LONG_MAX
 from tests.oracle.processors import TICKS
 from tests.oracle.translate import Drawing
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _PLAIN: Final = ("again", "turn", "with_header", "place", "keep")
 _ADVANCES_MS: Final = (1, 9, 40, 2_000)
+_FOR_EVER_MS: Final = 1_000_000
+"""Longer than the records of a request go on."""
 
 
 def process(it: Generator, handle: Handle) -> None:
@@ -95,6 +98,48 @@ def until_window_closes(it: Generator, windowed: Handle) -> Handle:
     return replace(windowed, step=step)
 
 
+def let_caches_tell_nothing(it: Generator) -> None:
+    """Let nothing expire of the windows just aggregated, or have no record cache.
+
+    Java reads what has expired as long as its record cache has it; nothing does here.
+    """
+    stored = it.steps[-1].setdefault("materialized", {})
+    stored |= it.random.choice(({"caching": False}, {"retention": _FOR_EVER_MS}))
+
+
+def keep_windowed(it: Generator, table: Handle, windows: dict[str, Any]) -> None:
+    """Go on with a table of windows as with any other; its keys have a serde of their own."""
+    aggregated = next(step for step in reversed(it.steps) if step["op"] != "suppress")
+    if windows["kind"] != "unlimited":
+        aggregated.setdefault("materialized", {}).setdefault("retention", _FOR_EVER_MS)
+    key = f"{_windowed(windows)} of {table.key}"
+    serde = key if table.key_serde else None
+    _grow_on(it, replace(table, key=key, key_serde=serde, rekeyed=False, versioned=False))
+
+
+def _grow_on(it: Generator, kept: Handle) -> None:
+    it.handles.append(kept)
+    if it._chance(0.2):
+        step = it._step("to_stream", on=kept.step, **it._named())
+        stream = replace(kept, kind="stream", step=step)
+        it.handles.append(stream)
+        it._to_table(stream)
+    for _ in range(it.random.randint(1, 2)):
+        it.grow_on(kept)
+
+
+def _windowed(windows: dict[str, Any]) -> str:
+    match windows["kind"]:
+        case "session":
+            return "sessions"
+        case "unlimited":
+            return f"windows {LONG_MAX}"
+        case "sliding":
+            return f"windows {windows['difference']}"
+        case _:
+            return f"windows {windows['size']}"
+
+
 def share_windows(it: Generator, cogrouped: str, group: Handle, windows: dict[str, Any]) -> None:
     """Aggregate what was cogrouped within windows; keys come out as texts."""
     step = it._step("windowed_by", on=cogrouped, windows=windows)
@@ -102,11 +147,19 @@ def share_windows(it: Generator, cogrouped: str, group: Handle, windows: dict[st
     # The streams of a cogroup have a time each: in Java one that is behind finds nothing that
     # another one's time has put beyond the retention.
     stored = {"key": bare.key, "value": "string"}
-    retention = {} if windows["kind"] == "unlimited" else {"retention": 1_000_000}
+    retention = {} if windows["kind"] == "unlimited" else {"retention": _FOR_EVER_MS}
     fields: dict[str, Any] = {"materialized": stored | retention}
     if windows["kind"] == "session":
         fields["merge"] = it.random.choice(("join_text", "join_with_key"))
     step = it._step("aggregate", on=step, init="empty", **fields, **it._named())
+    if it._chance(0.4):
+        # Java cannot look up the table itself, only one that is made of it and has a store.
+        key = f"{_windowed(windows)} of {bare.key}"
+        stored = {"key": key, "value": "string", "store": it._fresh("together-")}
+        step = it._step("filter", on=step, fn="always", materialized=stored)
+        kept = replace(bare, kind="table", key=key, step=step, key_serde=key, value_serde="string")
+        _grow_on(it, replace(kept, rekeyed=False, versioned=False))
+        return
     step = it._step("to_stream", on=step, fn="key_text", **it._named())
     it._add(replace(bare, kind="stream", key="string", rekeyed=True), step, None, "string")
 

@@ -9,9 +9,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from headwater import StreamsBuilder
-from headwater.model.durations import LONG_MAX
+from headwater.model.durations import LONG_MAX, millis
 from headwater.model.stores import KeyLayout
 from headwater.processor.resolving import store_serdes
+from headwater.state.versions import key_of
 from headwater.testing import TopologyTestDriver
 from tests.oracle.processors import Noted
 from tests.oracle.queries import answers
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from headwater import Topology
+    from headwater.model.durations import Duration
     from headwater.testing.collector import ProducedRecord
 
 
@@ -39,6 +41,12 @@ class LateCommits(TopologyTestDriver):
             if self._loop.is_over:
                 return
             self._complete()
+
+    def advance_wall_clock_time(self, duration: Duration) -> None:
+        """Move the wall clock and call what is due, without the commit that follows otherwise."""
+        self._clock.advance(millis("advance_wall_clock_time()", duration))
+        self._loop.punctuate()
+        self._complete()
 
     def _commit(self) -> None:
         self._committer.is_held = False
@@ -62,28 +70,18 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         every = request.get("commit_every", 0)
         driver = LateCommits(topology, config) if every else TopologyTestDriver(topology, config)
-        for number, record in enumerate(request["inputs"], 1):
-            if "advance_ms" in record:
-                driver.advance_wall_clock_time(record["advance_ms"])
-                continue
-            headers = [(name, _bytes(value)) for name, value in record.get("headers", [])]
-            driver.pipe_raw(
-                record["topic"],
-                _bytes(record["key"]),
-                _bytes(record["value"]),
-                record["timestamp"],
-                headers or None,
-            )
-            if isinstance(driver, LateCommits) and number % every == 0:
-                driver.settle()
-        if isinstance(driver, LateCommits):
-            driver.settle()
+        _pipe(driver, request["inputs"], every)
         specs = {**topology.stores, **topology.global_stores}
         kinds = {name: spec.kind for name, spec in specs.items()}
         stores = {
             name: _contents(driver, topology, name)
             for name in driver.get_all_state_stores()
             if not (kinds[name].is_buffer or kinds[name].holds_records or kinds[name].versioned)
+        }
+        versions = {
+            name: _versions(driver, topology, name, request["inputs"])
+            for name in driver.get_all_state_stores()
+            if kinds[name].versioned
         }
         answered = answers(driver, topology, request.get("queries", ()))
         driver.close()
@@ -96,6 +94,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
         "produced": produced,
         "outputs": [record for record in produced if record["topic"] not in internal],
         "stores": stores,
+        "versions": versions,
         "answers": answered,
         "seen": drawing.seen,
         "printed": printed.getvalue().splitlines(),
@@ -107,6 +106,27 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
             if kinds[name].is_buffer or kinds[name].holds_records
         ],
     }
+
+
+def _pipe(driver: TopologyTestDriver, inputs: Iterable[Mapping[str, Any]], every: int) -> None:
+    piped = 0
+    for record in inputs:
+        if "advance_ms" in record:
+            driver.advance_wall_clock_time(record["advance_ms"])
+            continue
+        headers = [(name, _bytes(value)) for name, value in record.get("headers", [])]
+        driver.pipe_raw(
+            record["topic"],
+            _bytes(record["key"]),
+            _bytes(record["value"]),
+            record["timestamp"],
+            headers or None,
+        )
+        piped += 1
+        if isinstance(driver, LateCommits) and piped % every == 0:
+            driver.settle()
+    if isinstance(driver, LateCommits):
+        driver.settle()
 
 
 def _bytes(text: str | None) -> bytes | None:
@@ -161,6 +181,31 @@ def _contents(driver: TopologyTestDriver, topology: Topology, name: str) -> list
         [key(k).hex(), value(v).hex(), timestamp if spec.kind.timestamped else None]
         for k, v, timestamp in entries
     )
+
+
+def _versions(
+    driver: TopologyTestDriver, topology: Topology, name: str, inputs: Iterable[Mapping[str, Any]]
+) -> list[list[Any]]:
+    """What each key's values are as of the times of inputs: a row where the answer changes."""
+    spec = {**topology.stores, **topology.global_stores}[name]
+    key_serde, value_serde = store_serdes(driver.config, spec)
+    decode, encode = key_serde.deserializer(name), value_serde.serializer(name)
+    found = driver._found(name, 0)
+    assert found is not None
+    held: Any = found.store
+    told = {record["timestamp"] for record in inputs if "timestamp" in record}
+    times = sorted({LONG_MAX, *told, *(time + 1 for time in told)})
+    rows: list[list[Any]] = []
+    for key in sorted({key_of(row)[4:] for row, _ in held._below.backend.range(None, None)}):
+        before = None
+        for time in times:
+            version = held.get_as_of(decode(key), time)
+            if version != before:
+                value, at = version or (None, None)
+                shown = None if version is None else encode(value).hex()
+                rows.append([key.hex(), time, shown, at])
+            before = version
+    return rows
 
 
 def _sorted(entries: Iterable[list[Any]]) -> list[list[Any]]:

@@ -16,6 +16,7 @@ from tests.oracle.differences import (
     has_pattern,
     merges_too_much,
     refused_by_java_alone,
+    without_addresses,
 )
 from tests.oracle.generate import generate
 from tests.oracle.translate import Drawing
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     from tests.java.tool import Oracle
 
 pytestmark = pytest.mark.java
-
-
-def _without_addresses(description: str) -> str:
-    """Java prints a lambda with its address in memory."""
-    return re.sub(r"extractor class: .*\)", "extractor class: ?)", description)
 
 
 @pytest.mark.seeded(200)
@@ -46,7 +42,7 @@ def test_a_random_topology_has_java_s_description_and_topics(seed: str, oracle: 
     assert "error" not in answer, answer["error"]
     if merges_too_much(request, answer, topology.describe()):
         return
-    assert _without_addresses(topology.describe()) == _without_addresses(answer["describe"])
+    assert without_addresses(topology.describe()) == without_addresses(answer["describe"])
     report = topology.report("app")
     if has_pattern(request):
         return  # what reads by pattern Java leaves out until topics are known

@@ -22,6 +22,11 @@ FEWEST = 4
 """Of 400: twenty of the 2,000."""
 FORMAT = Path(generator.__file__).with_name("FORMAT.md")
 NAMED_TESTS_ONLY = {"global_store", "read_only_store"}
+OF_TABLES = (
+    *("filter", "map_values", "transform_values", "join", "join by a foreign key"),
+    *("group_by", "suppress", "to_table"),
+)
+"""What a table of windows may be made into; what is below its stream counts."""
 VARIANTS = {
     "a pattern",
     "a table with a history",
@@ -41,6 +46,8 @@ VARIANTS = {
     "windows of kind sliding",
     "windows of kind session",
     "windows of a cogroup",
+    "windows that wait in a record cache",
+    *(f"{op} of a table of windows" for op in OF_TABLES),
     *TICKS,
 }
 
@@ -75,8 +82,30 @@ def kinds(request: dict[str, Any]) -> Iterator[str]:
                 yield f"results when {when}"
             if made[step["on"]]["op"] == "cogroup":
                 yield "windows of a cogroup"
+        yield from _of_windows(step, made)
         if step.get("fn") in TICKS:
             yield step["fn"]
+
+
+def _of_windows(step: dict[str, Any], made: dict[str, dict[str, Any]]) -> Iterator[str]:
+    op, stored = step["op"], step.get("materialized", {})
+    if stored.get("retention") and stored.get("caching", True):
+        yield "windows that wait in a record cache"
+    if _has_windows_for_keys(made, step.get("on")):
+        kind = "join" if op.endswith("join") else op.removesuffix("_not")
+        yield f"{kind}{' by a foreign key' * ('foreign_key' in step)} of a table of windows"
+
+
+def _has_windows_for_keys(made: dict[str, dict[str, Any]], name: str | None) -> bool:
+    """Whether a table or stream is of windows, and has not got other keys since."""
+    step = made.get((name or "").split("/")[0])
+    if step is None or step["op"] in {"stream", "table", "global_table"}:
+        return False
+    if step["op"] in {"count", "reduce", "aggregate"}:
+        return bool(made[step["on"]]["op"] == "windowed_by")
+    kept = {"filter", "filter_not", "map_values", "transform_values", "suppress", "to_table"}
+    stays = step["op"] in kept or (step["op"] == "to_stream" and "fn" not in step)
+    return stays and _has_windows_for_keys(made, step["on"])
 
 
 def _join(step: dict[str, Any], made: dict[str, dict[str, Any]]) -> str:

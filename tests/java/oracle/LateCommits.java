@@ -66,6 +66,13 @@ final class LateCommits {
         drain();
     }
 
+    /** Advance the wall clock and call what is due; the driver would commit then. */
+    void advance(long ms) {
+        clock.sleep(ms);
+        task.maybePunctuateSystemTime();
+        drain();
+    }
+
     /** Commit, process what the flush sent to internal topics, until nothing is left. */
     void settle() {
         do {

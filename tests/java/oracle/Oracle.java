@@ -212,7 +212,9 @@ public final class Oracle {
         int piped = 0;
         try {
             for (JsonNode input : request.get("inputs")) {
-                if (input.has("advance_ms")) {
+                if (input.has("advance_ms") && late != null) {
+                    late.advance(input.get("advance_ms").asLong());
+                } else if (input.has("advance_ms")) {
                     driver.advanceWallClockTime(Duration.ofMillis(input.get("advance_ms").asLong()));
                 } else if (late != null) {
                     late.pipe(input);
@@ -223,6 +225,7 @@ public final class Oracle {
             }
             if (late != null) late.settle();
             answer.set("stores", stores(driver));
+            answer.set("versions", Versions.contents(driver, request.get("inputs")));
             if (request.has("queries")) {
                 answer.set("answers", Queries.answers(driver, request.get("queries")));
             }
