@@ -152,6 +152,9 @@ def test_a_task_that_costs_more_moves_to_an_idle_thread_and_nothing_is_restored(
             if thread.thread_state is ThreadState.RUNNING
         }
 
+    def is_elsewhere(task_id: TaskId, thread: str) -> bool:
+        return task_id in both and thread != before[task_id]
+
     def committed(task_id: TaskId) -> int:
         (found,) = (task for task in streams._worker.view.tasks if task.task == task_id)
         return sum(found.committed.values())
@@ -168,11 +171,11 @@ def test_a_task_that_costs_more_moves_to_an_idle_thread_and_nothing_is_restored(
             counting._producer.produce(counting.topic, "slow", "key", partition=task.partition)
         counting._producer.flush(30)
 
-        wait_for(lambda: len({placed().get(task) for task in both} - {None}) == 2, what="a move")
-        now = placed()
-        (moved,) = [task for task in both if now[task] != before[task]]
-        at = committed(moved)
-        wait_for(lambda: committed(moved) > at > 0, what="it to go on")
+        (moved,) = wait_for(
+            lambda: [task for task, thread in placed().items() if is_elsewhere(task, thread)],
+            what="a move",
+        )
+        wait_for(lambda: committed(moved) == 3_000, what="all of its records")
         restored = streams._worker.view.numbers.total(metrics.RESTORE_RECORDS)
         assert restored == 0, "its store was closed and opened, and nothing was read again"
 
