@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from tests.support.waiting import wait_for
 
 from headwater import Serdes, StoreKind, StoreSpec
 from headwater.errors import StateError, StoreLockedError
@@ -14,10 +15,8 @@ from headwater.ids import TaskId
 from headwater.state import BlockCache, LayeredStore, StateDirectory, open_store
 from headwater.state.global_store import GlobalStoreFiles, GlobalStoreSight, TopicFacts, is_shared
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 SPEC = StoreSpec(name="places", key_serde=Serdes.string, value_serde=Serdes.string, logging=False)
+ROOT = Path(__file__).parents[2]
 NOW_MS = 1_000_000_000
 DAY_MS = 86_400_000
 
@@ -75,13 +74,8 @@ class Reader:
         return numbers[1] != self.sight.batch or numbers[0] != self.sight.generation
 
     def renews(self) -> None:
-        """Renew until what was told is seen; behind a new writer once may not be enough."""
-
-        def is_up_to_date() -> bool:
-            self.sight.renew(self.store)
-            return not self.is_behind
-
-        wait_for(is_up_to_date, what="what was told", every_s=0.01)
+        self.sight.renew(self.store)
+        assert not self.is_behind
 
     def sees(self, *keys: str) -> list[str | None]:
         found = [self.store.get(key) for key in keys]
@@ -111,6 +105,43 @@ def test_a_store_cannot_be_read_before_it_is_filled(tmp_path: Path) -> None:
     writer = Writer(tmp_path).opens(facts(2)).puts(1, a="1")
     with pytest.raises(StateError, match="is not filled yet"):
         Reader(tmp_path)
+    writer.files.close()
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from tests.contract.test_global_store_files import Writer, facts
+
+writer = Writer(Path(sys.argv[1])).opens(facts(9)).fills()
+for line in sys.stdin:
+    offset = int(line)
+    writer.puts(offset, a=str(offset), b=str(offset))
+    print(offset, flush=True)
+"""
+
+
+def test_readers_see_what_a_killed_writer_has_left_in_its_log(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", WRITER, str(tmp_path)]
+    with subprocess.Popen(
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, cwd=ROOT
+    ) as killed:
+        assert killed.stdin is not None
+        assert killed.stdout is not None
+        try:
+            killed.stdin.write("1\n")
+            assert killed.stdout.readline() == "1\n"
+            reader = Reader(tmp_path)  # it has read a part of the log
+            killed.stdin.write("2\n")
+            assert killed.stdout.readline() == "2\n"
+        finally:
+            killed.kill()
+
+    writer = Writer(tmp_path).opens(facts(9)).fills().puts(3, c="3")
+    assert reader.sees("a", "b", "c") == ["1", "1", None]
+    reader.renews()
+    assert reader.sees("a", "b", "c") == ["2", "2", "3"]
+    reader.sight.close()
     writer.files.close()
 
 

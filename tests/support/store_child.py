@@ -1,6 +1,6 @@
 """Child processes that write stores until they are killed, or until the disk is full.
 
-    python -m tests.support.store_child write|restore|fill|quota <directory> [<bytes>]
+    python -m tests.support.store_child write|step|restore|fill|quota <directory> [<bytes>]
 
 The history is fixed: commit ``n`` writes what ``entries(n)`` says under the position ``n``, so
 whoever opens the store afterwards knows from the position alone what the store must hold.
@@ -9,17 +9,22 @@ whoever opens the store afterwards knows from the position alone what the store 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import random
 import resource
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headwater.errors import DiskFullError
 from headwater.ids import TaskId
 from headwater.model.topology import StoreKind, StoreSpec
 from headwater.ports import Position
 from headwater.state import ChangelogFacts, StateDirectory, StoreRestorer, open_backend
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SPEC = StoreSpec(name="counts", kind=StoreKind.KEY_VALUE)
 TASK = TaskId(0, 0)
@@ -66,12 +71,21 @@ def check(directory: Path) -> int:
 
 def write(directory: Path) -> None:
     """Commit for ever, telling the number of each commit once it is done."""
+    _write(directory, itertools.repeat(""))
+
+
+def step(directory: Path) -> None:
+    """Commit once for each line of the input, telling the number of each commit."""
+    _write(directory, sys.stdin)
+
+
+def _write(directory: Path, turns: Iterable[str]) -> None:
     backend = open_backend(
         SPEC, StateDirectory(directory, "app").store(TASK, "counts"), holder="child"
     )
     position = backend.position()
     commit = 0 if position is None else position.offset
-    while True:
+    for _ in turns:
         commit += 1
         backend.write(entries(commit), Position("id", commit, commit))
         print(commit, flush=True)
@@ -155,4 +169,4 @@ if __name__ == "__main__":
         size = int(sys.argv[3])
         fill(where, _small_disk(where, size) if what == "fill" else _Quota(size))
     else:
-        {"write": write, "restore": restore}[what](where)
+        {"write": write, "step": step, "restore": restore}[what](where)

@@ -11,6 +11,7 @@ since. If not, it is made anew, and readers keep what they see until that is don
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headwater.errors import StateError, StoreCorruptedError
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from headwater.state.directory import StateDirectory
     from headwater.state.store import LayeredStore
 
+log = logging.getLogger(__name__)
+
 _PUBLISHED: Final = "published"
 _READERS: Final = "readers"
-_PATIENCE: Final = 20
-"""So often a reader that does not see what was told tries again before it opens the store anew."""
 
 SETTLED_BYTES: Final = 64 * 1024 * 1024
 """Bound on rows that each reader keeps decoded."""
@@ -217,7 +218,6 @@ class GlobalStoreSight:
         self.renewed_at = 0.0
         """When it was renewed last, by the clock of whoever does so."""
         self._opened = mark.generation
-        self._tries = 0
 
     def renew(self, store: LayeredStore) -> None:
         """See what was told since, and have ``store`` forget what has changed.
@@ -229,25 +229,20 @@ class GlobalStoreSight:
         if not mark.is_complete:
             self.generation, self.batch = mark
             return  # It is made anew: what is seen now is better than a part.
-        if mark.generation != self._opened or self._tries > _PATIENCE:
-            self._open_again(store, mark)
-            return
-        try:
-            store.forget(self.backend.changes())
-        except StateError:
-            self._open_again(store, mark)
-            return
-        if self.backend.batch < mark.batch:
-            # RocksDB may miss the end of a log while its writer starts again. Try once more.
-            self._tries += 1
-            return
-        self._tries = 0
-        self.generation, self.batch = mark
+        if mark.generation == self._opened:
+            try:
+                store.forget(self.backend.changes())
+            except StateError as error:  # as when another process has begun to write it
+                log.info("%s; opening it again", error)
+            else:
+                if self.backend.batch >= mark.batch:
+                    self.generation, self.batch = mark
+                    return
+        self._open_again(store, mark)
 
     def _open_again(self, store: LayeredStore, mark: Mark) -> None:
         self.backend.reopen()
         store.forget(None)
-        self._tries = 0
         self._opened = mark.generation
         self.generation, self.batch = mark
 

@@ -95,7 +95,6 @@ class SecondaryStore:
         self._mark: Mark = ()
         self._refreshes = 0
         self._manifest: tuple[str, int] = ("", 0)
-        self._writer = ""
         self._opens = 0
         self._known_at = 0.0
         self._next_due = 0.0
@@ -195,35 +194,14 @@ class SecondaryStore:
             return backend
 
     def _caught_up(self, backend: StoreSecondary | None, mark: Mark) -> StoreSecondary:
-        if backend is not None and mark[0] == self._mark[0] and self._has_same_writer(backend):
+        if backend is not None and mark[0] == self._mark[0]:
             try:
                 backend.catch_up()
-                is_outgrown = not backend.may_be_read_meanwhile and backend.is_outgrown()
-                if not is_outgrown and self._has_same_writer(backend):
+                if backend.may_be_read_meanwhile or not backend.is_outgrown():
                     return backend
             except StateError as error:
                 log.info("%s; opening it again", error)
-        while True:
-            before = self._writer_now()
-            opened = self._opened()
-            self._writer = self._writer_now()
-            if self._writer == before:
-                return opened
-
-    def _has_same_writer(self, backend: StoreSecondary) -> bool:
-        """Whether the process that writes is the one of before.
-
-        Each process that opens a database begins a manifest. It also takes over what its
-        predecessor has left in a log, of which a secondary that follows may miss a part.
-        """
-        return backend.manifest()[0] == self._writer
-
-    def _writer_now(self) -> str:
-        try:
-            return (self._directory.database / "CURRENT").read_text().strip()
-        except OSError as error:
-            text = f"store {self._directory.name} is being made"
-            raise NotOnDiskError(text) from error
+        return self._opened()
 
     def _opened(self) -> StoreSecondary:
         directory = self._directory

@@ -3,6 +3,10 @@
 It shows the database as it was when it was opened or caught up last, so reads between two calls of
 ``catch_up`` agree with each other. A catch-up costs about a millisecond, whether or not anything
 was written: whoever can know that nothing was does well not to call it.
+
+It follows one writer. Each process that opens a database for writing begins a manifest, and puts
+what its predecessor has left in a log into a table. A secondary that has read a part of that log
+would go on showing that part, beside what the new process writes. So it is opened anew.
 """
 
 from __future__ import annotations
@@ -51,55 +55,73 @@ class RocksSecondary(RocksBackend):
         except StateError:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
-        self._sequence = -1
-        self.catch_up()
+        self._sequence: int = self._db.latest_sequence_number()
 
     def _opened(self) -> Any:
         self._built.create_if_missing(create_if_missing=False)
         # Tables stay open: the writer deletes what it has compacted, and does not know of us.
         self._built.set_max_open_files(-1)
         self._scratch.mkdir(parents=True, exist_ok=True)
-        return Rdict(
-            str(self.path),
-            options=self._built,
-            column_families=dict.fromkeys(self._families(), self._built),
-            access_type=AccessType.secondary(str(self._scratch)),
-        )
+        while True:
+            self._writer, _ = self.manifest()
+            opened = Rdict(
+                str(self.path),
+                options=self._built,
+                column_families=dict.fromkeys(self._families(), self._built),
+                access_type=AccessType.secondary(str(self._scratch)),
+            )
+            if self._follows(opened):
+                return opened
+            opened.close()
 
     def catch_up(self) -> bool:
         """Show from now on what the writer has written up to now; return whether that is new.
 
-        Ranges that are open go on showing what they showed. While a writer that was killed starts
-        again, its last batches may be missed by some calls; whoever knows of them calls again.
+        Ranges that are open go on showing what they showed.
 
         Raises:
-            StateError: the database cannot be followed, for example because it is another one now.
+            StateError: the database is to be opened anew: another process has begun to write it,
+                or it cannot be followed. Until then, what is read may be of no commit.
         """
         try:
-            self._follow()
+            is_followed = self._follows(self._db)
             sequence = self._db.latest_sequence_number()
-            if sequence == self._sequence:
-                return False
-            self._sequence = sequence
             data: bytes | None = self._db.get(POSITION_KEY)
         except Exception as error:
             raise self._explain(error, "followed") from error
+        if not is_followed:
+            raise StateError(
+                f"store {self.name} at {self.path} cannot be followed: another process has begun "
+                "to write it"
+            )
+        if sequence == self._sequence:
+            return False
+        self._sequence = sequence
         self._position = None if data is None else decode_position(data)
         return True
 
-    def _follow(self) -> None:
+    def _follows(self, db: Any) -> bool:
+        """Catch up; return whether the process that writes is still the one of before."""
         # RocksDB reads the manifest first and then looks which logs there are. Of one that was
         # flushed and deleted in between it misses all, without a word.
-        before, after = None, self._manifest()
-        while before != after:
+        before, after = None, (self._writer, _size_of(self.path / self._writer))
+        while before != after and after[0] == self._writer:
             before = after
-            self._db.try_catch_up_with_primary()
-            after = self._manifest()
+            db.try_catch_up_with_primary()
+            after = self.manifest()
+        return after[0] == self._writer
 
-    def _manifest(self) -> tuple[str, int]:
-        """Return what says which tables there are: it grows before a log is deleted."""
-        name = (self.path / "CURRENT").read_text().strip()
-        return name, (self.path / name).stat().st_size
+    def manifest(self) -> tuple[str, int]:
+        """Return name and size of what says which tables there are.
+
+        It grows before a log is deleted, and has another name once another process writes. Where
+        there is no database, the name is empty.
+        """
+        try:
+            name = (self.path / "CURRENT").read_text().strip()
+        except FileNotFoundError:
+            return "", 0
+        return name, _size_of(self.path / name)
 
     def approximate_num_entries(self) -> int:
         """How many keys there are; of more than a thousand RocksDB's estimate.
@@ -131,3 +153,11 @@ class RocksSecondary(RocksBackend):
         """Release the files."""
         super().close()
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def _size_of(path: Path) -> int:
+    """Return the size of a file; 0 if another process has replaced it."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

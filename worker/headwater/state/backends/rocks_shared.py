@@ -87,10 +87,13 @@ class SharedRocksReader(RocksSecondary):
         for iterator in list(self._iterators):
             iterator.close()
         self._db.close()
-        self._db = self._opened()
-        self._sequence = -1
-        self.catch_up()
-        self.batch = _batch_of(self._db.get(_BATCH_KEY))
+        try:
+            self._db = self._opened()
+            self._sequence = -1
+            self.catch_up()
+            self.batch = _batch_of(self._db.get(_BATCH_KEY))
+        except Exception as error:
+            raise self._explain(error, "opened") from error
 
     def changes(self) -> list[bytes] | None:
         """Catch up; return the keys that have changed, ``None`` if they are too many to tell.

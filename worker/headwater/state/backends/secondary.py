@@ -47,10 +47,6 @@ class StoreSecondary(RocksSecondary):
         data: bytes | None = self._db.get(POSITION_KEY)
         return None if data is None else decode_position(data)
 
-    def manifest(self) -> tuple[str, int]:
-        """Return what says which tables there are: it grows before a log is deleted."""
-        return self._manifest()
-
     def is_outgrown(self) -> bool:
         """Whether the primary has made what is only seen when the store is opened anew."""
         return False
@@ -65,9 +61,11 @@ class SegmentedSecondary(StoreSecondary, SegmentedRocksBackend):
 
     may_be_read_meanwhile = False
 
-    def _follow(self) -> None:
-        super()._follow()
+    def catch_up(self) -> bool:
+        """As ``RocksSecondary``; what has expired since then is not shown any more."""
+        is_new = super().catch_up()
         self.stream_time = stream_time_of(self._db.get(STREAM_TIME_KEY))
+        return is_new
 
     def is_outgrown(self) -> bool:
         """Whether the primary has made or dropped segments."""
