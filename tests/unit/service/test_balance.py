@@ -135,6 +135,20 @@ def test_loads_are_measured_over_a_window_and_changes_are_rare() -> None:
     assert {t: placed[t] for t in loads.places} == loads.places, "no further change"
 
 
+def test_nothing_is_balanced_while_tasks_run_in_a_slot_that_is_given_up() -> None:
+    a, b, c, d = tasks(4)
+    loads, placed = Loads(), {a: 0, b: 0, c: 1, d: 2}
+    for now, busy_s in ((PAUSE_MS, 0.0), (PAUSE_MS + WINDOW_MS, WINDOW_MS / 1000 * 0.45)):
+        loads.observe(0, {a: busy_s, b: busy_s}, now)
+        loads.observe(1, {c: 0.0}, now)
+        loads.observe(2, {d: 0.0}, now)
+
+    loads.rebalance(placed, [0, 1], (), (), PAUSE_MS + WINDOW_MS)
+    assert not loads.places
+    loads.rebalance(placed, [0, 1, 2], (), (), PAUSE_MS + WINDOW_MS)
+    assert loads.places
+
+
 def test_a_place_is_forgotten_with_its_task_or_slot() -> None:
     a, b, *_ = tasks(2)
     loads = Loads(places={a: 0, b: 1})

@@ -98,6 +98,8 @@ class Loads:
         """
         if now_ms - self._changed_ms < self.pause_ms or len(slots) < 2:
             return
+        if not set(slots).issuperset(placed.values()):
+            return  # The tasks of a slot that is given up are about to be placed anew.
         loads = {task_id: self._load_of(task_id, slot) for task_id, slot in placed.items()}
         known = {task_id: load for task_id, load in loads.items() if load is not None}
         if len(known) < len(placed):
