@@ -44,6 +44,8 @@ LIKELIHOOD = {
     "before commit": 0.01,
     "committed, not stored": 0.02,
     "transaction open": 0.001,
+    "calls in flight": 0.001,
+    "settling": 0.01,
     "about to act": 0.01,
 }
 """How likely a fault is at a moment; the rare ones are worth more."""

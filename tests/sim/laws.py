@@ -13,7 +13,17 @@ from tests.sim.global_thread import PLACES, feed_places, rows_before
 from tests.sim.loop import Loop
 from tests.sim.thread import Thread, Updater
 from tests.sim.warm import no_warm_copy_is_given_up
-from tests.sim.world import GROUP, OUT, PARTITIONS, ViolationError, World, inputs_of, replay
+from tests.sim.world import (
+    GROUP,
+    LINES,
+    OUT,
+    PARTITIONS,
+    WORDS,
+    ViolationError,
+    World,
+    inputs_of,
+    replay,
+)
 
 if TYPE_CHECKING:
     from headwater.ids import TopicPartition
@@ -54,6 +64,7 @@ def simulate(
         settles(world)
         if exactly_once:
             counted_exactly_once(world)
+            words_are_in_order(world)
             stores_equal_their_changelogs(world)
             copies_equal_what_they_have_read(world)
         else:
@@ -169,13 +180,25 @@ def counted_exactly_once(world: World) -> None:
         last[word] = count
 
 
+def words_are_in_order(world: World) -> None:
+    """What comes of one partition stays in order for each word."""
+    of = {record.value[0]: tp for tp, record in world.broker.every_committed(LINES)}  # type: ignore[index]
+    last: dict[tuple[str, TopicPartition], int] = {}
+    for _, record in world.broker.every_committed(WORDS):
+        word, number = str(record.key), int(str(record.value))
+        before = last.get((word, of[number]), -1)
+        if number < before:
+            raise ViolationError(f"input {number} of {word} comes after {before}")
+        last[word, of[number]] = number
+
+
 def stores_equal_their_changelogs(world: World) -> None:
     """What the running tasks have on disk is what their changelogs say."""
     for process in world.processes:
         if not isinstance(process, Thread) or process.producer.is_fenced:
             continue
         for task, running in process.tasks.items():
-            if running.store is None or running.changed:
+            if running.store is None or running.has_uncommitted:
                 continue
             if running.store.data != replay(world.broker, task.partition):
                 raise ViolationError(f"{process.name}: the store of {task} is not its changelog")

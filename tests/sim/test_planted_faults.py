@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.sim.calling_faults import (
+    CallsOfAbortedKept,
+    CallsOverlap,
+    CommitBeforeCalls,
+    CommitOfFetched,
+    CommitOnceAnySettled,
+    OrderForgotten,
+)
 from tests.sim.chaos import Chaos, Sleepers
 from tests.sim.faults import (
     DuplicateAfterInit,
@@ -87,3 +95,19 @@ def test_a_planted_fault_is_found(fault: type[Loop], first: int, found: str):
 )
 def test_a_planted_fault_of_the_global_table_is_found(fault: type[Loop], first: int, found: str):
     assert re.search(found, first_violation(fault, first, global_table=True))
+
+
+@pytest.mark.parametrize(
+    ("fault", "first", "found"),
+    [
+        (CommitBeforeCalls, 0, "without their results"),
+        (CommitOfFetched, 0, "without their results"),
+        (CommitOnceAnySettled, 0, "records wait inside the task"),
+        (OrderForgotten, 0, "comes after|goes from"),
+        (CallsOverlap, 0, "two calls for .* are in flight"),
+        (CallsOfAbortedKept, 0, "without inputs"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_planted_fault_of_functions_that_wait_is_found(fault: type[Loop], first: int, found: str):
+    assert re.search(found, first_violation(fault, first))

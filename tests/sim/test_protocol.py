@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
-from tests.sim.chaos import Sleepers
+from tests.sim.calling import Calling
+from tests.sim.chaos import Chaos, Sleepers
 from tests.sim.laws import simulate
+from tests.sim.loop import Loop
 
 
 @pytest.mark.seeded(30)
@@ -48,7 +52,19 @@ def test_a_global_table_of_at_least_once(seed: str):
     simulate(seed, exactly_once=False, global_table=True)
 
 
-def test_a_seed_decides_everything():
-    first, second = (simulate("same", exactly_once=True) for _ in range(2))
+@pytest.mark.seeded(10)
+def test_commits_cover_what_is_complete_while_functions_wait(seed: str):
+    chaos_type = Random(seed).choice((Chaos, Sleepers))
+    simulate(seed, exactly_once=True, standbys=1, loop_type=Calling, chaos_type=chaos_type)
+
+
+@pytest.mark.seeded(5)
+def test_functions_that_wait_lose_no_record_of_at_least_once(seed: str):
+    simulate(seed, exactly_once=False, loop_type=Calling)
+
+
+@pytest.mark.parametrize("loop_type", [Loop, Calling])
+def test_a_seed_decides_everything(loop_type: type[Loop]):
+    first, second = (simulate("same", exactly_once=True, loop_type=loop_type) for _ in range(2))
 
     assert list(first.story) == list(second.story)

@@ -72,6 +72,11 @@ class RunningTask:
     changelog_end: int | None = None
     """The offset after this task's last entry in the changelog."""
 
+    @property
+    def has_uncommitted(self) -> bool:
+        """Whether its store lacks what it has written."""
+        return bool(self.changed)
+
     def count(self, word: str) -> int:
         """Add one to a word's count and return it."""
         assert self.store is not None
@@ -141,8 +146,7 @@ class Thread(Process):
                     return
                 yield from self.obey(message)
             worked = yield from self.process()
-            if self.world.now_ms - self.committed_ms > COMMIT_INTERVAL_MS:
-                yield from self.commit()
+            yield from self.commit_if_due()
             if self.world.now_ms - spoke_ms > 1_000:
                 spoke_ms = self.world.now_ms
                 told = {THREAD_PROCESS: self.processed, TRANSACTION_OPEN: self.producer.is_open}
@@ -220,12 +224,16 @@ class Thread(Process):
             if task.subtopology == 1:
                 store = self.worker.disk.open(task, self)
                 self.check_restored(task, store)
-            self.tasks[task] = RunningTask(task, committed, committed, store)
+            self.tasks[task] = self.opened(task, committed, store)
             if self.world.global_table:
                 check_table(self.worker, self.name)
             self.world.note(f"{self.name} runs {task} from {committed}")
             self.say(TaskRunning(task=task))
             yield 3
+
+    def opened(self, task: TaskId, committed: int, store: Store | None) -> RunningTask:
+        """Return a task that begins where was committed."""
+        return RunningTask(task, committed, committed, store)
 
     def check_restored(self, task: TaskId, store: Store) -> None:
         """Nobody else can write, so the store must say what the changelog says."""
@@ -283,6 +291,16 @@ class Thread(Process):
             offset = self.producer.send(partition, word, running.changed[word])
             running.changelog_end = offset + 1
         running.unsent.clear()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the commit interval has passed."""
+        return self.world.now_ms - self.committed_ms > COMMIT_INTERVAL_MS
+
+    def commit_if_due(self) -> Iterator[int]:
+        """Commit once in each commit interval."""
+        if self.is_due:
+            yield from self.commit()
 
     def commit(self) -> Iterator[int]:
         """Commit all tasks: changelogs, offsets, then the stores."""
