@@ -26,6 +26,8 @@ READERS: Final = 3
 READS: Final = 100_000
 """Of a soak; a share of these else."""
 FEWEST: Final = 2_000
+LATER: Final = 1_000
+"""So many offsets later a store holds something else."""
 STORES: Final = {"module": "tests.support.several_stores:build"}
 
 
@@ -74,6 +76,14 @@ def test_each_answer_is_one_that_the_store_had_at_some_commit_whatever_moves_or_
     assert len({answer.offset for answer in answers}) > 20
     assert min(kinds.values()) > 5
     assert len(kinds) == 6
+    later = [
+        answer._replace(
+            offset=answer.offset + LATER, changelog_offset=answer.changelog_offset + LATER
+        )
+        for answer in answers
+    ]
+    caught = Counter(answer.kind for answer, _ in truth.wrong(later))
+    assert len(caught) == 6, f"of another position they should be wrong: {caught}"
 
 
 def storm(cluster: LocalCluster, readers: list[Reader], *, rounds: int) -> None:
