@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from headwater.state import TimedStore
 
 HERE = Position("topic-id", 17, 1_700_000_000_000)
+HOW: dict[str, dict[str, bool]] = {
+    "rocks": {},
+    "memory": {"persistent": False},
+    "custom": {"custom": True},
+}
 
 
 def commit(store: TimedStore) -> None:
@@ -46,12 +51,12 @@ def steps_of(function: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("cache", [0, 300, 100_000])
-@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("kind", [StoreKind.TIMESTAMPED_WINDOW, StoreKind.SESSION])
 def test_what_has_closed_comes_by_time_and_key_from_all_layers(
-    tmp_path: Path, kind: StoreKind, *, persistent: bool, cache: int
+    tmp_path: Path, kind: StoreKind, how: str, *, cache: int
 ) -> None:
-    spec = spec_of(kind, persistent=persistent, time_ordered=True)
+    spec = spec_of(kind, **HOW[how], time_ordered=True)
     store = build_timed_store(Recorder(), spec, backend_of(spec, tmp_path / "db"), cache=cache)
     for number, key in enumerate(("b", "a", "ab", "a\0")):
         store.put((key, 20_000, 0), number, 1)
@@ -137,13 +142,13 @@ def test_a_segment_without_rows_by_time_is_looked_through(tmp_path: Path) -> Non
     store.close()
 
 
-@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("kind", [StoreKind.TIMESTAMPED_WINDOW, StoreKind.SESSION])
 def test_of_equal_times_a_key_comes_before_those_that_begin_with_it(
-    tmp_path: Path, kind: StoreKind, *, persistent: bool
+    tmp_path: Path, kind: StoreKind, how: str
 ) -> None:
     """Kafka's ``TimeFirstWindowKeySchema``: bytes of the time are no part of the comparison."""
-    spec = spec_of(kind, persistent=persistent, time_ordered=True)
+    spec = spec_of(kind, **HOW[how], time_ordered=True)
     store = build_timed_store(Recorder(), spec, backend_of(spec, tmp_path / "db"))
     for key in ("\0", "a\0", "", "a"):
         store.put((key, 539, 0), 1, 539)

@@ -14,6 +14,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.custom_stores import in_own_store
 
 from headwater.ids import TaskId
 from headwater.model.stores import StoreKind, StoreSpec
@@ -83,13 +84,14 @@ class Opened:
         ]
 
 
-@pytest.fixture(params=[True, False], ids=["on disk", "in memory"])
+@pytest.fixture(params=["on disk", "in memory", "of the user's own"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
     made: list[Opened] = []
 
     def make(kind: StoreKind, **options: Any) -> Opened:
-        spec = StoreSpec(name="store", kind=kind, persistent=request.param, **options)
-        made.append(Opened(spec, tmp_path))
+        spec = StoreSpec(name="store", kind=kind, persistent=request.param == "on disk", **options)
+        is_own = request.param == "of the user's own"
+        made.append(Opened(in_own_store(spec) if is_own else spec, tmp_path))
         return made[-1]
 
     yield make

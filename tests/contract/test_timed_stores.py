@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from headwater.model.stores import StoreSpec
     from headwater.ports import Backend
     from headwater.state import TimedStore
 
@@ -42,16 +43,19 @@ LONG = struct.Struct(">q")
 class Kept:
     """A backend that can be opened anew; memory, whose life ends with its process, is the same."""
 
-    def __init__(self, path: Path, *, persistent: bool) -> None:
+    def __init__(self, path: Path, how: str) -> None:
         self.path = path
-        self.persistent = persistent
+        self.persistent = how == "rocks"
+        self.custom = how == "custom"
         self.backend: Backend | None = None
+
+    def spec(self, kind: StoreKind, **settings: Any) -> StoreSpec:
+        return spec_of(kind, persistent=self.persistent, custom=self.custom, **settings)
 
     def open(self, kind: StoreKind, **settings: Any) -> Backend:
         if self.persistent or self.backend is None:
             self.close()
-            spec = spec_of(kind, persistent=self.persistent, **settings)
-            self.backend = backend_of(spec, self.path / "db")
+            self.backend = backend_of(self.spec(kind, **settings), self.path / "db")
         return self.backend
 
     def close(self) -> None:
@@ -59,9 +63,9 @@ class Kept:
             self.backend.close()
 
 
-@pytest.fixture(params=["memory", "rocks"])
+@pytest.fixture(params=["memory", "custom", "rocks"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
-    found = Kept(tmp_path, persistent=request.param == "rocks")
+    found = Kept(tmp_path, request.param)
     yield found
     found.close()
 
@@ -88,7 +92,7 @@ def build(kept: Kept, mode: str, heard: Recorder) -> Callable[..., TimedStore]:
         value: Any = Serdes.long,
         **settings: Any,
     ) -> TimedStore:
-        spec = spec_of(kind, persistent=kept.persistent, **settings)
+        spec = kept.spec(kind, **settings)
         backend = kept.open(kind, **settings)
         return build_timed_store(heard, spec, backend, key=key, value=value, **MODES[mode])
 
@@ -374,11 +378,11 @@ def test_a_key_that_does_not_fit_is_refused_by_name(
     assert list(store.fetch_all(0, 9)) == []
 
 
-@pytest.mark.parametrize("persistent", [True, False])
-def test_a_restore_gives_the_store_and_its_stream_time(tmp_path: Path, *, persistent: bool) -> None:
-    spec = spec_of(persistent=persistent)
+@pytest.mark.parametrize("how", ["memory", "custom", "rocks"])
+def test_a_restore_gives_the_store_and_its_stream_time(tmp_path: Path, how: str) -> None:
+    spec = spec_of(persistent=how == "rocks", custom=how == "custom")
     directory = (
-        StateDirectory(tmp_path, "app").store(TaskId(0, 0), "counts") if persistent else None
+        StateDirectory(tmp_path, "app").store(TaskId(0, 0), "counts") if spec.persistent else None
     )
     facts = ChangelogFacts(topic_id="id", log_start=0, log_end=3, delete_retention_ms=1 << 40)
     restorer = StoreRestorer(spec, directory, facts, now_ms=0, holder="test")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.custom_stores import DictVersionedStore
 from tests.support.stores import TASK, TOPIC, Recorder
 
 from headwater.errors import SerializationError, StateError, TopologyError
@@ -12,6 +13,7 @@ from headwater.model.stores import StoreKind, StoreSpec
 from headwater.ports import LATEST, NOT_PUT, NotLatest, Position, Timestamps
 from headwater.serde import Serdes
 from headwater.state import MemoryBackend, RocksBackend, open_store
+from headwater.state.backends.custom_versions import CustomVersionBackend
 from headwater.state.versioned import VersionedStore
 
 if TYPE_CHECKING:
@@ -24,14 +26,15 @@ HERE = Position("topic-id", 17, 1_700_000_000_000)
 HISTORY = 100
 
 
-@pytest.fixture(params=["memory", "rocks"])
+@pytest.fixture(params=["memory", "custom", "rocks"])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Backend]]:
     """Open the backend anew; memory, whose life ends with its process, is the same again."""
-    memory = MemoryBackend()
+    is_own = request.param == "custom"
+    memory = CustomVersionBackend("v", DictVersionedStore()) if is_own else MemoryBackend()
     opened: list[Backend] = [memory]
 
     def again() -> Backend:
-        if request.param == "memory":
+        if request.param != "rocks":
             return memory
         opened[-1].close()
         opened.append(RocksBackend(tmp_path / "db"))

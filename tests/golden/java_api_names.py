@@ -66,6 +66,7 @@ METHODS: Final[dict[str, str]] = {
     "DslWindowParams.retentionPeriod": "DslWindowParams.retention_ms",
     "SessionBytesStoreSupplier.retentionPeriod": "SessionBytesStoreSupplier.retention_ms",
     "WindowBytesStoreSupplier.retentionPeriod": "WindowBytesStoreSupplier.retention_ms",
+    "VersionedBytesStore.name": "VersionedBytesStoreSupplier.name",
     "StoreBuilder.logConfig": "StoreSpec.topic_config",
     "StoreBuilder.loggingEnabled": "StoreSpec.logging",
 }
@@ -216,23 +217,6 @@ LEFT_OUT: Final[dict[str, str]] = {
         _HEADERS,
     ),
     "HostInfo.buildFromEndpoint": "of Kafka's inside; `KafkaStreams.endpoint` is one",
-    **dict.fromkeys(
-        (
-            "KeyValueBytesStoreSupplier.metricsScope",
-            "SessionBytesStoreSupplier.metricsScope",
-            "VersionedBytesStoreSupplier.metricsScope",
-            "WindowBytesStoreSupplier.metricsScope",
-        ),
-        "the engine knows the kinds of its stores",
-    ),
-    **dict.fromkeys(
-        (
-            "SessionBytesStoreSupplier.get",
-            "VersionedBytesStoreSupplier.get",
-            "WindowBytesStoreSupplier.get",
-        ),
-        "stores of windows, sessions and versions are the engine's",
-    ),
     "SessionBytesStoreSupplier.segmentIntervalMs": "by the retention, as by default in Java",
     "WindowBytesStoreSupplier.segmentIntervalMs": "by the retention, as by default in Java",
     **dict.fromkeys(
@@ -255,10 +239,22 @@ LEFT_OUT: Final[dict[str, str]] = {
     "StateSerdes": "of who writes a store; the engine does",
     "StoreBuilder.build": "the engine builds stores",
     "TimestampedBytesStore": "of the bytes in Java's stores",
-    "VersionedBytesStore": "of the bytes in Java's stores",
     "ValueAndTimestamp.getValueOrNull": "`None if found is None else found.value`",
     "ValueAndTimestamp.make": "the constructor",
     "ValueAndTimestamp.makeAllowNullable": "the constructor",
+    **dict.fromkeys(
+        (
+            "VersionedBytesStore.delete",
+            "VersionedBytesStore.get",
+            "VersionedBytesStore.prefixScan",
+            "VersionedBytesStore.putAll",
+            "VersionedBytesStore.putIfAbsent",
+            "VersionedBytesStore.range",
+            "VersionedBytesStore.reverseAll",
+            "VersionedBytesStore.reverseRange",
+        ),
+        "the engine asks a store of the user's own by `put`, `fetch`, `all` and `forget`",
+    ),
     "VersionedRecord.validTo": "`valid_to` of what `MultiVersionedKeyQuery` finds",
     **dict.fromkeys(
         (

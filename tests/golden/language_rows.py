@@ -152,7 +152,7 @@ DSL_STATEFUL: Final = (
     (
         "`queryableStoreName`",
         "KTable.queryable_store_name GlobalKTable.queryable_store_name",
-        "for what is connected to the store, and for `TopologyTestDriver`",
+        "for [queries](../queries.md), processors and `TopologyTestDriver`",
     ),
     (
         "stores with headers (`dsl.store.format`)",
@@ -346,9 +346,21 @@ STORES: Final = (
         "or `store_supplier=`, `store_type=`, `persistent=`",
     ),
     (
-        "custom stores: `KeyValueBytesStoreSupplier.get`",
-        "KeyValueBytesStoreSupplier.get KeyValueBytesStore",
-        "of keys and values; those of windows, sessions and versions are the engine's",
+        "custom stores: `StoreSupplier.get` of each kind",
+        (
+            "KeyValueBytesStoreSupplier.get KeyValueBytesStore WindowBytesStoreSupplier.get "
+            "WindowBytesStore SessionBytesStoreSupplier.get SessionBytesStore "
+            "VersionedBytesStoreSupplier.get VersionedBytesStore"
+        ),
+        "[what the engine asks of them](../stores.md#a-store-of-your-own)",
+    ),
+    (
+        "`StoreSupplier.metricsScope`, `segmentIntervalMs`",
+        (
+            "KeyValueBytesStoreSupplier.metrics_scope WindowBytesStoreSupplier.metrics_scope "
+            "SessionBytesStoreSupplier.metrics_scope VersionedBytesStoreSupplier.metrics_scope"
+        ),
+        "of custom stores; segments are the engine's",
     ),
     (
         "`rocksdb.config.setter`, `RocksDBConfigSetter`",

@@ -17,6 +17,7 @@ from headwater.testing import TopologyTestDriver
 from tests.oracle.processors import Noted
 from tests.oracle.queries import answers
 from tests.oracle.translate import Drawing
+from tests.support.custom_stores import in_own_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -67,6 +68,8 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
         config["processor.wrapper.class"] = noted
     drawing = Drawing(request, builder=StreamsBuilder(config))
     topology = drawing.topology()
+    if request.get("own"):
+        _keep_in_own_stores(topology)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         every = request.get("commit_every", 0)
         driver = LateCommits(topology, config) if every else TopologyTestDriver(topology, config)
@@ -127,6 +130,14 @@ def _pipe(driver: TopologyTestDriver, inputs: Iterable[Mapping[str, Any]], every
             driver.settle()
     if isinstance(driver, LateCommits):
         driver.settle()
+
+
+def _keep_in_own_stores(topology: Topology) -> None:
+    """Let stores of a user's own keep what is in memory or has versions."""
+    for name, spec in topology.stores.items():
+        if spec.kind.versioned or not (spec.persistent or spec.kind.is_buffer):
+            topology._stores[name] = in_own_store(spec)
+    topology._subtopologies = None
 
 
 def _bytes(text: str | None) -> bytes | None:

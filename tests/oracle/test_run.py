@@ -234,9 +234,11 @@ def test_most_random_topologies_can_be_compared(oracle: Oracle) -> None:
     assert sum(left_out.values()) <= asked * LEFT_OUT_MAX, (asked, left_out)
 
 
-def compare(request: dict[str, Any], oracle: Oracle) -> None:
+def compare(request: dict[str, Any], oracle: Oracle, **here: Any) -> None:
+    """Compare what comes out of both; ``here`` is configuration that Java is not given."""
     oracle.outcomes["asked"] += 1
     java = oracle.ask(request)
+    request = {**request, "config": {**request.get("config", {}), **here}} if here else request
     if moves_a_repartition_to_other_values(request, java):
         if takes_whole_numbers_alike(java):
             with suppress(SerializationError):

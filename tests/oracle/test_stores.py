@@ -10,6 +10,7 @@ import pytest
 from tests.oracle.generate import generate
 from tests.oracle.test_run import compare
 from tests.oracle.test_windows import WINDOWS, drawn
+from tests.support.custom_stores import AllOwn
 
 if TYPE_CHECKING:
     from tests.java.tool import Oracle
@@ -22,25 +23,36 @@ IN_MEMORY = {"dsl.store.suppliers.class": f"{_JAVA}InMemoryDslStoreSuppliers"}
 """The setting under which every store of the DSL is in memory."""
 
 
-@pytest.mark.seeded(60)
-def test_a_random_topology_whose_stores_are_all_in_memory(seed: str, oracle: Oracle) -> None:
-    request = generate(Random(f"{seed} in memory"), records=RECORDS)
-    request["config"] = {**request["config"], **IN_MEMORY}
-
-    compare(request, oracle)
+OWN = {"dsl.store.suppliers.class": AllOwn}
+HERE: dict[str, dict[str, Any]] = {"in memory": {}, "of the user's own": OWN}
+"""What is the same to a program: in memory as in Java, or stores of a user's own."""
 
 
 @pytest.mark.seeded(40)
+@pytest.mark.parametrize("here", HERE)
+def test_a_random_topology_whose_stores_are_all_in_memory(
+    here: str, seed: str, oracle: Oracle
+) -> None:
+    request = generate(Random(f"{seed} {here}"), records=RECORDS)
+    request["config"] = {**request["config"], **IN_MEMORY}
+
+    compare(request, oracle, **HERE[here])
+
+
+@pytest.mark.seeded(25)
+@pytest.mark.parametrize("here", HERE)
 @pytest.mark.parametrize("kind", WINDOWS)
-def test_windows_whose_stores_are_all_in_memory(kind: str, seed: str, oracle: Oracle) -> None:
-    random = Random(f"{seed} {kind} in memory")
+def test_windows_whose_stores_are_all_in_memory(
+    kind: str, here: str, seed: str, oracle: Oracle
+) -> None:
+    random = Random(f"{seed} {kind} {here}")
     emit = random.choice((None, "close"))
     request = drawn(random, kind, None if kind == "unlimited" else emit)
     for step in request["steps"]:
         step.get("materialized", {}).pop("persistent", None)
     request["config"] = {"statestore.cache.max.bytes": "0", **IN_MEMORY}
 
-    compare(request, oracle)
+    compare(request, oracle, **HERE[here])
 
 
 def test_the_deprecated_setting_says_the_same(oracle: Oracle) -> None:
@@ -79,8 +91,8 @@ def asked(random: Random, steps: list[dict[str, Any]], **more: Any) -> dict[str,
 STREAM = {"id": "s", "op": "stream", "topics": ["in"]}
 
 
-@pytest.mark.seeded(60)
-@pytest.mark.parametrize("kept", ["disk", "memory", "lru"])
+@pytest.mark.seeded(50)
+@pytest.mark.parametrize("kept", ["disk", "memory", "lru", "own"])
 def test_every_scan_of_a_store_finds_what_it_finds_in_java(
     kept: str, seed: str, oracle: Oracle
 ) -> None:
@@ -90,7 +102,7 @@ def test_every_scan_of_a_store_finds_what_it_finds_in_java(
         "timestamped": random.random() < 0.5,
         "caching": random.random() < 0.5,
         "logging": random.random() < 0.8,
-        **({"persistent": False} if kept == "memory" else {}),
+        **({"persistent": False} if kept in {"memory", "own"} else {}),
         **({"lru": random.choice((0, 1, 3, 5))} if kept == "lru" else {}),
     }
     # Over a record cache Java's backward scans tell keys that are deleted there.
@@ -101,7 +113,7 @@ def test_every_scan_of_a_store_finds_what_it_finds_in_java(
         {"id": "out", "op": "to", "on": "p", "topic": "out"},
     ]
 
-    request = asked(random, steps)
+    request = asked(random, steps, own=kept == "own")
     if kept == "lru" and fn == "scan_forward":
         # A scan uses what it finds in Java's cache; only above such a store one can tell.
         request["config"] = {"statestore.cache.max.bytes": "100000"}
@@ -149,13 +161,14 @@ def test_a_read_only_store_is_what_it_is_in_java(
     compare(request, oracle)
 
 
-@pytest.mark.seeded(60)
+@pytest.mark.seeded(40)
 @pytest.mark.parametrize("kind", ["windows", "sessions"])
-@pytest.mark.parametrize("on_disk", [True, False])
+@pytest.mark.parametrize("kept", ["disk", "memory", "own"])
 def test_every_read_of_windows_and_sessions_finds_what_it_finds_in_java(
-    kind: str, seed: str, oracle: Oracle, *, on_disk: bool
+    kind: str, kept: str, seed: str, oracle: Oracle
 ) -> None:
-    random = Random(f"{seed} {kind} {on_disk} reads")
+    random = Random(f"{seed} {kind} {kept} reads")
+    on_disk = kept == "disk"
     caching = random.random() < 0.4
     store = {
         "store": "kept",
@@ -172,7 +185,7 @@ def test_every_read_of_windows_and_sessions_finds_what_it_finds_in_java(
         {"id": "p", "op": "process", "on": "s", "fn": kind, "stores": [store]},
         {"id": "out", "op": "to", "on": "p", "topic": "out"},
     ]
-    request = asked(random, steps)
+    request = asked(random, steps, own=kept == "own")
     request["config"] = {"statestore.cache.max.bytes": "100000"}
     for record in request["inputs"]:
         record["key"] = random.choice(("61", "62", "63", "64"))

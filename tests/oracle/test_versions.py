@@ -75,7 +75,11 @@ def _by_topic(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.seeded(60)
-def test_a_processor_finds_in_a_versioned_store_what_java_finds(seed: str, oracle: Oracle) -> None:
+@pytest.mark.parametrize("own", [False, True])
+def test_a_processor_finds_in_a_versioned_store_what_java_finds(
+    seed: str, oracle: Oracle, *, own: bool
+) -> None:
+    """On a disk, and in a store of a user's own."""
     random = Random(f"{seed} versions")
     history = random.choice((0, 20, 60, 1000, 70_000))
     scale = random.choice((1, 10)) if history < 1000 else history // 60
@@ -98,7 +102,7 @@ def test_a_processor_finds_in_a_versioned_store_what_java_finds(seed: str, oracl
         time = now * 2 + (value in {None, ""})
         inputs.append(("in", random.choice("aab"), value, time))
 
-    java = _agree(oracle, _request(steps, inputs))
+    java = _agree(oracle, _request(steps, inputs, own=own))
 
     changelog = java["subtopologies"]["0"]["changelog"]["app-v-changelog"]
     assert changelog["config"]["min.compaction.lag.ms"] == str(history + 86_400_000)

@@ -10,6 +10,7 @@ from headwater.state import CacheBudget, TimedStore, memory_backend, open_store
 from headwater.state.backends.segments import SegmentedRocksBackend
 from headwater.state.expiry import Expiry
 from headwater.state.keys import suffix_bytes_of
+from tests.support.custom_stores import in_own_store
 from tests.support.stores import TASK, TOPIC, Recorder
 
 if TYPE_CHECKING:
@@ -29,9 +30,13 @@ def spec_of(
     retention_ms: int = RETENTION_MS,
     retain_duplicates: bool = False,
     time_ordered: bool = False,
+    custom: bool = False,
 ) -> StoreSpec:
-    """Return what a store of windows of ten seconds, or of sessions, is."""
-    return StoreSpec(
+    """Return what a store of windows of ten seconds, or of sessions, is.
+
+    ``custom``: it is one of the user's own, over dictionaries.
+    """
+    spec = StoreSpec(
         name="counts",
         kind=kind,
         persistent=persistent,
@@ -41,6 +46,7 @@ def spec_of(
         retain_duplicates=retain_duplicates,
         time_ordered=time_ordered,
     )
+    return in_own_store(spec) if custom else spec
 
 
 def backend_of(spec: StoreSpec, path: Path) -> Backend:

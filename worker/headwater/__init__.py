@@ -88,7 +88,12 @@ from headwater.errors import (
     UserError,
 )
 from headwater.metrics_settings import RecordingLevel
-from headwater.model.custom_stores import KeyValueBytesStore
+from headwater.model.custom_stores import (
+    KeyValueBytesStore,
+    SessionBytesStore,
+    VersionedBytesStore,
+    WindowBytesStore,
+)
 from headwater.model.dsl_stores import (
     BuiltInDslStoreSuppliers,
     DslKeyValueParams,
@@ -137,10 +142,10 @@ from headwater.model.queries import (
     WindowRangeQuery,
 )
 from headwater.model.rocksdb import RocksDBConfigSetter
+from headwater.model.store_builders import Stores
 from headwater.model.store_suppliers import (
     KeyValueBytesStoreSupplier,
     SessionBytesStoreSupplier,
-    Stores,
     VersionedBytesStoreSupplier,
     WindowBytesStoreSupplier,
 )
@@ -339,6 +344,7 @@ __all__ = [
     "Serde",
     "Serdes",
     "SerializationError",
+    "SessionBytesStore",
     "SessionBytesStoreSupplier",
     "SessionStore",
     "SessionWindowedCogroupedKStream",
@@ -387,11 +393,13 @@ __all__ = [
     "UserError",
     "ValueAndTimestamp",
     "ValueTransformerWithKey",
+    "VersionedBytesStore",
     "VersionedBytesStoreSupplier",
     "VersionedKeyQuery",
     "VersionedKeyValueStore",
     "VersionedRecord",
     "Window",
+    "WindowBytesStore",
     "WindowBytesStoreSupplier",
     "WindowKeyQuery",
     "WindowRangeQuery",

@@ -371,8 +371,12 @@ class Materialized(StoringTable, _WithSerdes, Generic[K, V]):
             )
         object.__setattr__(self, "store", supplier.name)
         if isinstance(supplier, VersionedBytesStoreSupplier):
-            object.__setattr__(self, "store_supplier", None)
             object.__setattr__(self, "history_retention", supplier.history_retention_ms)
+        elif self.history_retention is not None:
+            raise TopologyError(
+                f"Materialized: the supplier of store {supplier.name!r} keeps no versions; leave "
+                "out history_retention, or pass a VersionedBytesStoreSupplier"
+            )
 
 
 class MaterializedOptions(TypedDict, Generic[K, V], total=False):

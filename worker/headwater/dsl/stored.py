@@ -43,8 +43,17 @@ def store_spec(name: str, materialized: Materialized[Any, Any]) -> StoreSpec:
         return _kept(
             _spec(name, materialized, dsl_params=DslKeyValueParams(name=name)), materialized
         )
-    kept_ms = millis("history_retention", history)
-    spec = _spec(name, materialized, kind=StoreKind.VERSIONED, retention_ms=kept_ms)
+    supplier = materialized.store_supplier
+    make_store = None if supplier is None else supplier.make_store
+    spec = _spec(
+        name,
+        materialized,
+        kind=StoreKind.VERSIONED,
+        persistent=make_store is None,
+        retention_ms=millis("history_retention", history),
+        make_store=make_store,
+        metrics_scope="" if supplier is None else supplier.metrics_scope,
+    )
     return replace(spec, caching=False)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from headwater.errors import TopologyError
 from headwater.model.dsl_stores import DslStoreSuppliers, StoreSupplier
-from headwater.model.store_suppliers import VersionedBytesStoreSupplier
+from headwater.model.store_suppliers import VersionedBytesStoreSupplier, check_supplier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,7 +106,7 @@ def check_kept(owner: str, **said: object) -> None:
     """Check that at most one setting says how a store is kept.
 
     Raises:
-        TopologyError: several do, or what stands for a type of stores is none.
+        TopologyError: several do, or what stands for a type of stores or a supplier is none.
     """
     given = [name for name, value in said.items() if value is not None]
     if len(given) > 1:
@@ -117,6 +117,8 @@ def check_kept(owner: str, **said: object) -> None:
             f"{owner}: store_type is {store_type!r}; pass a DslStoreSuppliers, such as "
             "BuiltInDslStoreSuppliers.IN_MEMORY"
         )
+    if said.get("store_supplier") is not None:
+        check_supplier(f"{owner}: store_supplier", said["store_supplier"])
 
 
 def _with(options: Settings, **keywords: Any) -> Settings:

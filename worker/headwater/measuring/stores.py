@@ -197,6 +197,8 @@ def scope_of(spec: StoreSpec) -> str:
     """Return Kafka's scope of a store: what its label is called there, without ``-id``."""
     if spec.kind.is_buffer:
         return "in-memory-suppression"
+    if spec.metrics_scope:
+        return spec.metrics_scope
     if spec.entries_max is not None:
         return "in-memory-lru-state"
     kept = "rocksdb" if spec.persistent else "in-memory"

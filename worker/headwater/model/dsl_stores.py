@@ -188,7 +188,8 @@ def decided(spec: StoreSpec, suppliers: DslStoreSuppliers) -> StoreSpec:
     """Return the store as ``suppliers`` keep it, if nothing else has said so yet.
 
     Raises:
-        TopologyError: they return something else than a supplier of such a store.
+        TopologyError: they return something else than a supplier of such a store, or one that
+            drops duplicates which a join needs.
     """
     params = spec.dsl_params
     supplier: Any
@@ -207,7 +208,13 @@ def decided(spec: StoreSpec, suppliers: DslStoreSuppliers) -> StoreSpec:
             f"{type(suppliers).__name__} calls store {spec.name!r} {named!r}: "
             "let the supplier have the name that the parameters say"
         )
-    return supplied(spec, supplier)
+    found = supplied(spec, supplier)
+    if spec.retain_duplicates and not found.retain_duplicates:
+        raise TopologyError(
+            f"{type(suppliers).__name__} keeps one value of a key and time in store {spec.name!r}: "
+            "a join needs several, so pass on the retain_duplicates that the parameters say"
+        )
+    return found
 
 
 def all_decided(
@@ -242,12 +249,10 @@ def supplied(spec: StoreSpec, supplier: StoreSupplier) -> StoreSpec:
     Raises:
         TopologyError: the supplier is one of another kind of store.
     """
-    kept: Any = {"persistent": supplier.persistent, "dsl_params": None}
     match spec.kind.key_layout, supplier:
         case KeyLayout.PLAIN, KeyValueBytesStoreSupplier():
             check_timestamps(supplier, spec.kind, "key_value_store")
-            make = supplier.get if supplier.makes_stores else None
-            return replace(spec, entries_max=supplier.entries_max, make_store=make, **kept)
+            return replace(spec, entries_max=supplier.entries_max, **_kept(supplier))
         case KeyLayout.WINDOW, WindowBytesStoreSupplier():
             check_timestamps(supplier, spec.kind, "window_store")
             return replace(
@@ -256,12 +261,21 @@ def supplied(spec: StoreSpec, supplier: StoreSupplier) -> StoreSpec:
                 window_size_ms=supplier.window_size_ms,
                 retain_duplicates=supplier.retain_duplicates,
                 time_ordered=supplier.time_ordered,
-                **kept,
+                **_kept(supplier),
             )
         case KeyLayout.SESSION, SessionBytesStoreSupplier():
-            return replace(spec, retention_ms=supplier.retention_ms, **kept)
+            return replace(spec, retention_ms=supplier.retention_ms, **_kept(supplier))
         case layout, _:
             raise TopologyError(
                 f"Store {spec.name!r} has {layout.value} keys, which {supplier!r:.100} does not "
                 "keep: pass a supplier of Stores for this kind"
             )
+
+
+def _kept(supplier: StoreSupplier) -> dict[str, Any]:
+    return {
+        "persistent": supplier.persistent,
+        "make_store": supplier.make_store,
+        "metrics_scope": supplier.metrics_scope,
+        "dsl_params": None,
+    }

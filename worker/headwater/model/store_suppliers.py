@@ -1,30 +1,75 @@
-"""``Stores``: what stores are made of, as Java programs spell it (Kafka's ``state.Stores``).
+"""Suppliers of stores: how a store keeps its bytes, and for how long (Kafka's ``StoreSupplier``).
 
-A supplier says how a store keeps its bytes. A builder makes a ``StoreSpec`` of it, which can be
-built directly, too: ``StoreSpec(name="counts", kind=StoreKind.KEY_VALUE, persistent=False)``.
+A subclass whose ``get`` makes stores supplies stores of the user's own; what they do is said in
+``model/custom_stores.py``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from headwater.errors import TopologyError
-from headwater.model.durations import millis
+from headwater.model.custom_stores import (
+    KeyValueBytesStore,
+    SessionBytesStore,
+    VersionedBytesStore,
+    WindowBytesStore,
+)
 from headwater.model.naming import check_name
-from headwater.model.stores import StoreKind, StoreSpec
 
 if TYPE_CHECKING:
-    from headwater.model.custom_stores import KeyValueBytesStore
-    from headwater.model.durations import Duration
-    from headwater.model.stores import SerdeLike
+    from collections.abc import Callable
+
+    from headwater.model.stores import StoreKind
+
+Store = TypeVar("Store")
+
+
+class _StoreSupplier(Generic[Store]):
+    """What suppliers of all kinds have in common."""
+
+    __slots__ = ()
+    name: str
+
+    @property
+    def makes_stores(self) -> bool:
+        """Whether the stores are the user's own."""
+        return type(self).get is not _StoreSupplier.get
+
+    @property
+    def make_store(self) -> Callable[[], Store] | None:
+        """What makes a store of the user's own; ``None``: the engine has one."""
+        return self.get if self.makes_stores else None
+
+    @property
+    def metrics_scope(self) -> str:
+        """How metrics call the store, without ``-id`` (``StoreSupplier.metricsScope``).
+
+        To be overridden for stores of the user's own; as it is, they are called as one in memory.
+        """
+        return ""
+
+    def get(self) -> Store:
+        """Make the store of a task; as it is, the engine does that.
+
+        Raises:
+            TopologyError: it is not overridden.
+        """
+        raise TopologyError(f"Store {self.name!r} is made by the engine")
+
+    def _check(self, *, persistent: bool) -> None:
+        check_name("store", self.name)
+        if persistent and self.makes_stores:
+            raise TopologyError(
+                f"Store {self.name!r}: a store that get() makes is filled from its changelog at "
+                "every start: leave out persistent"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyValueBytesStoreSupplier:
+class KeyValueBytesStoreSupplier(_StoreSupplier[KeyValueBytesStore]):
     """How a key-value store keeps its bytes (Kafka's interface of this name).
-
-    A subclass whose ``get`` makes stores supplies stores of the user's own.
 
     Attributes:
         name: of the store.
@@ -39,34 +84,16 @@ class KeyValueBytesStoreSupplier:
     entries_max: int | None = None
 
     def __post_init__(self) -> None:
-        check_name("store", self.name)
+        self._check(persistent=self.persistent)
         if self.entries_max is not None and (self.entries_max < 0 or self.persistent):
             raise TopologyError(
                 f"Store {self.name!r}: a bound of {self.entries_max} entries needs a store in "
                 "memory, and 0 or more"
             )
-        if self.persistent and self.makes_stores:
-            raise TopologyError(
-                f"Store {self.name!r}: a store that get() makes is filled from its changelog at "
-                "every start: leave out persistent"
-            )
-
-    @property
-    def makes_stores(self) -> bool:
-        """Whether the stores are the user's own."""
-        return type(self).get is not KeyValueBytesStoreSupplier.get
-
-    def get(self) -> KeyValueBytesStore:
-        """Make the store of a task; as it is, the engine does that.
-
-        Raises:
-            TopologyError: it is not overridden.
-        """
-        raise TopologyError(f"Store {self.name!r} is made by the engine")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowBytesStoreSupplier:
+class WindowBytesStoreSupplier(_StoreSupplier[WindowBytesStore]):
     """How a store of windows keeps its bytes (Kafka's interface of this name).
 
     Attributes:
@@ -80,15 +107,15 @@ class WindowBytesStoreSupplier:
     """
 
     name: str
-    persistent: bool
-    timestamped: bool | None
+    persistent: bool = False
+    timestamped: bool | None = None
     retention_ms: int
     window_size_ms: int
     retain_duplicates: bool = False
     time_ordered: bool = False
 
     def __post_init__(self) -> None:
-        check_name("store", self.name)
+        self._check(persistent=self.persistent)
         _check_retention(self.name, self.retention_ms)
         if self.window_size_ms < 0:
             raise TopologyError(
@@ -103,7 +130,7 @@ class WindowBytesStoreSupplier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionBytesStoreSupplier:
+class SessionBytesStoreSupplier(_StoreSupplier[SessionBytesStore]):
     """How a store of sessions keeps its bytes (Kafka's interface of this name).
 
     Attributes:
@@ -113,16 +140,16 @@ class SessionBytesStoreSupplier:
     """
 
     name: str
-    persistent: bool
+    persistent: bool = False
     retention_ms: int
 
     def __post_init__(self) -> None:
-        check_name("store", self.name)
+        self._check(persistent=self.persistent)
         _check_retention(self.name, self.retention_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionedBytesStoreSupplier:
+class VersionedBytesStoreSupplier(_StoreSupplier[VersionedBytesStore]):
     """How a versioned store keeps its bytes (Kafka's interface of this name).
 
     Attributes:
@@ -135,231 +162,8 @@ class VersionedBytesStoreSupplier:
     history_retention_ms: int
 
     def __post_init__(self) -> None:
-        check_name("store", self.name)
+        self._check(persistent=False)
         _check_retention(self.name, self.history_retention_ms)
-
-
-class Stores:
-    """Suppliers and builders of stores.
-
-    As in Kafka Streams a store that is built here has a changelog and no record cache;
-    ``with_caching_enabled()`` and ``with_logging_disabled()`` of what is built change that.
-    """
-
-    @staticmethod
-    def persistent_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
-        """Return a supplier of a store in RocksDB, without timestamps."""
-        return KeyValueBytesStoreSupplier(name=name, persistent=True, timestamped=False)
-
-    @staticmethod
-    def persistent_timestamped_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
-        """Return a supplier of a store in RocksDB, with a timestamp beside each value."""
-        return KeyValueBytesStoreSupplier(name=name, persistent=True, timestamped=True)
-
-    @staticmethod
-    def in_memory_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
-        """Return a supplier of a store in memory; its builder says whether it has timestamps."""
-        return KeyValueBytesStoreSupplier(name=name, persistent=False, timestamped=None)
-
-    @staticmethod
-    def lru_map(name: str, max_cache_size: int) -> KeyValueBytesStoreSupplier:
-        """Return a supplier of a store in memory that keeps the entries used last.
-
-        A get or a put uses an entry; a put beyond ``max_cache_size`` entries evicts the one used
-        longest ago. In the changelog of a ``KeyValueStore`` an eviction is a tombstone, in that of
-        a ``TimestampedKeyValueStore`` it is not, as in Kafka Streams.
-
-        Raises:
-            TopologyError: the size is negative.
-        """
-        return KeyValueBytesStoreSupplier(
-            name=name, persistent=False, timestamped=None, entries_max=max_cache_size
-        )
-
-    @staticmethod
-    def key_value_store_builder(
-        supplier: KeyValueBytesStoreSupplier,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-    ) -> StoreSpec:
-        """Return a ``KeyValueStore``; serdes of ``None`` are the configured defaults.
-
-        Raises:
-            TopologyError: the supplier's store has timestamps.
-        """
-        return _built(supplier, StoreKind.KEY_VALUE, key_serde, value_serde)
-
-    @staticmethod
-    def timestamped_key_value_store_builder(
-        supplier: KeyValueBytesStoreSupplier,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-    ) -> StoreSpec:
-        """Return a ``TimestampedKeyValueStore``; serdes of ``None`` are the configured defaults.
-
-        Raises:
-            TopologyError: the supplier's store has no timestamps.
-        """
-        return _built(supplier, StoreKind.TIMESTAMPED_KEY_VALUE, key_serde, value_serde)
-
-    @staticmethod
-    def persistent_window_store(
-        name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
-    ) -> WindowBytesStoreSupplier:
-        """Return a supplier of a store of windows in RocksDB, without timestamps.
-
-        Args:
-            name: of the store.
-            retention: how long windows are kept, by stream time; at least their size.
-            window_size: how long a window is.
-            retain_duplicates: keep several values of a key and start, as joins of streams need.
-
-        Raises:
-            TopologyError: the retention is shorter than the windows, or a duration is negative.
-        """
-        return _windows(
-            name,
-            retention,
-            window_size,
-            retain_duplicates=retain_duplicates,
-            persistent=True,
-            timestamped=False,
-        )
-
-    @staticmethod
-    def persistent_timestamped_window_store(
-        name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
-    ) -> WindowBytesStoreSupplier:
-        """Return a supplier of a store of windows in RocksDB, with a timestamp beside each value.
-
-        See :meth:`persistent_window_store`.
-        """
-        return _windows(
-            name,
-            retention,
-            window_size,
-            retain_duplicates=retain_duplicates,
-            persistent=True,
-            timestamped=True,
-        )
-
-    @staticmethod
-    def in_memory_window_store(
-        name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
-    ) -> WindowBytesStoreSupplier:
-        """Return a supplier of a store of windows in memory; its builder decides on timestamps.
-
-        See :meth:`persistent_window_store`.
-        """
-        return _windows(
-            name,
-            retention,
-            window_size,
-            retain_duplicates=retain_duplicates,
-            persistent=False,
-            timestamped=None,
-        )
-
-    @staticmethod
-    def persistent_session_store(name: str, retention: Duration) -> SessionBytesStoreSupplier:
-        """Return a supplier of a store of sessions in RocksDB.
-
-        Args:
-            name: of the store.
-            retention: how long sessions are kept after their end, by stream time.
-
-        Raises:
-            TopologyError: the retention is negative.
-        """
-        kept_ms = millis(f"Store {name!r}: retention", retention)
-        return SessionBytesStoreSupplier(name=name, persistent=True, retention_ms=kept_ms)
-
-    @staticmethod
-    def in_memory_session_store(name: str, retention: Duration) -> SessionBytesStoreSupplier:
-        """Return a supplier of a store of sessions in memory; see the persistent one."""
-        kept_ms = millis(f"Store {name!r}: retention", retention)
-        return SessionBytesStoreSupplier(name=name, persistent=False, retention_ms=kept_ms)
-
-    @staticmethod
-    def persistent_versioned_key_value_store(
-        name: str, history_retention: Duration, *, segment_interval: Duration | None = None
-    ) -> VersionedBytesStoreSupplier:
-        """Return a supplier of a versioned store in RocksDB (KIP-889).
-
-        Args:
-            name: of the store.
-            history_retention: for how long values of the past are known, by stream time. A put
-                that is older is dropped.
-            segment_interval: checked as in Kafka Streams, and of no effect: what is too old is
-                deleted version by version.
-
-        Raises:
-            TopologyError: the retention is negative, or the interval not positive.
-        """
-        owner = f"Store {name!r}"
-        if segment_interval is not None and millis(f"{owner}: interval", segment_interval) < 1:
-            raise TopologyError(f"{owner}: a segment interval below 1 ms: choose a longer one")
-        kept_ms = millis(f"{owner}: history retention", history_retention)
-        return VersionedBytesStoreSupplier(name=name, history_retention_ms=kept_ms)
-
-    @staticmethod
-    def versioned_key_value_store_builder(
-        supplier: VersionedBytesStoreSupplier,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-    ) -> StoreSpec:
-        """Return a ``VersionedKeyValueStore``; serdes of ``None`` are the configured defaults."""
-        return StoreSpec(
-            name=supplier.name,
-            kind=StoreKind.VERSIONED,
-            key_serde=key_serde,
-            value_serde=value_serde,
-            caching=False,
-            retention_ms=supplier.history_retention_ms,
-        )
-
-    @staticmethod
-    def window_store_builder(
-        supplier: WindowBytesStoreSupplier,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-    ) -> StoreSpec:
-        """Return a ``WindowStore``; serdes of ``None`` are the configured defaults.
-
-        Raises:
-            TopologyError: the supplier's store has timestamps.
-        """
-        return _built_windows(supplier, StoreKind.WINDOW, key_serde, value_serde)
-
-    @staticmethod
-    def timestamped_window_store_builder(
-        supplier: WindowBytesStoreSupplier,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-    ) -> StoreSpec:
-        """Return a ``TimestampedWindowStore``; serdes of ``None`` are the configured defaults.
-
-        Raises:
-            TopologyError: the supplier's store has no timestamps.
-        """
-        return _built_windows(supplier, StoreKind.TIMESTAMPED_WINDOW, key_serde, value_serde)
-
-    @staticmethod
-    def session_store_builder(
-        supplier: SessionBytesStoreSupplier,
-        key_serde: SerdeLike | None = None,
-        value_serde: SerdeLike | None = None,
-    ) -> StoreSpec:
-        """Return a ``SessionStore``; serdes of ``None`` are the configured defaults."""
-        return StoreSpec(
-            name=supplier.name,
-            kind=StoreKind.SESSION,
-            persistent=supplier.persistent,
-            key_serde=key_serde,
-            value_serde=value_serde,
-            caching=False,
-            retention_ms=supplier.retention_ms,
-        )
 
 
 def _check_retention(name: str, retention_ms: int) -> None:
@@ -369,43 +173,17 @@ def _check_retention(name: str, retention_ms: int) -> None:
         )
 
 
-def _windows(
-    name: str,
-    retention: Duration,
-    window_size: Duration,
-    *,
-    retain_duplicates: bool,
-    persistent: bool,
-    timestamped: bool | None,
-) -> WindowBytesStoreSupplier:
-    return WindowBytesStoreSupplier(
-        name=name,
-        persistent=persistent,
-        timestamped=timestamped,
-        retention_ms=millis(f"Store {name!r}: retention", retention),
-        window_size_ms=millis(f"Store {name!r}: window_size", window_size),
-        retain_duplicates=retain_duplicates,
-    )
+def check_supplier(
+    owner: str, given: object, kind: type[_StoreSupplier[Any]] = _StoreSupplier
+) -> None:
+    """Check that what is given is a supplier, of this kind.
 
-
-def _built_windows(
-    supplier: WindowBytesStoreSupplier,
-    kind: StoreKind,
-    key_serde: SerdeLike | None,
-    value_serde: SerdeLike | None,
-) -> StoreSpec:
-    check_timestamps(supplier, kind, "window_store")
-    return StoreSpec(
-        name=supplier.name,
-        kind=kind,
-        persistent=supplier.persistent,
-        key_serde=key_serde,
-        value_serde=value_serde,
-        caching=False,
-        retention_ms=supplier.retention_ms,
-        window_size_ms=supplier.window_size_ms,
-        retain_duplicates=supplier.retain_duplicates,
-    )
+    Raises:
+        TopologyError: it is not.
+    """
+    if not isinstance(given, kind):
+        wanted = "supplier of Stores" if kind is _StoreSupplier else kind.__name__
+        raise TopologyError(f"{owner} is {given!r:.100}; pass a {wanted}, or of a subclass")
 
 
 def check_timestamps(
@@ -422,22 +200,3 @@ def check_timestamps(
             f"Store {supplier.name!r}: what is built and its supplier differ in timestamps; "
             f"pass Stores.{wanted}_{method}({supplier.name!r})"
         )
-
-
-def _built(
-    supplier: KeyValueBytesStoreSupplier,
-    kind: StoreKind,
-    key_serde: SerdeLike | None,
-    value_serde: SerdeLike | None,
-) -> StoreSpec:
-    check_timestamps(supplier, kind, "key_value_store")
-    return StoreSpec(
-        name=supplier.name,
-        kind=kind,
-        persistent=supplier.persistent,
-        key_serde=key_serde,
-        value_serde=value_serde,
-        caching=False,
-        entries_max=supplier.entries_max,
-        make_store=supplier.get if supplier.makes_stores else None,
-    )

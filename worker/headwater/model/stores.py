@@ -17,7 +17,7 @@ from headwater.model.topics import ChangelogKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from headwater.model.custom_stores import KeyValueBytesStore
+    from headwater.model.custom_stores import CustomStore
     from headwater.model.dsl_stores import DslParams
 
 _OF_SOURCE: Final = "~source"
@@ -143,8 +143,10 @@ class StoreSpec:
     """Of windows: several values of a key and start are kept, as joins of streams need."""
     entries_max: int | None = None
     """Of keys and values in memory: so many are kept, those used last."""
-    make_store: Callable[[], KeyValueBytesStore] | None = None
-    """Of keys and values in memory: makes a store of the user's own for each task."""
+    make_store: Callable[[], CustomStore] | None = None
+    """Makes a store of the user's own for each task."""
+    metrics_scope: str = ""
+    """How its metrics call a store of the user's own, without ``-id``; empty: as one in memory."""
     source_topic: str | None = None
     """The source topic that is the changelog, too; ``logging`` is off then (KIP-295)."""
     time_ordered: bool = False

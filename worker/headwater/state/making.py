@@ -14,6 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.state.backends.custom import CustomBackend
+from headwater.state.backends.custom_timed import CustomTimedBackend
+from headwater.state.backends.custom_versions import CustomVersionBackend
 from headwater.state.backends.lru import LruBackend
 from headwater.state.backends.memory import MemoryBackend
 from headwater.state.backends.timed import TimedMemoryBackend
@@ -105,7 +107,15 @@ def memory_backend(spec: StoreSpec) -> Backend:
     if spec.entries_max is not None:
         return LruBackend(spec.entries_max)
     if spec.make_store is not None:
-        return CustomBackend(spec.name, spec.make_store())
+        return _custom_backend(spec, spec.make_store())
     if not spec.kind.expires:
         return MemoryBackend()
     return TimedMemoryBackend(Expiry.of(spec), suffix_bytes_of(spec))
+
+
+def _custom_backend(spec: StoreSpec, store: Any) -> Backend:
+    if spec.kind.expires:
+        return CustomTimedBackend(spec, store)
+    if spec.kind.versioned:
+        return CustomVersionBackend(spec.name, store)
+    return CustomBackend(spec.name, store)

@@ -37,6 +37,11 @@ def key_of(row: bytes) -> bytes:
     return row[: -_TIME.size]
 
 
+def parts_of(row: bytes) -> tuple[bytes, int]:
+    """Return key and time of a version from its row."""
+    return row[_LENGTH.size : -_TIME.size], time_of(row)
+
+
 def row_value(value: bytes | None) -> bytes:
     """Return what a version's row holds; ``None`` is a deletion."""
     return DELETED if value is None else _KEPT + value

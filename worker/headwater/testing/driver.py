@@ -342,6 +342,8 @@ class TopologyTestDriver:
         """Close processors and stores."""
         for running in self._tasks:
             running.task.close()
+        for backend in self._backends.values():
+            backend.release()
         self._globals.close()
         self._callers.close()
 
@@ -478,7 +480,9 @@ class TopologyTestDriver:
 
     def _backend(self, spec: StoreSpec, task_id: TaskId) -> Any:
         place = task_id, spec.name
-        return self._backends.setdefault(place, LastingBackend(memory_backend(spec)))
+        if place not in self._backends:
+            self._backends[place] = LastingBackend(memory_backend(spec))
+        return self._backends[place]
 
     def _open(self, spec: StoreSpec, task_id: TaskId) -> LayeredStore:
         topic = changelog_of(self.config.application_id, spec)

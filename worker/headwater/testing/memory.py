@@ -56,6 +56,10 @@ class LastingBackend:
     def close(self) -> None:
         """Keep everything."""
 
+    def release(self) -> None:
+        """Close what is held."""
+        self._backend.close()
+
 
 class MemoryReader:
     """The partitions that a topology reads (a ``Reader``)."""

@@ -12,15 +12,28 @@ if TYPE_CHECKING:
     from headwater.model.custom_stores import KeyValueBytesStore
     from headwater.ports import Position
 
-_METHODS: Final = (
-    "get",
-    "put",
-    "range",
-    "reverse_range",
-    "approximate_num_entries",
-    "flush",
-    "close",
-)
+_OF_ALL: Final = ("put", "approximate_num_entries", "flush", "close")
+
+
+def check_methods(name: str, store: object, kind: str, *methods: str) -> None:
+    """Check that a store of the user's own has the methods of its kind.
+
+    Args:
+        name: of the store.
+        store: what the supplier made.
+        kind: the protocol's name, for the message.
+        methods: those that it has beside those of all kinds.
+
+    Raises:
+        StateError: it lacks one.
+    """
+    wanted = (*methods, *_OF_ALL)
+    lacking = [method for method in wanted if not callable(getattr(store, method, None))]
+    if lacking:
+        raise StateError(
+            f"store {name}: its supplier made {store!r:.100}, which has no "
+            f"{', '.join(lacking)}: a {kind} has all of its methods"
+        )
 
 
 class CustomBackend:
@@ -40,12 +53,7 @@ class CustomBackend:
     persistent = False
 
     def __init__(self, name: str, store: KeyValueBytesStore) -> None:
-        lacking = [method for method in _METHODS if not callable(getattr(store, method, None))]
-        if lacking:
-            raise StateError(
-                f"store {name}: its supplier made {store!r:.100}, which has no "
-                f"{', '.join(lacking)}: a KeyValueBytesStore has all of its methods"
-            )
+        check_methods(name, store, "KeyValueBytesStore", "get", "range", "reverse_range")
         self._store = store
         self._position: Position | None = None
         self._closed = False
