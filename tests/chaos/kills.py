@@ -8,6 +8,10 @@ had records in flight:
   its end;
 * ``restore under way``: a worker reports a task RESTORING and its StateUpdater has not finished;
 * ``hand-over under way``: tasks are being revoked, or an epoch is not acknowledged yet.
+
+If calls of functions that wait are to be in flight, too, a kill counts only if the process that is
+killed has some; one that makes none, if the application has. In a transaction calls of each kind
+must be in flight.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from headwater.failpoints import VARIABLE
 from headwater.model.lifecycle import TaskState
 from headwater_operator.local.observe import read_worker
 from headwater_operator.local.processes import ProcessId
+from tests.support.flying import KINDS, in_flight
 from tests.support.freezing import freeze, thaw
 from tests.support.local_cluster import APP, LocalCluster
 from tests.support.transactions import open_transactions
@@ -37,6 +42,7 @@ from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
     import random
+    from collections import Counter
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
@@ -59,6 +65,10 @@ class Situation(StrEnum):
     TRANSACTION = "transaction open"
     RESTORE = "restore under way"
     HANDOVER = "hand-over under way"
+
+
+_CALLING = (Victim.THREAD, Victim.WORKER)
+"""Functions are called by these, or by their children."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,7 @@ class Hunter:
         *,
         group: str,
         transactional: bool,
+        calls: Path | None = None,
     ) -> None:
         self._cluster = cluster
         self._group = group
@@ -105,7 +116,10 @@ class Hunter:
         self._transactional = transactional
         self._admin = AdminClient({"bootstrap.servers": bootstrap_servers})
         self._rng = rng
+        self._calls = calls
         self.log: list[str] = []
+        self.flying: list[Counter[str]] = []
+        """The calls that were in flight at each kill, if they are looked at."""
 
     def carry_out(self, kill: Kill, *, topics: tuple[str, ...], replicas: int) -> int:
         """Bring the situation about and kill the victim in it.
@@ -167,10 +181,9 @@ class Hunter:
                 return False  # it has ended just now
             freeze(frozen)
             held = self._in_flight(topics)
-            if held:
-                self._strike(process, victim, f"{Situation.TRANSACTION}: {held}")
+            is_hit = bool(held) and self._strike(process, victim, Situation.TRANSACTION, held)
             thaw(frozen)
-            return bool(held)
+            return is_hit
 
         wait_for(hit, what="an open transaction", timeout_s=60)
 
@@ -229,9 +242,9 @@ class Hunter:
             if not restoring or target is None:
                 thaw([updater])
                 return False
-            self._strike(target, victim, f"{Situation.RESTORE}: {', '.join(restoring)}")
+            is_hit = self._strike(target, victim, Situation.RESTORE, ", ".join(restoring))
             thaw([updater])
-            return True
+            return is_hit
 
         try:
             wait_for(hit, what="a restore under way", timeout_s=8, every_s=0.005)
@@ -256,8 +269,7 @@ class Hunter:
             }[victim]
             if process is None:
                 return False
-            self._strike(process, victim, f"{Situation.HANDOVER}: {moving}")
-            return True
+            return self._strike(process, victim, Situation.HANDOVER, moving)
 
         replicas = 3 if replicas == 2 else 2
         self._cluster.command("scale", APP, "--replicas", str(replicas))
@@ -269,11 +281,42 @@ class Hunter:
             return self._kill_in_handover(victim, replicas)
         return replicas
 
-    def _strike(self, process: psutil.Process, victim: Victim, why: str) -> None:
-        process.kill()
+    def _strike(
+        self, process: psutil.Process, victim: Victim, situation: Situation, seen: str
+    ) -> bool:
+        """Kill a process, unless calls are to be in flight and are not; return whether it was."""
+        told = f"{situation}: {seen}"
+        if self._calls is None:
+            process.kill()
+        else:
+            flying = self._kill_if_calling(process, victim, situation, self._calls)
+            if flying is None:
+                return False
+            self.flying.append(flying)
+            told += f"; in flight {dict(flying)}"
         self.log.append(
-            f"{time.strftime('%H:%M:%S')} killed {victim} (process {process.pid}); {why}"
+            f"{time.strftime('%H:%M:%S')} killed {victim} (process {process.pid}); {told}"
         )
+        return True
+
+    def _kill_if_calling(
+        self, process: psutil.Process, victim: Victim, situation: Situation, calls: Path
+    ) -> Counter[str] | None:
+        """Kill a process with calls in flight; return them, or ``None`` if there are too few."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            family = [p for one in self._workers() for p in (one, *one.children(recursive=True))]
+            whose = [process, *process.children()] if victim in _CALLING else family
+            freeze(family)
+            try:
+                wait_for(lambda: all(map(_is_halted, family)), what="a halt", every_s=0.001)
+                flying = in_flight(calls, [one.pid for one in whose])
+                if len(flying) < (len(KINDS) if situation is Situation.TRANSACTION else 1):
+                    return None
+                process.kill()
+                return flying
+            finally:
+                thaw(family)
+        return None
 
     def _workers(self) -> list[psutil.Process]:
         found = []
@@ -322,6 +365,14 @@ def _is(process: psutil.Process, kind: str) -> bool:
         return any(f"-{kind}" in part for part in process.cmdline()[3:4])
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return False
+
+
+def _is_halted(process: psutil.Process) -> bool:
+    """Whether a process that was frozen does nothing any more."""
+    try:
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 class Trap:

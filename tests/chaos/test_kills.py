@@ -10,6 +10,7 @@ import pytest
 from tests.chaos.kills import Hunter, plan
 from tests.chaos.proof import counted_at_least, counted_once_each, stores_equal_their_changelogs
 from tests.conftest import seed_base
+from tests.support.flying import KINDS, VARIABLE
 from tests.support.local_cluster import (
     APP,
     Load,
@@ -31,7 +32,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(3_600)]
 PARTITIONS = 4
 COUNTING = "tests.support.counting:build"
 COUNTING_LATER = "tests.support.counting_later:build"
-"""With calls in flight: of 500 records a second some 25 wait at any time."""
+"""Of 500 records a second some 25 wait for their calls at any time, and others for a batch."""
 KILLS = [
     # Of a share at least each situation once, or any of them.
     pytest.param("exactly_once_v2", COUNTING, 30, 3, id="exactly_once_v2"),
@@ -83,11 +84,18 @@ def test_no_kill_loses_a_record_and_under_exactly_once_none_doubles_one(
     create_topics(servers, topic_prefix, partitions=PARTITIONS)
     load = Load(servers, topic_prefix, records_per_s=500)
     request.addfinalizer(load.end)
-    cluster.up(application(servers, topic_prefix, guarantee, module))
+    calls = cluster.cluster.root.parent / "calls"
+    cluster.up(application(servers, topic_prefix, guarantee, module), **{VARIABLE: str(calls)})
     load.start()
     cluster.wait_running(replicas=2)
-    hunter = Hunter(cluster, servers, rng, group=topic_prefix, transactional=exactly_once)
-    replicas = 2
+    hunter = Hunter(
+        cluster,
+        servers,
+        rng,
+        group=topic_prefix,
+        transactional=exactly_once,
+        calls=calls if module == COUNTING_LATER else None,
+    )
     written = (f"{topic_prefix}-out", f"{topic_prefix}-counts-changelog")
 
     def all_counted() -> bool:
@@ -95,12 +103,7 @@ def test_no_kill_loses_a_record_and_under_exactly_once_none_doubles_one(
         return all(counts.get(key, 0) >= number for key, number in load.sent.items())
 
     try:
-        for done, kill in enumerate(kills):
-            replicas = hunter.carry_out(kill, topics=written, replicas=replicas)
-            cluster.wait_running(replicas=replicas, timeout_s=300)
-            if done in restarts:
-                broker.restart()
-                hunter.log.append("restarted the broker")
+        hunter.carry_out_all(kills, topics=written, replicas=2, broker=broker, restarts=restarts)
         load.stop()
         wait_for(all_counted, what="all records to be counted", timeout_s=300, every_s=1.0)
     except AssertionError as error:
@@ -113,6 +116,10 @@ def test_no_kill_loses_a_record_and_under_exactly_once_none_doubles_one(
     # Others are of topics that other tests have deleted, and may still come.
     skipped = [line for line in broker.skipped_markers() if topic_prefix in line]
     assert skipped == [], "the broker has not kept its promise"
+    if module == COUNTING_LATER:
+        assert len(hunter.flying) == len(kills)
+        assert all(hunter.flying), "a kill without calls in flight does not count"
+        assert {kind for flying in hunter.flying for kind in flying} == set(KINDS)
     if exactly_once:
         counted_once_each(servers, f"{topic_prefix}-out", load.sent)
     else:
