@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +18,12 @@ from tests.support.global_topologies import request
 from tests.support.thread_rig import ThreadRig, Topics
 from tests.support.waiting import wait_for
 
-from headwater import Consumed, Processor, Record, Serdes, StoreKind, StoreSpec
+from headwater import Consumed, KafkaStreams, Processor, Record, Serdes, StoreKind, StoreSpec
 from headwater.state.backends.rocks_shared import SharedRocks
 from headwater.state.directory import StateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from headwater import StreamsBuilder
 
@@ -265,6 +267,79 @@ def test_a_store_in_memory_begins_anew_with_its_worker_and_goes_on_with_its_proc
         assert _rows(rig)["a"] == "1 FOUR"
         assert rig.start_global_thread(0).records == 4
         assert _rows(rig)["a"] == "4 FOUR"
+
+
+def test_a_function_that_does_not_return_is_named_and_the_global_thread_replaced(
+    places: tuple[Topics, str],
+    unique_name: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    topics, name = places
+    for end in ("in", "out"):
+        topics.create(f"{unique_name}-{end}")
+    config = {
+        "application.id": unique_name,
+        "bootstrap.servers": topics.bootstrap_servers,
+        "state.dir": str(tmp_path / "state"),
+        "consumer.max.poll.interval.ms": 8_000,
+        "consumer.session.timeout.ms": 8_000,  # the client wants it to be no longer
+    }
+    build = _joined(f"{unique_name}-in", name, seen=tmp_path / "seen")
+    with caplog.at_level(logging.WARNING), KafkaStreams(build, config) as streams:
+
+        def found() -> dict[str, bytes]:
+            return dict(topics.read(f"{unique_name}-out"))
+
+        topics.send(f"{unique_name}-in", [("first", "a")])
+        wait_for(lambda: found() == {"first": b"one"}, what="the first")
+        topics.send(name, [("d", "slow")])
+        wait_for(lambda: streams._carrier.status.hangs, what="the hang to be noticed")
+        (hang,) = streams._carrier.status.hangs
+        topics.send(f"{unique_name}-in", [("meanwhile", "b")])
+        wait_for(lambda: found().get("meanwhile") == b"two", what="what others go on with")
+        wait_for(lambda: not streams._carrier.status.hangs, what="the hang to be over")
+
+        def is_seen() -> bool:
+            topics.send(f"{unique_name}-in", [("last", "d")])
+            return found().get("last") == b"slow"
+
+        wait_for(is_seen, what="the row that was slow")
+    said = f"node KTABLE-SOURCE-0000000001, topic {name} partition 0 offset 3"
+    assert hang.place.endswith(said)
+    assert f"{said} does not return" in caplog.text
+    assert "threading.Event().wait(3_600)" in caplog.text
+
+
+def _joined(source: str, table: str, seen: Path) -> Callable[[StreamsBuilder], None]:
+    """Look values up in a store that a processor keeps, which hangs once."""
+    path = str(seen)
+
+    class Slow(Processor[str, str, Any, Any]):
+        def init(self, context: Any) -> None:
+            self.store = context.get_state_store("places")
+
+        def process(self, record: Record[str, str]) -> None:
+            if record.value == "slow" and not Path(path).exists():
+                Path(path).touch()
+                threading.Event().wait(3_600)
+            self.store.put(record.key, record.value)
+
+    class LookUp(Processor[str, str, str, str]):
+        def init(self, context: Any) -> None:
+            self.context, self.store = context, context.get_state_store("places")
+
+        def process(self, record: Record[str, str]) -> None:
+            self.context.forward(record.with_value(self.store.get(record.value)))
+
+    def build(builder: StreamsBuilder) -> None:
+        strings: Any = {"key_serde": Serdes.string, "value_serde": Serdes.string}
+        spec = StoreSpec(name="places", kind=StoreKind.KEY_VALUE, **strings)
+        builder.add_global_store(spec, table, Consumed(**strings), Slow)
+        out = source.removesuffix("-in") + "-out"
+        builder.stream(source, **strings).process(LookUp).to(out, **strings)
+
+    return build
 
 
 def test_a_processor_that_raises_is_named_with_the_record(

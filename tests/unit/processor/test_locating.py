@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headwater import ContextualProcessor, PunctuationType, Record, Serdes, StreamsBuilder
-from headwater.ids import TaskId
+from headwater import (
+    Consumed,
+    ContextualProcessor,
+    PunctuationType,
+    Record,
+    Serdes,
+    StoreKind,
+    StoreSpec,
+    StreamsBuilder,
+)
+from headwater.ids import TaskId, TopicPartition
 from headwater.native.locating import locate
 from headwater.testing import TopologyTestDriver
 
@@ -138,6 +147,38 @@ def test_the_node_and_the_record_are_told(case: str, topics: int) -> None:
         assert found.offset == 1
         assert "self.may_go.wait" in found.stack
         assert "headwater/processor" not in found.stack
+
+
+class Kept(ContextualProcessor[Any, Any, Any, Any]):
+    def __init__(self, stuck: Stuck) -> None:
+        self.stuck = stuck
+
+    def process(self, record: Record[Any, Any]) -> None:
+        self.context.get_state_store("places").put(record.key, self.stuck(record.value))
+
+
+def test_what_keeps_a_global_store_is_told_with_its_record() -> None:
+    stuck, builder = Stuck(), StreamsBuilder()
+    places = StoreSpec(name="places", kind=StoreKind.KEY_VALUE, **TEXT)
+    builder.add_global_store(places, "places", Consumed(**TEXT), lambda: Kept(stuck))
+    with TopologyTestDriver(builder.build(), {"application.id": "app"}) as driver:
+        topic = driver.create_input_topic("places", Serdes.string, Serdes.string)
+        topic.pipe_input("a", "fine", 0)
+        thread = threading.Thread(target=topic.pipe_input, args=("a", "stuck", 10))
+        thread.start()
+        try:
+            assert stuck.is_in.wait(30)
+            assert thread.ident is not None
+            found = locate(thread.ident)
+        finally:
+            stuck.may_go.set()
+            thread.join(30)
+
+    assert found.node == "KTABLE-SOURCE-0000000001"
+    assert (found.task, found.partition, found.offset) == (
+        *(TaskId(0, 0), TopicPartition("places", 0)),
+        1,
+    )
 
 
 def test_a_punctuation_has_a_node_and_no_record() -> None:

@@ -8,12 +8,15 @@ import pytest
 from tests.support.worker_table import T0, T1, Worker, spec, told_threads
 
 from headwater.errors import MissingTopicError, StoreCorruptedError
+from headwater.ids import TaskId, TopicPartition
 from headwater.native.messages import (
     AddTasks,
     Failed,
     GlobalProgress,
     Go,
     Initialized,
+    Locate,
+    Located,
     Released,
     Stop,
     Stopped,
@@ -33,6 +36,7 @@ from headwater.service.decide.observations import (
     StopAsked,
     ThreadEnded,
 )
+from headwater.service.decide.report import status_of
 from headwater.service.global_child import GlobalChild
 
 FILLED = GlobalThreadSaid(message=GlobalProgress(records=10, remaining=0, filled=True))
@@ -153,19 +157,91 @@ def test_a_store_that_is_to_be_filled_anew_is_filled_by_the_next_process() -> No
     assert started(actions) == [1]
 
 
-def test_one_that_is_silent_for_too_long_is_killed() -> None:
+PLACES = TopicPartition("places", 2)
+PLACE = Located(
+    task=TaskId(1, 0), node="KTABLE-SOURCE-1", partition=PLACES, offset=17, stack="  app.py"
+)
+
+
+def silent(worker: Worker, milliseconds: int) -> list[Any]:
+    """Let it say nothing for so long while the StreamThread goes on; return what is done then."""
+    done = []
+    for _ in range(0, milliseconds, 2_000):
+        worker.said(0, TaskRunning(task=T0))
+        done += worker.passes(2_000)
+    kinds = (KillGlobalThread, TellGlobalThread, StartGlobalThread)
+    return [action for action in done if isinstance(action, kinds)]
+
+
+def hangs(worker: Worker, place: Located | None = PLACE) -> list[Any]:
+    """Let it hang, and answer where it is."""
+    assert silent(worker, 296_000) == [TellGlobalThread(message=Locate())]
+    if place is not None:
+        assert not worker.sees(GlobalThreadSaid(message=place)), "no sign of life"
+    return silent(worker, 6_000)
+
+
+def test_one_that_hangs_is_killed_with_its_place_and_another_one_starts() -> None:
     worker = running()
 
-    assert not any(isinstance(a, KillGlobalThread) for a in worker.passes(4_000))
-    for _ in range(100):
-        worker.said(0, TaskRunning(task=T0))
-        killed = [a for a in worker.passes(4_000) if isinstance(a, KillGlobalThread)]
-        if killed:
-            break
+    kill, start = hangs(worker)
 
-    assert killed == [KillGlobalThread(reason="no sign of life for 300 s")]
-    assert worker.table.global_thread is not None
-    assert worker.table.global_thread.problem == "no sign of life for 300 s"
+    said = (
+        "no sign of life for 300 s (max.poll.interval.ms): task 1_0, node KTABLE-SOURCE-1, topic "
+        "places partition 2 offset 17 does not return:\n  app.py"
+    )
+    assert (kill, start) == (KillGlobalThread(reason=said), StartGlobalThread(number=1))
+    (hang,) = status_of(worker.table).hangs
+    assert (hang.partition, hang.offset, hang.times) == (PLACES, 17, 1)
+    worker.sees(FILLING)
+    assert status_of(worker.table).hangs == (hang,)
+    worker.sees(FILLED)
+    assert not status_of(worker.table).hangs
+
+
+def test_at_the_same_record_it_is_tried_again_later_and_later() -> None:
+    worker = running()
+    hangs(worker)
+
+    for times, pause_ms in ((2, 1_000), (3, 2_000), (4, 4_000)):
+        worker.sees(FILLING)
+        started_at = len(worker.done)
+        assert silent(worker, 296_000) == [TellGlobalThread(message=Locate())]
+        worker.sees(GlobalThreadSaid(message=PLACE))
+        while not any(isinstance(a, KillGlobalThread) for a in worker.done[started_at:]):
+            worker.said(0, TaskRunning(task=T0))
+            worker.passes(1_000)
+        assert status_of(worker.table).hangs[0].times == times
+        assert not started(worker.passes(pause_ms - 1))
+        assert started(worker.passes(1)) == [times]
+
+
+def test_one_that_hangs_and_does_not_answer_writes_its_stacks() -> None:
+    kill, _ = hangs(running(), place=None)
+
+    assert kill.shows_stacks
+    assert "its stacks are in the log" in kill.reason
+
+
+def test_one_that_speaks_again_was_only_slow() -> None:
+    worker = running()
+    silent(worker, 296_000)
+    worker.sees(GlobalThreadSaid(message=PLACE), FILLED)
+
+    assert not silent(worker, 290_000)
+    assert silent(worker, 6_000) == [TellGlobalThread(message=Locate())]
+
+
+def test_one_that_fills_its_stores_for_the_first_time_is_given_the_time_of_a_start() -> None:
+    worker = with_globals()
+    worker.table.hung_ms = 10_000
+    worker.sees()
+    worker.gets(spec(1, T0))
+
+    assert not silent(worker, 110_000)
+    assert silent(worker, 6_000) == [TellGlobalThread(message=Locate())]
+    worker.sees(FILLED)
+    assert len(silent(worker, 12_000)) == 3, "asked, killed and started"
 
 
 def test_why_a_silent_one_is_killed_is_shown_until_the_next_process_reads() -> None:

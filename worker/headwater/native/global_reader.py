@@ -57,7 +57,7 @@ class GlobalReader:
         access: to the broker.
         consumer: makes what reads the topics.
         clock: the wall clock.
-        heartbeat: called now and then while stores are filled.
+        heartbeat: called now and then while stores are filled, and in long batches.
         places: where the stores lie; in memory if not given.
 
     Attributes:
@@ -145,7 +145,13 @@ class GlobalReader:
             return GlobalStores(self._groups, config, counts, self._clock, log.warning), {}
         start = places.open(self._groups, found, self._access.admin, now_ms)
         kept = GlobalStores(
-            self._groups, config, counts, self._clock, log.warning, places.backend_of
+            self._groups,
+            config,
+            counts,
+            self._clock,
+            log.warning,
+            places.backend_of,
+            self._heartbeat,
         )
         return kept, start
 

@@ -37,6 +37,7 @@ class GlobalStores:
         clock: the wall clock.
         warn: told one sentence per record that is dropped.
         backend_of: opens where a store's rows lie; in memory if not given.
+        on_part: called between the parts of a batch, which may take long.
 
     Raises:
         ConfigError: a serde or handler cannot be found.
@@ -50,6 +51,7 @@ class GlobalStores:
         clock: Clock,
         warn: Warn,
         backend_of: Callable[[StoreSpec], Backend] = memory_backend,
+        on_part: Callable[[], None] | None = None,
     ) -> None:
         self._tasks: dict[str, GlobalTask] = {}
         for group in groups:
@@ -62,6 +64,7 @@ class GlobalStores:
                 store=open_global_store(group, config, backend_of(spec)),
                 clock=clock,
                 warn=warn,
+                on_part=on_part,
             )
         for task in self._tasks.values():
             task.initialize()

@@ -10,7 +10,9 @@ again goes on at the stored positions. What it cannot handle ends it, and is tol
 from __future__ import annotations
 
 import logging
+import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +25,7 @@ from headwater.native.garbage import tune_garbage_collection
 from headwater.native.global_places import GlobalPlaces
 from headwater.native.global_reader import GlobalReader
 from headwater.native.loading import child_topology
+from headwater.native.locating import locate
 from headwater.native.messages import GlobalProgress, Stop, Stopped
 from headwater.state.directory import StateDirectory
 from headwater.state.global_store import shared_groups
@@ -69,6 +72,7 @@ class GlobalStreamThread:
         topology = child_topology(settings)
         self._config = config
         self._link = link
+        link.locate = partial(locate, threading.get_ident())
         base = config.client_id or config.application_id
         access = self._access = Access.of(
             config,

@@ -1,8 +1,8 @@
-"""Where a StreamThread is, as another thread of its process sees it: task, node and record.
+"""Where the thread of a process is, as another thread of it sees it: task, node and record.
 
 Asked for a thread that has been silent for long, it costs the thread itself nothing. It reads the
 thread's stack: the first frame from the inside that holds a node's ``OfNode`` names the node, and
-that of the ``StreamTask`` the record. A native call that holds Python's global lock keeps it from
+that of the task the record. A native call that holds Python's global lock keeps it from
 answering.
 """
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.native.messages import Located
 from headwater.processor.failures import OfNode
+from headwater.processor.global_task import GlobalTask
 from headwater.processor.punctuation import Schedule
 from headwater.processor.task import StreamTask
 
@@ -39,7 +40,8 @@ def locate(thread: int) -> Located:
         thread: its ``threading.get_ident()``.
     """
     frames = list(_frames(sys._current_frames().get(thread)))  # noqa: SLF001 - there is no other
-    task = next(filter(None, map(_task_of, frames)), None)
+    tasks: Iterator[StreamTask | GlobalTask] = filter(None, map(_task_of, frames))
+    task = next(tasks, None)
     node = next(filter(None, map(_node_of, frames)), "")
     stack = _stack_of(frames)
     if task is None:
@@ -71,11 +73,11 @@ def _frames(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _task_of(frame: FrameType) -> StreamTask | None:
+def _task_of(frame: FrameType) -> StreamTask | GlobalTask | None:
     if not _is_ours(frame):
         return None
     found = frame.f_locals.get("self")
-    return found if isinstance(found, StreamTask) else None
+    return found if isinstance(found, StreamTask | GlobalTask) else None
 
 
 def _node_of(frame: FrameType) -> str:

@@ -8,8 +8,8 @@
     main ──► StateUpdater    Restore  Follow  CancelRestore  Stop
     StateUpdater ──► main    RestoreProgress  Restored  Following  UpdaterStats  Cancelled  Failed
                              Stopped
-    main ──► GlobalStreamThread    Stop
-    GlobalStreamThread ──► main    GlobalProgress  Failed  Stopped
+    main ──► GlobalStreamThread    Locate  Stop
+    GlobalStreamThread ──► main    GlobalProgress  Located  Failed  Stopped
 
 A StreamThread never touches Kafka output before ``Go``: main sends it only after it has read its
 own StreamWorker again, *after* the thread's ``init_transactions`` (``Initialized``). End of file on
@@ -300,4 +300,5 @@ ToUpdater: TypeAlias = Restore | Follow | CancelRestore | Stop
 FromUpdater: TypeAlias = (
     RestoreProgress | Restored | Following | UpdaterStats | Cancelled | Failed | Stopped
 )
-FromGlobals: TypeAlias = GlobalProgress | Failed | Stopped
+ToGlobals: TypeAlias = Locate | Stop
+FromGlobals: TypeAlias = GlobalProgress | Located | Failed | Stopped

@@ -24,7 +24,7 @@ from headwater.processor.punctuation import Punctuations
 from headwater.processor.resolving import serde_of, store_serdes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from headwater.config import StreamsConfig
     from headwater.model.nodes import Subtopology
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
 
 _pack_timestamp: Final = struct.Struct(">q").pack
+_PART: Final = 200
 _WAY_OUT: Final = (
     "set processing.exception.handler to log-and-continue, and "
     "processing.exception.handler.global.enabled to true"
@@ -55,6 +56,7 @@ class GlobalTask:
         store: open and empty; the task closes it.
         clock: the wall clock.
         warn: told one sentence per record that is dropped.
+        on_part: called between the parts of a batch, which may take long.
 
     Raises:
         ConfigError: a serde or handler cannot be found.
@@ -69,6 +71,7 @@ class GlobalTask:
         store: KeyValueStore,
         clock: Clock,
         warn: Warn,
+        on_part: Callable[[], None] | None = None,
     ) -> None:
         (spec,) = subtopology.stores
         self.name = spec.name
@@ -77,7 +80,9 @@ class GlobalTask:
         """What tasks read."""
         self.current = Current()
         """The record under way."""
-        task_id = TaskId(subtopology.id, 0)
+        self._on_part = on_part or _ignore
+        task_id = self.task_id = TaskId(subtopology.id, 0)
+        """By which it is named; no StreamThread has such a task."""
         counters, nobody = Counters(), _Nobody(spec.name, warn)
         store.follow(self.current)
         environment = Environment(
@@ -175,16 +180,21 @@ class GlobalTask:
         """
         lane = self._lanes[partition]
         lane.add(records)
+        while lane.size:
+            self._run(lane)
+            self._on_part()
+        self.current.leave()
+
+    def _run(self, lane: Lane) -> None:
         try:
-            lane.run(lane.size)
+            lane.run(_PART)
         except HeadwaterError:
             raise
         except Exception as error:
             raise ProcessingError(
-                f"global store {self.name}, {partition} offset {self.current.offset}: "
+                f"global store {self.name}, {lane.partition} offset {self.current.offset}: "
                 f"{type(error).__name__}: {error}"
             ) from error
-        self.current.leave()
 
     def commit(self, position: Position | None = None) -> None:
         """Write what was applied, and the position if one is kept, to the store's backend."""

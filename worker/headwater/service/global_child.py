@@ -53,18 +53,20 @@ class GlobalChild:
                 # One that cannot be delivered shows as the end of the process.
                 if self.child is not None:
                     self.child.send(message)
-            case KillGlobalThread(reason=reason):
-                return self._kill(reason)
+            case KillGlobalThread(reason=reason, shows_stacks=shows_stacks):
+                return self._kill(reason, shows_stacks=shows_stacks)
             case _:
                 assert_never(action)
         return []
 
-    def _kill(self, reason: str) -> list[Observation]:
+    def _kill(self, reason: str, *, shows_stacks: bool) -> list[Observation]:
         if self.child is None:
             return []
         if reason:
             log.warning("killing the GlobalStreamThread: %s", reason)
         child, self.child = self.child, None
+        if shows_stacks:
+            child.show_stacks()
         code = child.kill()
         said = child.receive()
         child.close()

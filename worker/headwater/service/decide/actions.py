@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from headwater.model.duties import Duty
-    from headwater.native.messages import Stop, ToThread, ToUpdater
+    from headwater.native.messages import ToGlobals, ToThread, ToUpdater
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class StartGlobalThread:
 class TellGlobalThread:
     """Send a message to the GlobalStreamThread."""
 
-    message: Stop
+    message: ToGlobals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +94,8 @@ class KillGlobalThread:
 
     reason: str
     """Empty if the process itself has said why."""
+    shows_stacks: bool = False
+    """It hangs and has not said where: let it write its stacks first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headwater.native.messages import Stop
+from headwater.native.messages import Locate, Stop
+from headwater.service.decide import hanging
 from headwater.service.decide.actions import KillGlobalThread, StartGlobalThread, TellGlobalThread
 from headwater.service.decide.values import START_LIMIT_MS, pause_ms
 
 if TYPE_CHECKING:
-    from headwater.native.messages import GlobalProgress
+    from headwater.model.hangs import Hang
+    from headwater.native.messages import GlobalProgress, Located
     from headwater.service.decide.actions import Action
     from headwater.service.decide.values import Table
 
@@ -34,6 +36,8 @@ class GlobalThread:
     doomed: bool = False
     filled: bool = False
     """One of its processes has filled the stores: tasks may start."""
+    follows: bool = False
+    """The present process has."""
     records: int = 0
     remaining: int = 0
     problem: str = ""
@@ -43,6 +47,12 @@ class GlobalThread:
     failures: int = 0
     """Ends in a row without a longer run in between."""
     restart_ms: int = 0
+    asked_ms: int = 0
+    """When the process, silent for long, was asked where it is; 0 if it was not."""
+    place: Located | None = None
+    """What it has answered."""
+    hang: Hang | None = None
+    """Where a function has hung last, until a process has read on from there."""
 
 
 def allows_tasks(table: Table) -> bool:
@@ -54,6 +64,9 @@ def note_progress(thread: GlobalThread, message: GlobalProgress) -> None:
     """Note how far the process is."""
     thread.records, thread.remaining = message.records, message.remaining
     thread.filled = thread.filled or message.filled
+    if message.filled and not thread.doomed:
+        # It has read everything up to the ends of the topics at its start.
+        thread.follows, thread.hang = True, None
     if not thread.doomed:  # Why it is killed stays: this was sent before.
         thread.problem = message.problem
 
@@ -61,10 +74,12 @@ def note_progress(thread: GlobalThread, message: GlobalProgress) -> None:
 def note_end(thread: GlobalThread, now_ms: int) -> None:
     """Note that the process has ended; it is started again after a pause."""
     is_wanted = not thread.stopping
-    thread.alive = thread.stopping = thread.doomed = False
+    thread.alive = thread.stopping = thread.doomed = thread.follows = False
     if is_wanted:
         was_healthy = now_ms - thread.began_ms > _HEALTHY_MS
         thread.failures = 1 if was_healthy else thread.failures + 1
+        if thread.place is not None and thread.hang is not None:
+            thread.failures = max(thread.failures, thread.hang.times)
         thread.restart_ms = now_ms + pause_ms(thread.failures)
 
 
@@ -74,15 +89,7 @@ def keep_global_thread(table: Table, now_ms: int, *, leased: bool) -> list[Actio
     if thread is None:
         return []
     if thread.alive:
-        patience_ms = max(table.hung_ms, table.import_timeout_ms, START_LIMIT_MS)
-        is_hung = now_ms - thread.heard_ms > patience_ms
-        if not is_hung and not thread.doomed:
-            return []
-        reason = ""
-        if is_hung:
-            reason = f"no sign of life for {patience_ms / 1000:g} s"
-            thread.problem, thread.doomed = reason, True
-        return [KillGlobalThread(reason=reason)]
+        return _watch(table, thread, now_ms)
     is_needed = bool(table.held) and table.stopping_since_ms is None
     if not (is_needed and leased) or now_ms < thread.restart_ms:
         return []
@@ -91,7 +98,27 @@ def keep_global_thread(table: Table, now_ms: int, *, leased: bool) -> list[Actio
     thread.alive = True
     thread.process += 1
     thread.heard_ms = thread.began_ms = now_ms
+    thread.asked_ms, thread.place = 0, None
     return [StartGlobalThread(number=thread.process - 1)]
+
+
+def _watch(table: Table, thread: GlobalThread, now_ms: int) -> list[Action]:
+    """Kill what has failed or hangs; ask it before where it is."""
+    if thread.doomed:
+        return [KillGlobalThread(reason="")]
+    patience_ms = table.hung_ms
+    if not thread.follows:
+        patience_ms = max(patience_ms, table.import_timeout_ms, START_LIMIT_MS)
+    if now_ms - thread.heard_ms > patience_ms:
+        thread.hang = hanging.hang_at(thread.place, thread.hang)
+        thread.problem = hanging.told(thread.place, thread.hang, patience_ms)
+        thread.doomed = True
+        is_mute = bool(thread.asked_ms) and thread.place is None
+        return [KillGlobalThread(reason=thread.problem, shows_stacks=is_mute)]
+    if hanging.is_to_ask(thread.asked_ms, thread.heard_ms, patience_ms, now_ms):
+        thread.asked_ms = now_ms
+        return [TellGlobalThread(message=Locate())]
+    return []
 
 
 def end_global_thread(table: Table, now_ms: int, *, overdue: bool) -> list[Action]:

@@ -297,7 +297,11 @@ def _global_thread_said(
     thread = table.global_thread
     if thread is None:
         return
+    if isinstance(message, Located):
+        thread.place = message if thread.asked_ms else None
+        return
     thread.heard_ms = now_ms
+    thread.asked_ms, thread.place = 0, None
     match message:
         case GlobalProgress():
             note_progress(thread, message)

@@ -10,6 +10,7 @@ from headwater.service.decide.values import SlotPhase, TaskPhase
 
 if TYPE_CHECKING:
     from headwater.ids import TaskId
+    from headwater.model.hangs import Hang
     from headwater.service.decide.values import Slot, Table
 
 _TASK_STATES: Final = {
@@ -50,7 +51,7 @@ def status_of(table: Table) -> WorkerStatus:
             slot.number for slot in table.slots.values() if slot.phase is SlotPhase.FENCED
         ),
         group_in_use=table.group_in_use,
-        hangs=tuple(table.hangs[task] for task in sorted(table.hangs) if task in table.tasks),
+        hangs=_hangs(table),
         duty_results=tuple(table.duty_results[id_] for id_ in sorted(table.duty_results)),
         topology=table.topology,
         endpoint=table.endpoint,
@@ -60,6 +61,13 @@ def status_of(table: Table) -> WorkerStatus:
         copies=f"{sum(copies)}/{len(copies)}",
         error=table.error,
     )
+
+
+def _hangs(table: Table) -> tuple[Hang, ...]:
+    found = [table.hangs[task] for task in sorted(table.hangs) if task in table.tasks]
+    thread = table.global_thread
+    alone = [] if thread is None or thread.hang is None else [thread.hang]
+    return (*found, *alone)
 
 
 def _client_state(table: Table, *, is_running: bool) -> ClientState:
