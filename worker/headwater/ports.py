@@ -264,6 +264,18 @@ class KeyValueStore(Protocol):
         """
         ...
 
+    def put_if_absent(self, key: Any, value: Any, timestamp: int) -> tuple[Any, int] | None:
+        """Set ``key`` if it has no value; return what it had, as ``get`` does."""
+        ...
+
+    def put_all(self, rows: Iterable[tuple[Any, Any, int]]) -> None:
+        """Set several keys: ``(key, value, timestamp)``; a value of ``None`` deletes."""
+        ...
+
+    def delete(self, key: Any, timestamp: int) -> tuple[Any, int] | None:
+        """Delete ``key``; return what it had, as ``get`` does."""
+        ...
+
     def range(
         self, start: Any, end: Any, *, reverse: bool = False
     ) -> Iterator[tuple[Any, Any, int]]:

@@ -24,6 +24,9 @@ _METHODS: Final[Mapping[str, str]] = {
     "get": "get",
     "get_as_of": "get",
     "put": "put",
+    "put_if_absent": "put-if-absent",
+    "put_all": "put-all",
+    "delete": "delete",
     "put_version": "put",
     "append": "put",
     "buffer": "put",
@@ -35,6 +38,8 @@ _METHODS: Final[Mapping[str, str]] = {
     "commit": "commit",
 }
 """Which operation a method of a store is."""
+_COMPOSED: Final = frozenset({"put-if-absent", "put-all", "delete"})
+"""Operations that look up and put themselves, which is not counted beside them, as in Java."""
 _SCANS: Final = ("range", "prefix_scan")
 _SCOPES: Final = {KeyLayout.WINDOW: "window-", KeyLayout.SESSION: "session-"}
 
@@ -58,6 +63,9 @@ class StoreMeasures:
         self._sizes = (windows.new(), windows.new()) if spec.kind.is_buffer else None
         self._hit_ratio = windows.new()
         self._hits = self._looks = 0
+        self._is_inside = False
+        """An operation is under way that is made of others."""
+        self._deletes_by_put = spec.kind.versioned
         self._is_session = spec.kind.key_layout is KeyLayout.SESSION
         for method in _SCANS:
             if hasattr(store, method) and not spec.kind.versioned:
@@ -103,14 +111,19 @@ class StoreMeasures:
 
     def _timed(self, function: Callable[..., Any], operation: str) -> Callable[..., Any]:
         now_ns, record = self._now_ns, self._record
+        is_composed = operation in _COMPOSED
 
         def timed(*args: Any, **options: Any) -> Any:
             if operation == "get":
                 self._look(args[0])
+            if self._is_inside:
+                return function(*args, **options)
+            self._is_inside = is_composed
             started = now_ns()
             try:
                 return function(*args, **options)
             finally:
+                self._is_inside = False
                 record(self._named(operation, args), now_ns() - started)
 
         return timed
@@ -131,7 +144,7 @@ class StoreMeasures:
 
     def _named(self, operation: str, args: tuple[Any, ...]) -> str:
         if operation == "put" and len(args) > 1 and args[1] is None:
-            return "remove" if self._is_session else "delete"
+            return "remove" if self._is_session else "delete" if self._deletes_by_put else operation
         if operation == "range" and args[:2] == (None, None):
             return "all"
         return operation

@@ -93,21 +93,18 @@ class KeyValueStore(ReadOnlyKeyValueStore):
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
         """Set ``key`` if it has no value; return the value it had."""
-        old = self.get(key)
-        if old is None:
-            self.put(key, value)
-        return old
+        old = self._store.put_if_absent(key, value, self._current.timestamp)
+        return None if old is None else old[0]
 
     def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
         """Set several keys; a value of ``None`` deletes."""
-        for key, value in entries:
-            self.put(key, value)
+        timestamp = self._current.timestamp
+        self._store.put_all((key, value, timestamp) for key, value in entries)
 
     def delete(self, key: Any) -> Any:
         """Delete ``key``; return the value it had."""
-        old = self.get(key)
-        self.put(key, None)
-        return old
+        old = self._store.delete(key, self._current.timestamp)
+        return None if old is None else old[0]
 
 
 class ReadOnlyTimestampedKeyValueStore(_StoreView):
@@ -163,24 +160,18 @@ class TimestampedKeyValueStore(ReadOnlyTimestampedKeyValueStore):
 
     def put_if_absent(self, key: Any, value: Any, timestamp: int) -> ValueAndTimestamp | None:
         """Set ``key`` at ``timestamp`` if it has no value; return what it had."""
-        old = self.get(key)
-        if old is None:
-            self.put(key, value, timestamp)
-        return old
+        old = self._store.put_if_absent(key, value, timestamp)
+        return None if old is None else ValueAndTimestamp(*old)
 
     def put_all(self, entries: Iterable[tuple[Any, tuple[Any, int] | None]]) -> None:
         """Set several keys, each to ``(value, timestamp)``; ``None`` in their place deletes."""
-        for key, found in entries:
-            if found is None:
-                self.delete(key)
-            else:
-                self.put(key, *found)
+        nothing = (None, self._current.timestamp)
+        self._store.put_all((key, *(found or nothing)) for key, found in entries)
 
     def delete(self, key: Any) -> ValueAndTimestamp | None:
         """Delete ``key``; return what it had."""
-        old = self.get(key)
-        self._store.put(key, None, self._current.timestamp)
-        return old
+        old = self._store.delete(key, self._current.timestamp)
+        return None if old is None else ValueAndTimestamp(*old)
 
 
 def _paired(rows: Iterator[tuple[Any, Any, int]]) -> Iterator[tuple[Any, ValueAndTimestamp]]:

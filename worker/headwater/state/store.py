@@ -82,6 +82,36 @@ class LayeredStore:
         else:
             self._below.put(identity, stored, timestamp, headers)
 
+    def put_if_absent(self, key: Any, value: Any, timestamp: int) -> tuple[Any, int] | None:
+        """Set ``key`` if it has no value; return what it had.
+
+        Raises:
+            SerializationError: a serde does not take the key or the value.
+        """
+        old = self.get(key)
+        if old is None:
+            self.put(key, value, timestamp)
+        return old
+
+    def put_all(self, rows: Iterable[tuple[Any, Any, int]]) -> None:
+        """Set several keys, each with a value and its timestamp; ``None`` deletes.
+
+        Raises:
+            SerializationError: a serde does not take a key or a value.
+        """
+        for key, value, timestamp in rows:
+            self.put(key, value, timestamp)
+
+    def delete(self, key: Any, timestamp: int) -> tuple[Any, int] | None:
+        """Delete ``key``; return what it had.
+
+        Raises:
+            SerializationError: the key is null or its serde does not take it.
+        """
+        old = self.get(key)
+        self.put(key, None, timestamp)
+        return old
+
     def range(
         self, start: Any, end: Any, *, reverse: bool = False
     ) -> Iterator[tuple[Any, Any, int]]:
