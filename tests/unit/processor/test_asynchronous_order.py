@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from tests.support.tasks import TaskRig, raw
 
-from headwater import Serdes
+from headwater import FixedKeyProcessor, Serdes
 from headwater.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -104,12 +104,36 @@ def _counted(stream: Any, *_: Any) -> Any:
     return grouped.count().to_stream().map_values(str)
 
 
+def joined(before: str, value: str) -> str:
+    return f"{before}{value}"[-12:]
+
+
+def _reduced(stream: Any, *_: Any) -> Any:
+    grouped = stream.group_by_key(key_serde=Serdes.string, value_serde=Serdes.string)
+    return grouped.reduce(joined, value_serde=Serdes.string).to_stream()
+
+
+class Remember(FixedKeyProcessor[str, str, str]):
+    """Puts what a key's last record had in front of the next."""
+
+    def init(self, context: Any) -> None:
+        self.context = context
+        self.before: dict[str, str] = {}
+
+    def process(self, record: Any) -> None:
+        value = joined(self.before.get(record.key, ""), record.value)
+        self.before[record.key] = record.value
+        self.context.forward(record.with_value(value))
+
+
 STEPS: Final[dict[str, Any]] = {
     "batched": _batched,
     "counted": _counted,
     "filtered": lambda stream, *_: stream.filter(is_even),
     "mapped": _mapped,
     "processed": _processed,
+    "reduced": _reduced,
+    "remembered": lambda stream, *_: stream.process_values(Remember),
     "split": lambda stream, *_: stream.flat_map_values(twice),
 }
 
@@ -143,9 +167,11 @@ def test_each_key_gets_what_it_gets_when_nothing_waits(seed: int) -> None:
     keys = random.choice([1, 3, 20])
     records = [raw(n, f"k{random.randrange(keys)}", str(n)) for n in range(RECORDS)]
 
-    waited_for = results(seed, Calls(random), records, cache=0)
+    cache = random.choice([0, 1_000_000])
 
-    assert waited_for == results(seed, None, records, cache=0)
+    waited_for = results(seed, Calls(random), records, cache)
+
+    assert waited_for == results(seed, None, records, cache)
 
 
 def test_an_engine_that_forwards_what_ends_first_is_caught() -> None:
