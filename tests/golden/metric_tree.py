@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from headwater import (
     BufferConfig,
@@ -32,8 +32,12 @@ if TYPE_CHECKING:
     from headwater.model.topology import Topology
 
 RECORDED = Path(__file__).parent / "metric_tree.tsv"
-NAME = "name"
+NAME, RECORDED_KIND = "name", "recorded"
 TEN_SECONDS = timedelta(seconds=10)
+
+
+Recorded: TypeAlias = "tuple[str, tuple[tuple[str, str], ...]]"
+"""The name of a latency that is recorded, and its tags."""
 
 
 class Value(NamedTuple):
@@ -61,11 +65,20 @@ def values() -> list[Value]:
     found = []
     for line in RECORDED.read_text().splitlines():
         kind, group, name, tags, *rest = line.split("\t")
-        if kind != NAME:
-            pairs = [pair.split("=") for pair in tags.strip("{}").split(", ")]
-            value = Value(kind, group, name, tuple((k, v) for k, v in pairs), float(rest[0]))
-            found.append(value)
+        if kind not in (NAME, RECORDED_KIND):
+            found.append(Value(kind, group, name, _tags(tags), float(rest[0])))
     return found
+
+
+def recorded() -> set[Recorded]:
+    """Return which latencies of stores Java records at DEBUG: names with tags."""
+    lines = (line.split("\t") for line in RECORDED.read_text().splitlines())
+    return {(name, _tags(tags)) for kind, _, name, tags, *_ in lines if kind == RECORDED_KIND}
+
+
+def _tags(text: str) -> tuple[tuple[str, str], ...]:
+    pairs = (pair.split("=") for pair in text.strip("{}").split(", "))
+    return tuple((k, v) for k, v in pairs)
 
 
 class Measuring(Processor[str, str, None, None]):
@@ -81,6 +94,28 @@ class Measuring(Processor[str, str, None, None]):
         self._sensor.record(5.0)
 
 
+class Keeping(Processor[str, str, None, None]):
+    """Does to a store whatever can be done, and looks into the global one."""
+
+    def init(self, context: ProcessorContext[None, None]) -> None:
+        self._kept = context.get_state_store("kept")
+        self._names = context.get_state_store("names")
+
+    def process(self, record: Record[str, str]) -> None:
+        if record.key is None:
+            return
+        kept = self._kept
+        kept.put_if_absent(record.key, record.value)
+        kept.put_all([("several", record.value)])
+        kept.delete("several")
+        kept.put("one", record.value)
+        kept.put("one", None)
+        kept.get(record.key)
+        for scan in (kept.range("k0", "k1"), kept.all(), kept.prefix_scan("k", Serdes.string)):
+            assert list(scan) is not None
+        self._names.get(record.key)
+
+
 def topology() -> Topology:
     """Return the same topology as ``MetricTree.java``."""
     builder = StreamsBuilder()
@@ -88,7 +123,9 @@ def topology() -> Topology:
     return builder.build()
 
 
-def draw(builder: StreamsBuilder, source: str = "lines", sink: str = "counted") -> None:
+def draw(
+    builder: StreamsBuilder, source: str = "lines", sink: str = "counted", places: str = "places"
+) -> None:
     """Draw it, with other topics if they are given."""
     strings: dict[str, Any] = {"key_serde": Serdes.string, "value_serde": Serdes.string}
     lines = builder.stream(source, **strings)
@@ -109,6 +146,10 @@ def draw(builder: StreamsBuilder, source: str = "lines", sink: str = "counted") 
     limit = Suppressed.until_time_limit(timedelta(seconds=1), BufferConfig.unbounded())
     counts.suppress(limit).to_stream().for_each(lambda _key, _value: None)
     lines.process(Measuring)
+    builder.global_table(places, store="names", **strings)
+    kept = Stores.in_memory_key_value_store("kept")
+    builder.add_state_store(Stores.key_value_store_builder(kept, Serdes.string, Serdes.string))
+    lines.process(Keeping, "kept")
 
 
 def driven(level: str) -> TopologyTestDriver:
@@ -123,6 +164,9 @@ def driven(level: str) -> TopologyTestDriver:
     lines = driver.create_input_topic("lines", Serdes.string, Serdes.string)
     for record in records():
         lines.pipe_input(*record)
+    places = driver.create_input_topic("places", Serdes.string, Serdes.string)
+    for record in rows():
+        places.pipe_input(*record)
     return driver
 
 
@@ -132,6 +176,12 @@ def records() -> list[tuple[str | None, str, int]]:
         (f"k{i % 3}", f"value {i}", 500 * i if i % 5 == 4 else 1_000 * i) for i in range(20)
     ]
     return [*found, (None, "without a key", 20_000)]
+
+
+def rows() -> list[tuple[str | None, str | None, int]]:
+    """Return what the topic of the global table gets after them."""
+    found = [(f"k{i % 3}", f"place {i}" if i < 3 else None, 1_000 * i) for i in range(4)]
+    return [*found, (None, "without a key", 5_000)]
 
 
 def main() -> None:

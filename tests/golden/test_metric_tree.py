@@ -52,6 +52,31 @@ def test_values_and_tags_equal_javas(level: str) -> None:
     assert len(recorded) > 30
 
 
+STORES = {"kept", "names"}
+"""Of a processor, and global. A store of the DSL is read and written in one call, a put."""
+
+
+def test_operations_of_stores_are_recorded_as_in_java() -> None:
+    with metric_tree.driven("DEBUG") as driver:
+        names = [name for name in driver.metrics() if name.name.endswith("-latency-max")]
+    ours = {
+        (name.name, tuple(sorted(name.tags.items())))
+        for name in names
+        # Kafka Streams flushes no store by itself any more: it commits.
+        if name.group == "stream-state-metrics"
+        and not name.name.startswith(("record-e2e", "flush"))
+    }
+    left_out = {name for group, name in LEFT_OUT if group == "stream-state-metrics"}
+    java = {(name, tags) for name, tags in metric_tree.recorded() if name not in left_out}
+
+    assert _of(STORES, ours) == _of(STORES, java)
+    assert len(_of(STORES, java)) >= 12
+
+
+def _of(stores: set[str], found: set[metric_tree.Recorded]) -> set[metric_tree.Recorded]:
+    return {(name, tags) for name, tags in found if stores.intersection(dict(tags).values())}
+
+
 def test_what_is_off_is_not_measured() -> None:
     with metric_tree.driven("OFF") as off, metric_tree.driven("INFO") as info:
         groups = {name.group for name in off.metrics()}

@@ -21,6 +21,7 @@ from headwater import KafkaStreams, RecordingLevel
 from headwater.model import metrics
 from headwater.model.cluster import Role
 from headwater.model.metrics import METRICS, Scope, Unit
+from headwater.model.metrics.kafka import GLOBAL_TASK
 from headwater.model.metrics.threads import METRICS_OF_UPDATERS
 
 if TYPE_CHECKING:
@@ -34,20 +35,16 @@ INFO, DEBUG = RecordingLevel.INFO, RecordingLevel.DEBUG
 NOT_HAPPENING = {
     metric.name
     for metric in (
-        # Nothing is restored, punctuated, deleted or scanned here, and nothing is in flight.
+        # Nothing is restored or punctuated here, and nothing is in flight.
         metrics.RESTORE_REMAINING_RECORDS,
         metrics.RESTORED_RECORDS,
         metrics.GLOBAL_REMAINING,
         *metrics.PUNCTUATE_LATENCY,
         *metrics.TASK_PUNCTUATE_LATENCY,
-        *metrics.ITERATOR_DURATION,
     )
 } | {
     metric.name
-    for name in (
-        *("put-if-absent", "put-all", "delete", "remove", "get", "fetch"),
-        *("all", "range", "prefix-scan"),
-    )
+    for name in ("remove", "fetch")
     for metric in METRICS
     if metric.scope is Scope.STORE and metric.kafka.startswith(f"{name}-")
 }
@@ -80,7 +77,9 @@ class Application:
 
     def __init__(self, servers: str, name: str, directory: Path, level: RecordingLevel) -> None:
         self.level = level
-        build = functools.partial(metric_tree.draw, source=f"{name}-in", sink=f"{name}-out")
+        build = functools.partial(
+            metric_tree.draw, source=f"{name}-in", sink=f"{name}-out", places=f"{name}-places"
+        )
         self.streams = KafkaStreams(
             build,
             {
@@ -111,21 +110,25 @@ class Application:
 
     def is_measured(self) -> bool:
         """Whether all records have been processed, and told of in the slower report, too."""
-        emitted = self.value("stream_topic_records_consumed_total")
-        return emitted == len(metric_tree.records()) and bool(
-            self.value("stream_topic_records_produced_total")
+        consumed = "stream_topic_records_consumed_total"
+        return (
+            self.value(consumed, task_id="0_0") == len(metric_tree.records())
+            and self.value(consumed, task_id=GLOBAL_TASK) == len(metric_tree.rows())
+            and bool(self.value("stream_topic_records_produced_total"))
         )
 
 
 def feed(servers: str, names: list[str]) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    topics = [NewTopic(f"{name}-{part}", 1) for name in names for part in ("in", "out")]
+    topics = [NewTopic(f"{name}-{part}", 1) for name in names for part in ("in", "out", "places")]
     for made in admin.create_topics(topics).values():
         made.result(30)
     producer = Producer({"bootstrap.servers": servers})
     for name in names:
         for key, value, timestamp in metric_tree.records():
             producer.produce(f"{name}-in", value, key, timestamp=max(1, timestamp))
+        for place, row, timestamp in metric_tree.rows():
+            producer.produce(f"{name}-places", row, place, timestamp=max(1, timestamp))
     assert producer.flush(30) == 0
 
 
@@ -145,6 +148,7 @@ def test_a_worker_shows_every_number_that_its_level_measures(
         for application in applications:
             check_families(application)
             check_values(application)
+            check_global_store(application)
             check_names_of_java(application)
     check_logs(capfd.readouterr().err)
 
@@ -175,7 +179,7 @@ def check_values(application: Application) -> None:
     java = {
         (it.group, it.name): it.value
         for it in reversed(metric_tree.values())
-        if it.level == "DEBUG"
+        if it.level == "DEBUG" and ("task-id", GLOBAL_TASK) not in it.tags
     }
     task = {"task_id": "0_0"}
     for name, of_java in (
@@ -201,6 +205,16 @@ def check_values(application: Application) -> None:
     assert time.time() * 1_000 - 120_000 < age < time.time() * 1_000
 
 
+def check_global_store(application: Application) -> None:
+    """The GlobalStreamThread tells of its store, under Java's names of task and thread."""
+    labels = {"task_id": GLOBAL_TASK, "thread_id": "embedded-GlobalStreamThread"}
+    store = {**labels, "state_scope": "rocksdb-state", "state_id": "names"}
+    assert application.value("stream_state_estimate_num_keys", **store) is not None
+    assert application.value("stream_task_dropped_records_total", **labels) == 1
+    if application.level is DEBUG:
+        assert application.value("stream_state_put_total", **store) == 4
+
+
 def check_names_of_java(application: Application) -> None:
     names = {(name.group, name.name) for name in application.streams.metrics()}
     states: dict[str, Any] = {
@@ -218,6 +232,7 @@ def check_logs(text: str) -> None:
     """Lines about dropped records are JSON, and say whose they are."""
     lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     dropped = [line for line in lines if "record dropped" in line["message"]]
+    dropped = [line for line in dropped if "GlobalStreamThread" not in line["thread"]]
 
     assert len(dropped) == 4
     assert {(it["worker"], it["thread"], it["task"]) for it in dropped} == {

@@ -66,3 +66,8 @@ class SlotId(NamedTuple):
     def transactional_id(self, application_id: str) -> str:
         """The transactional id that fences this slot: ``<application id>-<worker>-<slot>``."""
         return f"{application_id}-{self.worker}-{self.slot}"
+
+
+def global_thread_id(worker: str) -> str:
+    """Return the label ``thread_id`` of a worker's GlobalStreamThread."""
+    return f"{worker}-GlobalStreamThread"

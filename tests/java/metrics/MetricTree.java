@@ -38,7 +38,42 @@ public final class MetricTree {
         counts.suppress(Suppressed.untilTimeLimit(Duration.ofSeconds(1), Suppressed.BufferConfig.unbounded()))
             .toStream().foreach((key, value) -> { });
         lines.process(MeasuringProcessor::new);
+        builder.globalTable("places", Consumed.with(Serdes.String(), Serdes.String()),
+            Materialized.<String, String>as(Stores.persistentKeyValueStore("names"))
+                .withKeySerde(Serdes.String()).withValueSerde(Serdes.String()));
+        builder.addStateStore(Stores.keyValueStoreBuilder(
+            Stores.inMemoryKeyValueStore("kept"), Serdes.String(), Serdes.String()));
+        lines.process(KeepingProcessor::new, "kept");
         return builder.build();
+    }
+
+    /** Does to a store whatever can be done, and looks into the global one. */
+    static final class KeepingProcessor implements Processor<String, String, Void, Void> {
+        private KeyValueStore<String, String> kept;
+        private TimestampedKeyValueStore<String, String> names;
+
+        @Override
+        public void init(ProcessorContext<Void, Void> context) {
+            kept = context.getStateStore("kept");
+            names = context.getStateStore("names");
+        }
+
+        @Override
+        public void process(org.apache.kafka.streams.processor.api.Record<String, String> record) {
+            if (record.key() == null) {
+                return;
+            }
+            kept.putIfAbsent(record.key(), record.value());
+            kept.putAll(List.of(KeyValue.pair("several", record.value())));
+            kept.delete("several");
+            kept.put("one", record.value());
+            kept.put("one", null);
+            kept.get(record.key());
+            kept.range("k0", "k1").close();
+            kept.all().close();
+            kept.prefixScan("k", new StringSerializer()).close();
+            names.get(record.key());
+        }
     }
 
     static final class MeasuringProcessor implements Processor<String, String, Void, Void> {
@@ -86,6 +121,19 @@ public final class MetricTree {
         }
     }
 
+    /** Of which operations of stores something is recorded. */
+    static void recorded(Set<String> lines, Map<MetricName, ? extends Metric> metrics) {
+        for (Map.Entry<MetricName, ? extends Metric> entry : metrics.entrySet()) {
+            MetricName name = entry.getKey();
+            boolean isTime = name.group().equals("stream-state-metrics") && name.name().endsWith("-latency-max")
+                && !name.name().startsWith("record-e2e");
+            if (isTime && !Double.isNaN((Double) entry.getValue().metricValue())) {
+                lines.add(String.join("\t", "recorded", name.group(), name.name(),
+                    new TreeMap<>(name.tags()).toString(), "1"));
+            }
+        }
+    }
+
     public static void main(String[] args) {
         Set<String> lines = new TreeSet<>();
         for (String level : List.of("INFO", "DEBUG", "TRACE")) {
@@ -104,6 +152,15 @@ public final class MetricTree {
                     input.pipeInput("k" + i % 3, "value " + i, i % 5 == 4 ? 500L * i : 1000L * i);
                 }
                 input.pipeInput(null, "without a key", 20_000L);
+                TestInputTopic<String, String> places =
+                    driver.createInputTopic("places", new StringSerializer(), new StringSerializer());
+                for (int i = 0; i < 4; i++) {
+                    places.pipeInput("k" + i % 3, i == 3 ? null : "place " + i, 1000L * i);
+                }
+                places.pipeInput(null, "without a key", 5_000L);
+                if (level.equals("DEBUG")) {
+                    recorded(lines, driver.metrics());
+                }
                 values(lines, level, driver.metrics());
                 names(lines, driver.metrics());
             }

@@ -38,6 +38,12 @@ class Keeping(Processor[str, str, None, None]):
                 self.store.delete(record.key)
             case "get":
                 self.store.get(record.key)
+            case "put-if-absent":
+                self.store.put_if_absent(record.key, "v")
+            case "put-all":
+                self.store.put_all([(record.key, "v"), ("b", None)])
+            case "put-null":
+                self.store.put(record.key, None)
             case "all":
                 Keeping.held.append(self.store.all())
             case "read":
@@ -76,6 +82,14 @@ def test_from_debug_operations_are_counted_and_timed() -> None:
     for spread in (metrics.OPERATION_LATENCIES["put"], metrics.ITERATOR_DURATION):
         assert spread.avg is not None
         assert (rig.measured(spread.avg, *STORE) or 0) > 0
+
+
+def test_an_operation_that_is_made_of_others_counts_alone() -> None:
+    rig = rig_after("DEBUG", "put-if-absent", "put-if-absent", "put-all", "delete", "put-null")
+
+    counted = {name: count_of(rig, name) for name in metrics.OPERATIONS}
+    found = {name: count for name, count in counted.items() if count}
+    assert found == {"put-if-absent": 2, "put-all": 1, "delete": 1, "put": 1}
 
 
 def test_at_info_operations_are_not_measured() -> None:

@@ -15,9 +15,24 @@ from headwater.metrics_settings import MetricsSettings, RecordingLevel
 from headwater.model import metrics
 from headwater.model.cluster import Role, WorkerSpec
 from headwater.model.metrics import Snapshot
-from headwater.native.messages import Following, Restored, RestoreProgress, Stats, UpdaterStats
+from headwater.model.metrics.kafka import GLOBAL_TASK
+from headwater.native.messages import (
+    Following,
+    GlobalProgress,
+    Restored,
+    RestoreProgress,
+    Stats,
+    UpdaterStats,
+)
 from headwater.service.decide.global_thread import GlobalThread
-from headwater.service.decide.observations import ThreadEnded, ThreadSaid, UpdaterEnded, UpdaterSaid
+from headwater.service.decide.observations import (
+    GlobalThreadEnded,
+    GlobalThreadSaid,
+    ThreadEnded,
+    ThreadSaid,
+    UpdaterEnded,
+    UpdaterSaid,
+)
 from headwater.service.decide.values import Copy, CopyPhase, Slot, SlotPhase, Table, Task, TaskPhase
 from headwater.service.http import document
 from headwater.service.metrics import WorkerCollector
@@ -238,6 +253,23 @@ def test_a_thread_that_has_ended_shows_no_tree(table: Table) -> None:
     numbers.take(ThreadEnded(slot=0, exit_code=0), 2_000)
 
     assert not seen(numbers, table).all_numbers().rows(metrics.NODE_PROCESS)
+
+
+def test_what_a_global_thread_keeps_is_shown_until_it_ends_under_javas_names(table: Table) -> None:
+    numbers = Numbers()
+    tree = Snapshot.of({metrics.NUM_KEYS: 3}, GLOBAL_TASK, "in-memory-state", "places")
+    progress = GlobalProgress(records=3, remaining=0, filled=True, tree=tree)
+    numbers.take(GlobalThreadSaid(message=progress), 1_000)
+    numbers.take(GlobalThreadSaid(message=replace(progress, tree=None)), 2_000)
+
+    families = {f.name: f for f in WorkerCollector(lambda: seen(numbers, table)).collect()}
+
+    (sample,) = families[metrics.NUM_KEYS.name].samples
+    assert sample.value == 3
+    assert sample.labels["task_id"] == "-1_-1"
+    assert sample.labels["thread_id"] == "w-0-GlobalStreamThread"
+    numbers.take(GlobalThreadEnded(exit_code=-9), 3_000)
+    assert not seen(numbers, table).all_numbers().rows(metrics.NUM_KEYS)
 
 
 def test_sensors_of_a_thread_are_shown_with_their_tags(table: Table) -> None:

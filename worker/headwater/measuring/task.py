@@ -281,9 +281,18 @@ class TaskMeasures:
         """
         if not self.is_on:
             return Snapshot()
+        inside = self.numbers_inside(sources, now_s)
+        return Snapshot.merged([self._of_task(), inside])
+
+    def numbers_inside(
+        self, sources: Iterable[tuple[str, str, int, int]], now_s: float
+    ) -> Snapshot:
+        """Return the numbers of nodes, topics and stores alone; arguments as of ``numbers``."""
+        if not self.is_on:
+            return Snapshot()
         self._windows.roll_if_due(now_s)
         task = self._task
-        parts = [self._of_task()]
+        parts: list[Snapshot] = []
         consumed: dict[tuple[str, str], list[int]] = {}
         for node, topic, records, size in sources:
             sums = consumed.setdefault((node, topic), [0, 0])

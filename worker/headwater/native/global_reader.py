@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.errors import KafkaUnavailableError, MissingTopicError, StoreCorruptedError
 from headwater.kafka.consumer import FROM_START
+from headwater.model.metrics import Snapshot
 from headwater.native.cutoff import CutOffWatch
 from headwater.native.global_stores import GlobalStores
 from headwater.native.watching import Advice, TopicWatch
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from headwater.kafka.access import Access
     from headwater.kafka.consumer import PartitionConsumer
     from headwater.kafka.topics import TopicDescription
+    from headwater.measuring.task import Measures
     from headwater.model.nodes import Subtopology
     from headwater.native.global_places import GlobalPlaces
     from headwater.ports import Clock
@@ -47,6 +49,23 @@ _POLLS_MAX: Final = 4
 """So many batches are applied between two turns of the loop; tasks have to go on, too."""
 
 
+def check_topics(topics: Iterable[str], found: Mapping[str, TopicDescription]) -> None:
+    """Check that global stores can be made of their topics.
+
+    Raises:
+        MissingTopicError: one does not exist, or has no partitions.
+    """
+    if absent := sorted(set(topics) - found.keys()):
+        raise MissingTopicError(
+            f"topic {absent[0]} does not exist, and a global store is made of it; create it"
+        )
+    if empty := sorted(topic for topic, about in found.items() if not about.partitions):
+        raise MissingTopicError(
+            f"topic {empty[0]} has no partitions, and a global store is made of it; delete it "
+            "and create it again"
+        )
+
+
 class GlobalReader:
     """Keeps the global stores of a process.
 
@@ -59,6 +78,7 @@ class GlobalReader:
         clock: the wall clock.
         heartbeat: called now and then while stores are filled, and in long batches.
         places: where the stores lie; in memory if not given.
+        measures: what is measured; nothing if not given.
 
     Attributes:
         stores: the stores by name; empty before ``bootstrap``.
@@ -74,6 +94,7 @@ class GlobalReader:
         clock: Clock,
         heartbeat: Callable[[], None],
         places: GlobalPlaces | None = None,
+        measures: Measures | None = None,
     ) -> None:
         self.stores: dict[str, GlobalStore] = {}
         self.records = self.remaining = 0
@@ -83,6 +104,7 @@ class GlobalReader:
         self._clock = clock
         self._heartbeat = heartbeat
         self._places = places
+        self._measures = measures
         self._topics = tuple(topic for group in self._groups for topic in group.source_topics)
         self._kept: GlobalStores | None = None
         self._consumer: PartitionConsumer | None = None
@@ -104,7 +126,8 @@ class GlobalReader:
             return
         began = time.monotonic()
         admin = self._access.admin
-        found = self._described()
+        found = admin.describe_topics(self._topics)
+        check_topics(self._topics, found)
         asked_at_ms = self._clock.now_ms()
         kept, start = self._opened(found, asked_at_ms)
         self._kept = kept
@@ -121,19 +144,6 @@ class GlobalReader:
         self.stores |= kept.stores
         names, took = ", ".join(self.stores), time.monotonic() - began
         log.info("global stores %s: filled in %.1f s, %d records", names, took, self.records)
-
-    def _described(self) -> dict[str, TopicDescription]:
-        found = self._access.admin.describe_topics(self._topics)
-        if absent := sorted(set(self._topics) - found.keys()):
-            raise MissingTopicError(
-                f"topic {absent[0]} does not exist, and a global store is made of it; create it"
-            )
-        if empty := sorted(topic for topic, about in found.items() if not about.partitions):
-            raise MissingTopicError(
-                f"topic {empty[0]} has no partitions, and a global store is made of it; delete it "
-                "and create it again"
-            )
-        return found
 
     def _opened(
         self, found: Mapping[str, TopicDescription], now_ms: int
@@ -152,6 +162,7 @@ class GlobalReader:
             log.warning,
             places.backend_of,
             self._heartbeat,
+            self._measures,
         )
         return kept, start
 
@@ -182,6 +193,10 @@ class GlobalReader:
                 self._consumer.assign(dict.fromkeys(added, FROM_START))
         if self._places is not None and time.monotonic() >= self._complete_due:
             self._note_what_is_complete()
+
+    def measured(self, now_s: float) -> Snapshot:
+        """Return what is measured of the stores; nothing before they are open."""
+        return Snapshot() if self._kept is None else self._kept.measured(now_s)
 
     def close(self) -> None:
         """Close the processors and their stores, and leave the broker."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.ids import TaskId, TopicPartition
+from headwater.measuring.task import Measures, TaskMeasures
+from headwater.model import metrics
+from headwater.model.metrics import Snapshot
+from headwater.model.metrics.kafka import GLOBAL_TASK
 from headwater.model.reporting import changelog_topic
 from headwater.processor.global_task import GlobalTask
 from headwater.processor.resolving import store_serdes
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from headwater.config import StreamsConfig
+    from headwater.model.metrics import Metric
     from headwater.model.nodes import Subtopology
     from headwater.model.stores import StoreSpec
     from headwater.model.topology import Topology
@@ -38,6 +43,7 @@ class GlobalStores:
         warn: told one sentence per record that is dropped.
         backend_of: opens where a store's rows lie; in memory if not given.
         on_part: called between the parts of a batch, which may take long.
+        measures: what is measured; nothing if not given.
 
     Raises:
         ConfigError: a serde or handler cannot be found.
@@ -52,7 +58,9 @@ class GlobalStores:
         warn: Warn,
         backend_of: Callable[[StoreSpec], Backend] = memory_backend,
         on_part: Callable[[], None] | None = None,
+        measures: Measures | None = None,
     ) -> None:
+        self._measures = TaskMeasures(measures or Measures.off(), GLOBAL_TASK)
         self._tasks: dict[str, GlobalTask] = {}
         for group in groups:
             (topic,) = group.source_topics
@@ -65,6 +73,7 @@ class GlobalStores:
                 clock=clock,
                 warn=warn,
                 on_part=on_part,
+                measures=self._measures,
             )
         for task in self._tasks.values():
             task.initialize()
@@ -116,6 +125,22 @@ class GlobalStores:
         added = [TopicPartition(topic, number) for number in range(known, count)]
         task.add(added)
         return added
+
+    def measured(self, now_s: float) -> Snapshot:
+        """Return what is measured of the stores, and of the nodes that keep them.
+
+        Args:
+            now_s: of a clock that never goes back.
+        """
+        if not self._measures.is_on:
+            return Snapshot()
+        tasks = self._tasks.values()
+        found = self._measures.numbers_inside([read for task in tasks for read in task.read], now_s)
+        counted: dict[Metric, float | None] = {
+            metrics.TASK_PROCESS: sum(task.processed for task in tasks),
+            metrics.DROPPED_RECORDS: sum(task.dropped for task in tasks),
+        }
+        return Snapshot.merged([found, Snapshot.of(counted, GLOBAL_TASK)])
 
     def close(self) -> None:
         """Close processors and stores."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from headwater import failpoints
+from headwater.ids import global_thread_id
 from headwater.kafka.access import Access
 from headwater.native.blocks import shared_blocks
 from headwater.native.clients import global_consumer
@@ -26,6 +27,7 @@ from headwater.native.global_places import GlobalPlaces
 from headwater.native.global_reader import GlobalReader
 from headwater.native.loading import child_topology
 from headwater.native.locating import locate
+from headwater.native.measured import GlobalNumbers
 from headwater.native.messages import GlobalProgress, Stop, Stopped
 from headwater.state.directory import StateDirectory
 from headwater.state.global_store import shared_groups
@@ -76,7 +78,7 @@ class GlobalStreamThread:
         base = config.client_id or config.application_id
         access = self._access = Access.of(
             config,
-            client_id=f"{base}-{settings.worker}-GlobalStreamThread",
+            client_id=f"{base}-{global_thread_id(settings.worker)}",
             timeout_s=config.request_timeout_ms / 1000,
         )
         self._places = GlobalPlaces(
@@ -85,13 +87,16 @@ class GlobalStreamThread:
             shared_blocks(config),
             is_first=settings.slot == 0,
         )
+        clock = SystemClock()
+        self._numbers = GlobalNumbers(config, clock, global_thread_id(settings.worker))
         self._reader = GlobalReader(
             shared_groups(topology),
             access,
             lambda: global_consumer(access),
-            SystemClock(),
+            clock,
             self._heartbeat,
             self._places,
+            self._numbers.measures,
         )
         self._filled = False
         self._report_due = 0.0
@@ -105,6 +110,7 @@ class GlobalStreamThread:
             failpoints.hit("globals.filled")
             self._filled = True
             self._report_due = 0.0
+            self._numbers.look_soon()
             while True:
                 self._heartbeat()
                 self._reader.update(_POLL_S)
@@ -128,5 +134,6 @@ class GlobalStreamThread:
                     remaining=self._reader.remaining,
                     filled=self._filled,
                     problem=f"no broker has answered for {lost_s:.0f} s" if lost_s > 1 else "",
+                    tree=self._numbers.tree(self._reader.measured),
                 )
             )

@@ -1,4 +1,4 @@
-"""What a StreamThread tells of itself about once a second, as metrics."""
+"""What a StreamThread, or a GlobalStreamThread, tells of itself now and then, as metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headwater.model.metrics import RecordingLevel, Snapshot
 from headwater.native.ratios import Ratios
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from headwater.config import StreamsConfig
     from headwater.ids import TaskId
@@ -102,3 +102,36 @@ class ThreadNumbers:
         parts.append(self.measures.users.numbers(self._thread_id, now_s))
         found = Snapshot.merged(parts)
         return Snapshot.merged([found, self._tree_rates.of(found, now_s)])
+
+
+class GlobalNumbers:
+    """The numbers of a GlobalStreamThread.
+
+    Args:
+        config: says what is measured.
+        clock: the wall clock.
+        thread_id: Kafka Streams' name of the thread.
+    """
+
+    def __init__(self, config: StreamsConfig, clock: Clock, thread_id: str) -> None:
+        asked = config.metrics
+        self.measures = Measures.of(config, clock.now_ms, time.perf_counter_ns)
+        self._is_on = asked.level.records(RecordingLevel.INFO)
+        self._thread_id = thread_id
+        self._rates = Rates(asked.samples, asked.window_ms / 1000)
+        self._due = 0.0
+
+    def look_soon(self) -> None:
+        """Look at the stores with the next report."""
+        self._due = 0.0
+
+    def tree(self, measured: Callable[[float], Snapshot]) -> Snapshot | None:
+        """Return the numbers of stores and nodes, if it is time to look at them."""
+        now_s = time.monotonic()
+        if not self._is_on or now_s < self._due:
+            return None
+        self._due = now_s + TREE_INTERVAL_S
+        self.measures.windows.roll_if_due(now_s)
+        users = self.measures.users.numbers(self._thread_id, now_s)
+        found = Snapshot.merged([measured(now_s), users])
+        return Snapshot.merged([found, self._rates.of(found, now_s)])

@@ -262,6 +262,8 @@ class GlobalProgress:
     """Every global store has reached the end of its topic: tasks may start."""
     problem: str = ""
     """What keeps it from following although it goes on trying, for example a lost broker."""
+    tree: Snapshot | None = None
+    """Of its nodes, topics, stores and the user's sensors, every few seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from headwater.errors import HeadwaterError, ProcessingError, TopologyError
 from headwater.ids import TaskId, TopicPartition
+from headwater.measuring.task import Measures, TaskMeasures
+from headwater.model.metrics.kafka import GLOBAL_TASK
 from headwater.model.nodes import ProcessorNode, SourceNode, TimestampExtractors
 from headwater.model.operators.table import TableSource
 from headwater.ports import Unreadable
@@ -57,6 +59,7 @@ class GlobalTask:
         clock: the wall clock.
         warn: told one sentence per record that is dropped.
         on_part: called between the parts of a batch, which may take long.
+        measures: of all global stores of a process; nothing is measured if not given.
 
     Raises:
         ConfigError: a serde or handler cannot be found.
@@ -72,6 +75,7 @@ class GlobalTask:
         clock: Clock,
         warn: Warn,
         on_part: Callable[[], None] | None = None,
+        measures: TaskMeasures | None = None,
     ) -> None:
         (spec,) = subtopology.stores
         self.name = spec.name
@@ -81,6 +85,9 @@ class GlobalTask:
         self.current = Current()
         """The record under way."""
         self._on_part = on_part or _ignore
+        self._clock = clock
+        self._measures = measures or TaskMeasures(Measures.off(), GLOBAL_TASK)
+        self._measures.watch(spec, store)
         task_id = self.task_id = TaskId(subtopology.id, 0)
         """By which it is named; no StreamThread has such a task."""
         counters, nobody = Counters(), _Nobody(spec.name, warn)
@@ -109,6 +116,7 @@ class GlobalTask:
             stream_time=lambda: max(lane.partition_time for lane in self._lanes.values()),
             kinds={spec.name: spec.kind},
             warn=warn,
+            measures=self._measures,
         )
         self._pipeline = Pipeline(_with_own_timestamps(subtopology), environment)
         self._environment = environment
@@ -180,10 +188,13 @@ class GlobalTask:
         """
         lane = self._lanes[partition]
         lane.add(records)
+        self._counters.processed += lane.size
         while lane.size:
             self._run(lane)
             self._on_part()
         self.current.leave()
+        if self._measures.is_on:
+            self._measures.sample(self._clock.now_ms())
 
     def _run(self, lane: Lane) -> None:
         try:
@@ -200,6 +211,24 @@ class GlobalTask:
         """Write what was applied, and the position if one is kept, to the store's backend."""
         self.store.store.flush_changelog()
         self.store.store.commit(position)
+
+    @property
+    def read(self) -> list[tuple[str, str, int, int]]:
+        """What came of each partition: source node, topic, records and bytes."""
+        return [
+            (lane.node, partition.topic, lane.added - lane.size, lane.added_bytes)
+            for partition, lane in self._lanes.items()
+        ]
+
+    @property
+    def processed(self) -> int:
+        """How many records have been applied."""
+        return self._counters.processed
+
+    @property
+    def dropped(self) -> int:
+        """How many records were dropped."""
+        return self._counters.dropped
 
     def close(self) -> None:
         """Close processor and store."""

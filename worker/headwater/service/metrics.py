@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from headwater.ids import SlotId
+from headwater.ids import SlotId, global_thread_id
 from headwater.model.cluster import Role
 from headwater.model.metrics import METRICS, MetricType, Scope
-from headwater.model.metrics.kafka import labels_of
+from headwater.model.metrics.kafka import GLOBAL_TASK, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +31,7 @@ class Told(NamedTuple):
 def told(view: WorkerView) -> Iterator[Told]:
     """Yield every metric that a worker shows, those of the user's last."""
     threads = {str(task.task): _thread_id(view, task) for task in view.tasks}
+    threads[GLOBAL_TASK] = global_thread_id(view.worker)
     numbers = view.all_numbers()
     for metric in (*METRICS, *numbers.of_users.values()):
         if metric.is_scraped and metric.scope is not Scope.DRIVER:

@@ -13,9 +13,18 @@ from headwater.model import metrics
 from headwater.model.cluster import LAG_UNKNOWN, Role
 from headwater.model.lifecycle import ClientState, ThreadState, client_state_of
 from headwater.model.metrics import Snapshot
-from headwater.native.messages import Following, Restored, RestoreProgress, Stats, UpdaterStats
+from headwater.native.messages import (
+    Following,
+    GlobalProgress,
+    Restored,
+    RestoreProgress,
+    Stats,
+    UpdaterStats,
+)
 from headwater.service import global_view
 from headwater.service.decide.observations import (
+    GlobalThreadEnded,
+    GlobalThreadSaid,
     ThreadEnded,
     ThreadSaid,
     UpdaterEnded,
@@ -94,6 +103,8 @@ class WorkerView:
     tasks: tuple[TaskView, ...] = ()
     global_thread: GlobalThreadView | None = None
     """Of an application with global stores."""
+    global_tree: Snapshot = field(default_factory=Snapshot)
+    """Numbers of what the GlobalStreamThread keeps."""
     problem: str = ""
 
     @property
@@ -103,7 +114,7 @@ class WorkerView:
 
     def all_numbers(self) -> Snapshot:
         """Return the trees, too, of the tasks that their StreamThreads have still."""
-        parts = [self.numbers]
+        parts = [self.numbers, self.global_tree]
         for slot, tree in self.trees.items():
             tasks = {str(it.task) for it in self.tasks if _is_run_by(it, slot)}
             parts.append(tree.of_things({*tasks, SlotId(self.worker, slot).thread_id}))
@@ -139,6 +150,7 @@ class Numbers:
         self._following: dict[int, int] = {}
         self._followed = 0
         self._updaters: dict[int, Snapshot] = {}
+        self._global_tree = Snapshot()
 
     def push_failed(self) -> None:
         """Count a push by OTLP that failed; called from its thread."""
@@ -163,6 +175,10 @@ class Numbers:
                 self._following[number] = applied
             case UpdaterSaid(updater=number, message=UpdaterStats(numbers=numbers)):
                 self._updaters[number] = numbers
+            case GlobalThreadSaid(message=GlobalProgress(tree=Snapshot() as tree)):
+                self._global_tree = tree
+            case GlobalThreadEnded():
+                self._global_tree = Snapshot()
             case UpdaterEnded(updater=number):
                 self._updaters.pop(number, None)
                 self._followed += self._following.pop(number, 0)
@@ -218,6 +234,7 @@ class Numbers:
             },
             tasks=tasks,
             global_thread=global_view.view_of(table, children),
+            global_tree=self._global_tree,
             problem="" if table.error is None else table.error.message,
         )
 

@@ -140,6 +140,7 @@ class TopologyTestDriver:
             {topic: counts.get(topic, 1) for topic in global_topics(topology)},
             self._clock,
             self.warnings.append,
+            measures=self._numbers.measures,
         )
         self._global_offsets: Counter[TopicPartition] = Counter()
         self._tasks = [self._task_of(task_id) for task_id in self._inputs]
@@ -261,7 +262,7 @@ class TopologyTestDriver:
         What ``metrics.recording.level`` does not record is not there. Latencies are those of the
         machine; ages of records are by the driver's wall clock.
         """
-        return driver_metrics(self._numbers, self.config, self._tasks)
+        return driver_metrics(self._numbers, self.config, self._tasks, self._globals)
 
     # ---- stores --------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.metrics import METRICS, Snapshot
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from headwater.config import StreamsConfig
     from headwater.model.metrics.kafka import KafkaMetric, MetricName
+    from headwater.native.global_stores import GlobalStores
     from headwater.native.measured import ThreadNumbers
     from headwater.native.opening import RunningTask
 
@@ -20,11 +22,15 @@ THREAD: Final = "main"
 
 
 def driver_metrics(
-    numbers: ThreadNumbers, config: StreamsConfig, tasks: Sequence[RunningTask]
+    numbers: ThreadNumbers,
+    config: StreamsConfig,
+    tasks: Sequence[RunningTask],
+    global_stores: GlobalStores,
 ) -> dict[MetricName, KafkaMetric]:
-    """Return the metrics of a driver's thread and tasks."""
+    """Return the metrics of a driver's thread, tasks and global stores."""
     counted = [running.task.statistics() for running in tasks]
-    told = Snapshot.merged([numbers.of_thread(), *counted])
+    kept = global_stores.measured(time.monotonic())
+    told = Snapshot.merged([numbers.of_thread(), *counted, kept])
     found = Snapshot.merged([told, numbers.rates(told), numbers.look(tasks)])
     client = config.application_id, THREAD
     return kafka_metrics(

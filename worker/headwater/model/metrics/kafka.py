@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from headwater.model.metrics.declaring import Labels, Metric
 
+GLOBAL_TASK: Final = "-1_-1"
+"""What Kafka Streams calls the task that keeps global stores."""
 _NOT_TAGS: Final = frozenset({"application_id", "client_id", "state"})
 
 
