@@ -1,6 +1,6 @@
 """Bad surroundings: topics, brokers and groups that are not as an application needs them.
 
-``tests/unit/test_bad_input.py`` lists the tests of every kind of bad input.
+``tests/support/bad_input.py`` lists the tests of every kind of bad input.
 """
 
 from __future__ import annotations

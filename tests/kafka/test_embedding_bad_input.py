@@ -1,6 +1,6 @@
 """Bad input to a plain program: a named error, a message that helps, exit, nothing lost.
 
-``tests/unit/test_bad_input.py`` lists the tests of every kind of bad input.
+``tests/support/bad_input.py`` lists the tests of every kind of bad input.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def busy(streams: KafkaStreams) -> dict[str, int]:
 
 
 def test_threads_come_and_go_under_load_and_every_record_is_counted_once(
-    counting: Counting, config: dict[str, Any], load: None
+    counting: Counting, config: dict[str, Any], load: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     config |= {"statestore.cache.max.bytes": 0}
     with KafkaStreams(counts(counting.topic, str.upper), config) as streams:
@@ -124,6 +124,7 @@ def test_threads_come_and_go_under_load_and_every_record_is_counted_once(
         assert streams.remove_stream_thread() == first
         assert streams.metadata_for_local_threads() == frozenset()
         assert streams.remove_stream_thread() is None
+        assert "no StreamThread to remove; add_stream_thread() starts one" in caplog.text
         assert streams.state is ClientState.RUNNING
 
         assert streams.add_stream_thread() == first

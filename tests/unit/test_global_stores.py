@@ -10,6 +10,7 @@ from headwater import (
     Consumed,
     DeserializationError,
     GlobalKTable,
+    MissingTopicError,
     ProcessingError,
     Processor,
     Record,
@@ -25,6 +26,8 @@ from headwater.cli.diagram import mermaid
 from headwater.cli.svg import svg
 from headwater.config import StreamsConfig
 from headwater.ids import TopicPartition
+from headwater.kafka.topics import TopicDescription
+from headwater.native.global_reader import check_topics
 from headwater.native.global_stores import GlobalStores
 from headwater.testing import TopologyTestDriver
 from headwater.testing.clock import ManualClock
@@ -304,3 +307,14 @@ def test_what_cannot_be_copied_into_a_table_is_looked_at_one_by_one() -> None:
     assert len(warned) == 1, "a record without a key is dropped in silence, as by any table"
     with pytest.raises(DeserializationError, match="glob-0 offset 2"):
         _filled(Serdes.long, records)
+
+
+def test_a_topic_that_is_missing_or_has_no_partitions_is_named_with_the_next_step() -> None:
+    good = TopicDescription(partitions=2, topic_id="a")
+    check_topics(["places"], {"places": good})
+
+    with pytest.raises(MissingTopicError, match=r"topic names does not exist.*; create it"):
+        check_topics(["places", "names"], {"places": good})
+    empty = TopicDescription(partitions=0, topic_id="b")
+    with pytest.raises(MissingTopicError, match=r"topic names has no partitions.*create it again"):
+        check_topics(["places", "names"], {"places": good, "names": empty})

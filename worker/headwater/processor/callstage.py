@@ -234,7 +234,10 @@ class CallStage:
         self._calls.cancel(late)
         for number in late:
             seconds = self._policy.timeout_ms / 1000
-            said = f"the call has not returned within {seconds:g} s, its time-out"
+            said = (
+                f"the call has not returned within {seconds:g} s, its time-out; give it more time "
+                "with timeout=, or further tries with retries="
+            )
             if number in unbegun:
                 said = (
                     f"the call could not begin within {seconds:g} s, its time-out: another call "

@@ -123,7 +123,7 @@ class Wanted:
         with self._guard:
             number = self.threads - 1
             if number < 0:
-                log.warning("there is no StreamThread to remove")
+                log.warning("there is no StreamThread to remove; add_stream_thread() starts one")
                 return None
             self._set_threads(number)
         name = SlotId(self._worker, number).thread_id
