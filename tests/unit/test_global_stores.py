@@ -13,6 +13,7 @@ from headwater import (
     MissingTopicError,
     ProcessingError,
     Processor,
+    PunctuationType,
     Record,
     Serdes,
     StateError,
@@ -181,7 +182,7 @@ def test_a_global_store_has_neither_changelog_nor_cache() -> None:
 def test_what_keeps_a_global_store_cannot_schedule() -> None:
     class Ticking(Keep):
         def init(self, context: Any) -> None:
-            context.schedule(10, "stream-time", print)
+            context.schedule(10, PunctuationType.STREAM_TIME, print)
 
     topology = Topology().add_global_store(KEPT, "source", "glob", "keeper", Ticking, **STRINGS)
 
