@@ -305,7 +305,10 @@ def test_what_cannot_be_copied_into_a_table_is_looked_at_one_by_one() -> None:
     stores, warned = _filled(Serdes.long, records, **going_on)
 
     assert [key for key, _, _ in stores.stores["all"].store.range(None, None)] == ["a", "c"]
-    assert len(warned) == 1, "a record without a key is dropped in silence, as by any table"
+    no_key, not_decoded = warned
+    assert no_key.startswith("global store all, node KTABLE-SOURCE-0000000001, topic glob, ")
+    assert "offset 1: record dropped, because its key is null" in no_key
+    assert "glob-0 offset 2: the value cannot be decoded" in not_decoded
     with pytest.raises(DeserializationError, match="glob-0 offset 2"):
         _filled(Serdes.long, records)
 

@@ -182,13 +182,13 @@ class Environment:
             why: after "because".
         """
         counters, current, warn = self.counters, self.current, self.warn
-        task = self.task_id
+        whose = self.failures.whose
 
         def skip() -> None:
             counters.dropped += 1
             source = current.source
             warn(
-                f"task {task}, {place}, topic {source.topic}, partition {source.partition}, "
+                f"{whose}, {place}, topic {source.topic}, partition {source.partition}, "
                 f"offset {current.offset}: record dropped, because {why}"
             )
 

@@ -87,7 +87,8 @@ class Failures:
         whose: str = "",
         way_out: str = "set processing.exception.handler to log-and-continue",
     ) -> None:
-        self._whose = whose or f"task {task_id}"
+        self.whose = whose or f"task {task_id}"
+        """What messages begin with."""
         self._way_out = way_out
         self._task_id = task_id
         self._handlers = handlers
@@ -148,7 +149,7 @@ class Failures:
         response = self._ask(
             "deserialization", lambda: self._handlers.deserialization(context, raw, exception)
         )
-        place = f"{self._whose}: {current.source} offset {offset}"
+        place = f"{self.whose}: {current.source} offset {offset}"
         if response.result is Result.CONTINUE:
             self._drop(f"{place}: the {half} cannot be decoded, record dropped: {exception!r}")
             return
@@ -174,7 +175,7 @@ class Failures:
         response = self._ask(
             "deserialization", lambda: self._handlers.deserialization(context, raw, exception)
         )
-        said = f"{self._whose}: {self._current.source} offset {record[0]}: {reason}"
+        said = f"{self.whose}: {self._current.source} offset {record[0]}: {reason}"
         if response.result is not Result.CONTINUE:
             raise DeserializationError(
                 f"{said}. To drop such records and go on, set deserialization.exception.handler to "
@@ -258,12 +259,12 @@ class Failures:
             raise
         except Exception as error:
             raise ProcessingError(
-                f"{self._whose}: the {kind} exception handler itself raised "
+                f"{self.whose}: the {kind} exception handler itself raised "
                 f"{type(error).__name__}: {error}"
             ) from error
         if not isinstance(response, Response):
             raise ProcessingError(
-                f"{self._whose}: the {kind} exception handler returned {response!r}, not a Response"
+                f"{self.whose}: the {kind} exception handler returned {response!r}, not a Response"
             )
         for letter in response.dead_letters:
             send = self._senders.get(letter.topic)
@@ -295,9 +296,9 @@ class Failures:
         current = self._current
         of = "" if key is _NO_RECORD else f", key {_shown(key)}"
         if current.offset < 0:
-            return f"{self._whose}, node {node} (no input record under way){of}"
+            return f"{self.whose}, node {node} (no input record under way){of}"
         return (
-            f"{self._whose}, node {node}, topic {current.source.topic}, "
+            f"{self.whose}, node {node}, topic {current.source.topic}, "
             f"partition {current.source.partition}, offset {current.offset}{of}"
         )
 
