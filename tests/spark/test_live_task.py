@@ -9,7 +9,6 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import cloudpickle
 import pytest
 from confluent_kafka import Producer
 
@@ -20,14 +19,14 @@ from headwater.errors import (
     MissingTopicError,
     ProcessingError,
 )
-from headwater.ids import TaskId, TopicPartition
+from headwater.ids import TaskId
 from headwater.model.engine import EngineRecord
 from headwater.model.lifecycle import Engine
-from headwater.native.application import ApplicationSettings
 from headwater.spark.turns.hosting import Host
 from headwater.spark.turns.live_task import LiveTask
-from headwater.spark.turns.messages import HostSettings, LateTurnError, Turn, TurnDone, TurnNumber
+from headwater.spark.turns.messages import LateTurnError, Turn, TurnNumber
 from tests.support.topologies import counts_of
+from tests.support.turns import TASK, Rig
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
-TASK = TaskId(0, 0)
 LARGE = 5_000
 
 
@@ -78,56 +76,6 @@ def told_by_name(app: str) -> Callable[[StreamsBuilder], None]:
         )
 
     return build
-
-
-class Rig:
-    """One application whose turns are planned here."""
-
-    def __init__(
-        self,
-        topics: Topics,
-        app: str,
-        directory: Path,
-        build: Callable[[StreamsBuilder], None],
-        **config: Any,
-    ) -> None:
-        self.topics, self.app = topics, app
-        self.told = HostSettings(
-            application=ApplicationSettings(
-                config={
-                    "application.id": app,
-                    "bootstrap.servers": topics.bootstrap_servers,
-                    "statestore.cache.max.bytes": 0,
-                    "auto.offset.reset": "earliest",
-                    **{name.replace("_", "."): value for name, value in config.items()},
-                },
-                topology=cloudpickle.dumps(build),
-            ),
-            record=EngineRecord(),
-            state_dir=str(directory / "tasks"),
-        )
-        self.host = Host(self.told)
-
-    def turn(self, number: int, *, query: int = 1, more: str = "", **ends: int) -> Turn:
-        return Turn(
-            number=TurnNumber(0, 0, query, number),
-            task=TASK,
-            slot=0,
-            ends={self.partition(name): end for name, end in ends.items()},
-            more=frozenset(self.partition(name) for name in more),
-        )
-
-    def partition(self, name: str) -> TopicPartition:
-        return TopicPartition(f"{self.app}-{name}", 0)
-
-    def take(self, number: int, **told: Any) -> TurnDone:
-        return self.host.take(self.turn(number, **told))
-
-    def committed(self, name: str) -> int:
-        return self.topics.committed(self.app, f"{self.app}-{name}")[0]
-
-    def out(self) -> list[str]:
-        return [value.decode() for _, value in self.topics.read(f"{self.app}-out")]
 
 
 @pytest.fixture

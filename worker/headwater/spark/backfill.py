@@ -77,6 +77,7 @@ class Backfill:
             HeadwaterError: why it cannot be done.
         """
         application, computation = self._application, self._computation
+        gate.check_calls(application)
         application.admin.check_reachable(application.timeout_s)
         gate.check_nobody_runs(application, fences=False)
         gate.check_workers_have_it(application)
@@ -109,6 +110,7 @@ class Backfill:
         """
         began = time.monotonic()
         application, computation = self._application, self._computation
+        gate.check_calls(application)
         self._listener.step("looking whether anybody runs the application")
         application.admin.check_reachable(application.timeout_s)
         gate.check_nobody_runs(application)

@@ -17,6 +17,13 @@ from headwater.kafka.engine import EngineRecords
 from headwater.kafka.manifest import runs_elsewhere, time_of
 from headwater.kafka.settings import consumer_settings
 from headwater.model.lifecycle import Engine
+from headwater.model.nodes import ProcessorNode
+from headwater.model.operators.asynchronous import (
+    ForEachAsync,
+    MapValuesAsync,
+    ProcessValuesAsync,
+)
+from headwater.processor.operators.asynchronous import check_transaction
 from headwater.service.owner import OwnerRecord, owner_topic, where
 from headwater.spark.again import gaps, read_again
 from headwater.spark.application import BEGINNING, EARLIEST
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from headwater.spark.again import Gap
     from headwater.spark.application import Application, BackfillSettings
 
+_CALLING: Final = (MapValuesAsync, ProcessValuesAsync, ForEachAsync)
 _POLL_S: Final = 0.1
 
 
@@ -117,6 +125,19 @@ def refusal_of(record: EngineRecord, application_id: str) -> str:
         "after a backfill. End its driver if one still runs; start `headwater up` with spec.engine "
         "Native, which takes it back; when it is RUNNING, end that, too, and run the backfill again"
     )
+
+
+def check_calls(application: Application) -> None:
+    """Refuse functions that wait longer than a transaction: every task of Spark has one.
+
+    Asked before anything is changed; a worker without transactions lets such calls take their time.
+
+    Raises:
+        ConfigError: a node may wait longer.
+    """
+    for node in application.topology.nodes.values():
+        if isinstance(node, ProcessorNode) and isinstance(node.operator, _CALLING):
+            check_transaction(node.operator.calls, node.name, application.config)
 
 
 def check_outputs(application: Application, outputs: Outputs) -> None:

@@ -22,6 +22,7 @@ from headwater.processor.compiling import compile_operator
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from headwater.config import StreamsConfig
     from headwater.model.operators.asynchronous import CallPolicy
     from headwater.processor.callstage import Waiting
     from headwater.processor.code import Emit
@@ -94,7 +95,9 @@ def _compile(
     *,
     check: Callable[[Any], Any] | None = None,
 ) -> Emit:
-    _check_transaction(policy, site)
+    config = site.environment.config
+    if config.exactly_once:
+        check_transaction(policy, site.node.name, config)
     callers = site.environment.stages.callers_for(site.node.name)
     if is_async(function):
         calls = callers.coroutines(_checked_coroutine(function, check) if check else function)
@@ -113,15 +116,21 @@ def _compile(
     return call(stage.submit, "submit")
 
 
-def _check_transaction(policy: CallPolicy, site: Site) -> None:
-    """Refuse calls that may take longer than a transaction: the broker would abort each of them."""
-    config = site.environment.config
-    if not config.exactly_once:
-        return
+def check_transaction(policy: CallPolicy, node: str, config: StreamsConfig) -> None:
+    """Refuse calls that may take longer than a transaction: the broker would abort each of them.
+
+    Args:
+        policy: how the calls are made.
+        node: which makes them.
+        config: says when the broker aborts a transaction.
+
+    Raises:
+        ConfigError: they may.
+    """
     timeout_ms = config.transaction_timeout_ms
     if policy.longest_ms >= timeout_ms:
         raise ConfigError(
-            f"node {site.node.name}: a call may take {policy.longest_ms} ms with its retries, and "
+            f"node {node}: a call may take {policy.longest_ms} ms with its retries, and "
             f"a transaction ends after {timeout_ms} ms. Set a shorter timeout or fewer retries, or "
             f"a longer producer.{_TRANSACTION_TIMEOUT}"
         )

@@ -179,6 +179,7 @@ class Continuous:
     ) -> None:
         application = self._application
         check_master(self._settings.master)
+        gate.check_calls(application)
         self._status.does(f"waiting for {application.config.bootstrap_servers}")
         application.admin.check_reachable(application.timeout_s)
         self._status.does("taking the application over")
