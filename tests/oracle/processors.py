@@ -94,6 +94,8 @@ class Behaviour:
         if self._fn in TICKS:
             kind, start = TICKS[self._fn]
             context.schedule(INTERVAL, kind, self._tick, start_ms=start)
+        elif self._fn == "forward_all":
+            context.schedule(INTERVAL, PunctuationType.STREAM_TIME, self._forward_all)
 
     def handle(self, key: Any, value: Any, timestamp: int, headers: Any) -> None:
         """Handle one record."""
@@ -112,6 +114,8 @@ class Behaviour:
                 for spec in self._stores:
                     told = self._told(spec, text(key), value, timestamp)
                     send(key, told, timestamp, headers)
+            case "forward_all":
+                self._replace(self._stores[0], text(key), said, timestamp)
             case "find":
                 for name in self._finds:
                     send(key, f"{said}={self._find(name, said)}", timestamp, headers)
@@ -142,6 +146,10 @@ class Behaviour:
 
     def _tick(self, now_ms: int) -> None:
         self._send("tick", f"{now_ms} {self._place()}", now_ms, None)
+
+    def _forward_all(self, _now_ms: int) -> None:
+        for key, found in self._context.get_state_store(self._stores[0].name).all():
+            self._send(key, found.value, found.timestamp, None)
 
     def _place(self) -> str:
         metadata = self._context.record_metadata()

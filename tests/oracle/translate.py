@@ -30,7 +30,7 @@ from headwater import (
     TimeWindows,
     UnlimitedWindows,
 )
-from tests.oracle import functions, processors
+from tests.oracle import functions, processors, waiting
 from tests.oracle.expressions import known_function
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class Drawing:
             self.handles[step["id"]] = self._step(step)
 
     def _step(self, step: Mapping[str, Any]) -> Any:
+        if "waits" in step:
+            return self._wait(step)
         operation = getattr(self, f"_{step['op']}", None)
         if operation is not None:
             return operation(step)
@@ -92,6 +94,20 @@ class Drawing:
         objects, keywords = given or ([], {})
         arguments = [*self._functions(step), *objects]
         return method(*arguments, **keywords, **_flags(step), **_name(step))
+
+    def _wait(self, step: Mapping[str, Any]) -> Any:
+        """An operation whose function waits, in place of what Java does at once."""
+        stream = self.handles[step["on"]]
+        if step["op"] == "for_each":
+            return stream.for_each_async(self._note(step), order=step["waits"])
+        if step["op"] == "process_values":
+            function = waiting.process(step["fn"])
+            return stream.process_values_async(function, order=step["waits"])
+        (mapper,) = self._functions(step)
+        if step["waits"] == "batch":
+            return stream.map_batch(waiting.of_many(mapper), max_size=4)
+        flags = _flags(step)
+        return stream.map_values_async(waiting.later(mapper), order=step["waits"], **flags)
 
     def _functions(self, step: Mapping[str, Any]) -> list[Any]:
         found = [functions.INITIALIZERS[step["init"]]] if "init" in step else []

@@ -29,9 +29,9 @@ from tests.support.agreement import (
     is_all_read,
     left_on_kafka,
 )
-from tests.support.applications import Application, draw
 from tests.support.backfills import Listener
 from tests.support.continuous import SparkDriver
+from tests.support.random_applications import draw
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from headwater.model.topology import Topology
     from headwater.spark.cluster import SparkCluster
     from tests.java.tool import Oracle
+    from tests.support.applications import Application
     from tests.support.thread_rig import Topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
@@ -238,7 +239,9 @@ def test_what_runs_continuously_leaves_what_java_leaves(
     seed: str, oracle: Oracle, topics: Topics, unique_name: str, tmp_path: Path
 ) -> None:
     """Of fewer topologies: each of its tasks costs time in every micro-batch."""
-    application = draw(f"{seed} continuously", topologies=TOPOLOGIES // 3, records=RECORDS)
+    application = draw(
+        f"{seed} continuously", topologies=TOPOLOGIES // 3, records=RECORDS, has_frames=False
+    )
     java = expected(application, oracle.ask)
     case = Case(application, topics, unique_name)
 

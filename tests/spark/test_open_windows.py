@@ -38,9 +38,10 @@ from tests.support.agreement import (
     is_all_read,
     left_on_kafka,
 )
-from tests.support.applications import Order, today_ms
+from tests.support.applications import Order
 from tests.support.backfills import PATIENCE_S, Here, Listener, settings_of
 from tests.support.contents import is_shared_by_sides, listed_key
+from tests.support.random_applications import today_ms
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:

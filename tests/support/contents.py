@@ -11,13 +11,15 @@ from headwater.wire.buffer import decode
 if TYPE_CHECKING:
     from headwater.model.stores import StoreSpec
 
-_TIME, _NUMBER, _SIDE = 8, 4, 1
+_TIME, _NUMBER, _SIDE, _MARK = 8, 4, 1, 1
 
 
 def key_of(spec: StoreSpec, data: bytes) -> bytes:
     """Return the key of the records from which an entry of a changelog comes."""
     if is_shared_by_sides(spec):
         return data[_TIME + _SIDE :]
+    if spec.kind.holds_records:
+        return data[_MARK + _TIME : -_NUMBER]
     match spec.kind.key_layout:
         case KeyLayout.WINDOW:
             return data[: -_TIME - _NUMBER]
@@ -34,8 +36,12 @@ def is_shared_by_sides(spec: StoreSpec) -> bool:
 
 def listed_key(spec: StoreSpec, key: str) -> str:
     """Return a changelog's key as Java lists it: of a window without the number of the value."""
-    is_window = spec.kind.key_layout is KeyLayout.WINDOW
-    return key[: -2 * _NUMBER] if is_window else key
+    return without_number(key) if spec.kind.key_layout is KeyLayout.WINDOW else key
+
+
+def without_number(key: str) -> str:
+    """Return a changelog's key without the number among those of one time and key."""
+    return key[: -2 * _NUMBER]
 
 
 def entry_key(spec: StoreSpec, key: str, timestamp: int) -> str:
@@ -45,7 +51,7 @@ def entry_key(spec: StoreSpec, key: str, timestamp: int) -> str:
 
 def value_of(spec: StoreSpec, value: str | None) -> str | None:
     """Return a changelog's value without where its record was read, which engines name unlike."""
-    if value is None or not spec.kind.is_buffer:
+    if value is None or not (spec.kind.is_buffer or spec.kind.holds_records):
         return value
     waits: Any = decode(bytes.fromhex(value))
     return json.dumps(waits._replace(topic="", partition=0, offset=0), default=repr)

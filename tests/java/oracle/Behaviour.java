@@ -69,6 +69,9 @@ final class Behaviour {
             case "anchored_wall_ticks":
                 context.schedule(START, INTERVAL, PunctuationType.WALL_CLOCK_TIME, this::tick);
                 break;
+            case "forward_all":
+                context.schedule(INTERVAL, PunctuationType.STREAM_TIME, now -> forwardAll());
+                break;
             default:
         }
     }
@@ -127,6 +130,9 @@ final class Behaviour {
                     out.send(key, told, timestamp, headers);
                 }
                 break;
+            case "forward_all":
+                replace(stores.get(0).name(), Functions.text(key), text, timestamp);
+                break;
             case "find":
                 for (JsonNode name : finds) {
                     String found = find(name.asText(), text);
@@ -142,6 +148,20 @@ final class Behaviour {
 
     private void tick(long now) {
         out.send("tick", now + " " + place(), now, new RecordHeaders());
+    }
+
+    private void forwardAll() {
+        TimestampedKeyValueStore<String, String> store =
+                context.getStateStore(stores.get(0).name());
+        try (var rows = store.all()) {
+            rows.forEachRemaining(
+                    row ->
+                            out.send(
+                                    row.key,
+                                    row.value.value(),
+                                    row.value.timestamp(),
+                                    new RecordHeaders()));
+        }
     }
 
     private String place() {
