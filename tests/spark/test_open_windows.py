@@ -1,7 +1,8 @@
 """A backfill's cut in the midst of open windows and joins: workers go on as if they had begun.
 
-At the cut a tumbling window is held back by a suppression, sessions are open, records of a join of
-streams wait for a partner, and orders are joined with customers by a foreign key.
+At the cut a tumbling window is held back by a suppression, sessions and windows that two streams
+share are open, records of a join of streams wait for a partner, and others for late updates of a
+versioned table. Orders are joined with customers by a foreign key, and a processor keeps a store.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ from confluent_kafka import Producer
 
 from headwater import (
     BufferConfig,
+    Joined,
     JoinWindows,
     KafkaStreams,
+    Processor,
+    Record,
     Serdes,
     SessionWindows,
+    Stores,
     Suppressed,
     TimeWindows,
     Windowed,
@@ -40,11 +45,12 @@ from tests.support.agreement import (
 )
 from tests.support.applications import Order
 from tests.support.backfills import PATIENCE_S, Here, Listener, settings_of
-from tests.support.contents import is_shared_by_sides, listed_key
+from tests.support.contents import is_shared_by_sides, without_number
 from tests.support.random_applications import today_ms
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from headwater import StoreSpec, StreamsBuilder
@@ -54,8 +60,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 TEXTS: Any = {"key_serde": Serdes.string, "value_serde": Serdes.string}
-INPUTS = ("clicks", "views", "orders", "customers")
-OUTPUTS = ("closed", "visits", "met", "bought")
+INPUTS = ("clicks", "views", "orders", "customers", "prices")
+OUTPUTS = ("closed", "visits", "met", "bought", "priced", "shared", "changed")
+OPEN = ("held", "sessions", "waiting", "subscribed", "late", "shared", "changed")
+"""Stores that hold at the cut what comes out behind it."""
 KEYS = ("ann", "bob", "eve")
 
 
@@ -80,10 +88,48 @@ def build_on(builder: StreamsBuilder, inputs: str, outputs: str) -> None:
     orders.left_join(
         customers, _customer, _both, name="bought", store="bought", **TEXTS
     ).to_stream().to(f"{outputs}bought", **TEXTS)
+    _wait_and_share(builder, clicks, views, inputs, outputs)
+
+
+def _wait_and_share(
+    builder: StreamsBuilder, clicks: Any, views: Any, inputs: str, outputs: str
+) -> None:
+    prices = builder.table(f"{inputs}prices", store="prices", history_retention=2_000, **TEXTS)
+    views.join(prices, _both, Joined(name="priced", grace=700, **TEXTS)).to(
+        f"{outputs}priced", **TEXTS
+    )
+    windows = TimeWindows.of(size=1_000, grace=200)
+    clicks.group_by_key(**TEXTS).cogroup(_appended).cogroup(
+        views.group_by_key(**TEXTS), _appended
+    ).windowed_by(windows).aggregate(str, store="shared", retention=1_000_000, **TEXTS).to_stream(
+        _named
+    ).to(f"{outputs}shared", **TEXTS)
+    last = Stores.persistent_timestamped_key_value_store("changed")
+    kept = Stores.timestamped_key_value_store_builder(last, Serdes.string, Serdes.string)
+    clicks.process(Changes, kept).to(f"{outputs}changed", **TEXTS)
+
+
+class Changes(Processor[str, str, str, str]):
+    """Forwards what a key had, and what it has now."""
+
+    def init(self, context: Any) -> None:
+        """Find the store."""
+        super().init(context)
+        self._store = context.get_state_store("changed")
+
+    def process(self, record: Record[str, str]) -> None:
+        """Keep the value in place of the one before."""
+        before = self._store.get(record.key)
+        self._store.put(record.key, record.value, record.timestamp)
+        self.context.forward(record.with_value(f"{before and before.value}>{record.value}"))
 
 
 def _named(windowed: Windowed[str], _value: Any) -> str:
     return f"{windowed.key}@{windowed.window.start_ms}"
+
+
+def _appended(_key: str, value: str, before: str) -> str:
+    return before + value
 
 
 def _both(one: str, other: str | None) -> str:
@@ -125,7 +171,8 @@ class Story:
                 )
             self._now += self._random.randint(10, 120)
             late = choose((0, 0, 0, 150, 400)) if topic in {"clicks", "views"} else 0
-            timestamp = (self._now - late) // 4 * 4 + INPUTS.index(topic)
+            count = len(INPUTS)
+            timestamp = (self._now - late) // count * count + INPUTS.index(topic)
             self._producer.produce(f"{self.name}-{topic}", value, key, 0, timestamp=timestamp)
         assert self._producer.flush(60) == 0
 
@@ -176,7 +223,7 @@ class Story:
     def forget_open(self, engine: str) -> None:
         """Plant a fault of each kind: what is open in a store gets lost."""
         app, left, stores = f"{self.name}-{engine}", self.left(engine), self.stores
-        for store in map(self.named, ("held", "sessions", "waiting", "subscribed")):
+        for store in map(self.named, OPEN):
             for (name, key), (value, _) in left.changelogs.items():
                 if name == store and value is not None:
                     topic = f"{app}-{stores[name].name}-changelog"
@@ -184,14 +231,16 @@ class Story:
         assert self._producer.flush(60) == 0
 
     def named(self, what: str) -> str:
-        """Return the name of the store of one sort."""
-        sorts = {
+        """Return the name of the store of one sort, or that is called so."""
+        sorts: dict[str, Callable[[StoreSpec], bool]] = {
             "held": lambda spec: spec.kind.is_buffer,
-            "sessions": lambda spec: spec.name == "sessions",
             "waiting": is_shared_by_sides,
             "subscribed": lambda spec: spec.kind == StoreKind.SUBSCRIPTIONS,
+            "late": lambda spec: spec.kind.holds_records,
         }
-        (name,) = filter(lambda it: sorts[what](self.stores[it]), self.stores)
+        if what not in sorts:
+            return what
+        (name,) = (name for name, spec in self.stores.items() if sorts[what](spec))
         return name
 
 
@@ -225,7 +274,7 @@ def differences(story: Story, left: Left, wanted: Left) -> set[str]:
 
 
 def of_store(left: Left, spec: StoreSpec) -> Left:
-    """Return what is left of one store; values of one window are numbered from 0.
+    """Return what is left of one store; those of one time and key are numbered from 0.
 
     Where their numbers go on after a restart is not determined.
     """
@@ -233,7 +282,8 @@ def of_store(left: Left, spec: StoreSpec) -> Left:
     seen: Counter[str] = Counter()
     for (name, key), entry in sorted(left.changelogs.items()):
         if name == spec.name:
-            window = listed_key(spec, key) if spec.retain_duplicates else key
+            is_numbered = spec.retain_duplicates or spec.kind.holds_records
+            window = without_number(key) if is_numbered else key
             found[name, f"{window}-{seen[window]}"] = entry
             seen[window] += 1
     return Left(changelogs=found, places=dict.fromkeys(found, 0))
@@ -241,7 +291,7 @@ def of_store(left: Left, spec: StoreSpec) -> Left:
 
 def check_open(story: Story, left: Left) -> None:
     """See that the cut lies in the midst of each."""
-    for what in ("held", "sessions", "waiting", "subscribed"):
+    for what in OPEN:
         store = story.named(what)
         assert any(name == store for name, _ in left.stores), what
 
