@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _REFUSALS = re.compile(
     r"StateStore \S+ is not added yet|null keyChangingChild|Invalid partition: -1\b"
     r'|Cannot invoke "String.getBytes\(java.nio.charset.Charset\)" because "this.topic" is null'
+    r'|Cannot invoke "org.apache.kafka.streams.state.ValueAndTimestamp.value\(\)"'
 )
 _WHOLE_NUMBERS = re.compile(
     r"java\.lang\.(Integer|Long) cannot be cast to class java\.lang\.(Integer|Long)"
@@ -47,7 +48,8 @@ def refused_by_java_alone(answer: Mapping[str, Any]) -> bool:
     aggregated again moves its repartition node behind the join. And it merges repartitions only if
     no two of them lie below one operation below the change of the key. What a punctuation forwards
     has no partition to which a join by a foreign key could send its answer, and no topic that the
-    changelog of a suppression could name.
+    changelog of a suppression could name. A sliding window that was deleted in the record cache has
+    no value where one is wanted.
     """
     error = answer.get("error", {})
     said = f"{error.get('message', '')} {error.get('cause', '')}"
