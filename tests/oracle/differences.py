@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _REFUSALS = re.compile(
     r"StateStore \S+ is not added yet|null keyChangingChild|Invalid partition: -1\b"
     r'|Cannot invoke "String.getBytes\(java.nio.charset.Charset\)" because "this.topic" is null'
-    r'|Cannot invoke "org.apache.kafka.streams.state.ValueAndTimestamp.value\(\)"'
+    r'|Cannot invoke "org.apache.kafka.streams.(state.ValueAndTimestamp.value|kstream.Windowed.key)'
 )
 _WHOLE_NUMBERS = re.compile(
     r"java\.lang\.(Integer|Long) cannot be cast to class java\.lang\.(Integer|Long)"
@@ -49,7 +49,8 @@ def refused_by_java_alone(answer: Mapping[str, Any]) -> bool:
     no two of them lie below one operation below the change of the key. What a punctuation forwards
     has no partition to which a join by a foreign key could send its answer, and no topic that the
     changelog of a suppression could name. A sliding window that was deleted in the record cache has
-    no value where one is wanted.
+    no value where one is wanted. Keys of windows have no bytes for null, which a left join by
+    foreign key wants when a row is deleted.
     """
     error = answer.get("error", {})
     said = f"{error.get('message', '')} {error.get('cause', '')}"

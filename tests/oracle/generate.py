@@ -827,6 +827,10 @@ class Generator:
         }
 
     def _bytes(self, kind: str) -> str:
+        windows, of, inner = kind.partition(" of ")
+        if of:
+            times = (40,) if windows.startswith("windows") else (55, 40)
+            return self._bytes(inner) + struct.pack(f">{len(times)}q", *times).hex()
         match kind:
             case "string":
                 data = self.random.choice(WORDS).encode()

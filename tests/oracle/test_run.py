@@ -239,7 +239,13 @@ def compare(request: dict[str, Any], oracle: Oracle, **here: Any) -> None:
     oracle.outcomes["asked"] += 1
     java = oracle.ask(request)
     request = {**request, "config": {**request.get("config", {}), **here}} if here else request
-    if moves_a_repartition_to_other_values(request, java):
+    moves_too_far = moves_a_repartition_to_other_values(request, java)
+    if refused_by_java_alone(java):
+        oracle.outcomes["refused by Java alone"] += 1
+        if not moves_too_far:
+            run(request)
+        return
+    if moves_too_far:
         if takes_whole_numbers_alike(java):
             with suppress(SerializationError):
                 run(request)
@@ -248,9 +254,6 @@ def compare(request: dict[str, Any], oracle: Oracle, **here: Any) -> None:
                 run(request)
         return
     ours = run(request)
-    if refused_by_java_alone(java):
-        oracle.outcomes["refused by Java alone"] += 1
-        return
     assert "error" not in java, java["error"]
     if merges_too_much(request, java, ours["describe"]):
         oracle.outcomes["merged too much by Java"] += 1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.oracle.differences import refused_by_java_alone
 from tests.oracle.run import run
 from tests.oracle.test_run import compare
 
@@ -112,3 +113,24 @@ def test_the_table_of_a_windowed_cogroup_can_be_looked_up_here_alone(
 
     assert "KTable source state store must implement" in java["error"]["cause"]
     assert bytes.fromhex(ours["outputs"][-1]["value"]) == b"x+x"
+
+
+def test_a_row_that_was_joined_with_windows_by_a_foreign_key_can_be_deleted_here_alone(
+    oracle: Oracle,
+) -> None:
+    """Java asks the serializer of windowed keys for the bytes of no key."""
+    left = {**FOREIGN, "op": "left_join", "on": "odd"}
+    request = _request(
+        [
+            *AGGREGATED,
+            {"id": "odd", "op": "map_values", "on": "t", "fn": "null_if_even_length"},
+            left,
+            {"id": "text", "op": "to_stream", "on": "j", "fn": "key_text"},
+            _to("text", topic="out"),
+        ]
+    )
+
+    java, ours = oracle.ask(request), run(request)
+
+    assert refused_by_java_alone(java), java.get("error")
+    assert {record["value"] for record in ours["outputs"]} == {b"x+x".hex(), None}
