@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater import (
     DslKeyValueParams,
@@ -132,8 +132,15 @@ class DictVersionedStore(_Counted):
         del self.held[key, timestamp]
 
 
+Made = TypeVar("Made")
 MADE: list[Any] = []
 """The stores that the suppliers below have made, the newest last; to be cleared by who looks."""
+
+
+def noted(store: Made) -> Made:
+    """Return a store that was made, noted."""
+    MADE.append(store)
+    return store
 
 
 class OwnKeyValues(KeyValueBytesStoreSupplier):
@@ -141,9 +148,7 @@ class OwnKeyValues(KeyValueBytesStoreSupplier):
 
     def get(self) -> KeyValueBytesStore:
         """Make one."""
-        MADE.append(DictStore())
-        store: KeyValueBytesStore = MADE[-1]
-        return store
+        return noted(DictStore())
 
 
 class OwnWindows(WindowBytesStoreSupplier):
@@ -151,9 +156,7 @@ class OwnWindows(WindowBytesStoreSupplier):
 
     def get(self) -> WindowBytesStore:
         """Make one."""
-        MADE.append(DictWindowStore(retain_duplicates=self.retain_duplicates))
-        store: WindowBytesStore = MADE[-1]
-        return store
+        return noted(DictWindowStore(retain_duplicates=self.retain_duplicates))
 
 
 class OwnSessions(SessionBytesStoreSupplier):
@@ -161,9 +164,7 @@ class OwnSessions(SessionBytesStoreSupplier):
 
     def get(self) -> SessionBytesStore:
         """Make one."""
-        MADE.append(DictSessionStore())
-        store: SessionBytesStore = MADE[-1]
-        return store
+        return noted(DictSessionStore())
 
 
 class OwnVersions(VersionedBytesStoreSupplier):
@@ -171,9 +172,7 @@ class OwnVersions(VersionedBytesStoreSupplier):
 
     def get(self) -> VersionedBytesStore:
         """Make one."""
-        MADE.append(DictVersionedStore())
-        store: VersionedBytesStore = MADE[-1]
-        return store
+        return noted(DictVersionedStore())
 
 
 class AllOwn(DslStoreSuppliers):
