@@ -16,6 +16,7 @@ from tests.support.custom_stores import (
 from tests.support.stores import Recorder
 from tests.support.timed_stores import build_timed_store, spec_of
 
+from headwater.errors import StateError
 from headwater.model.stores import StoreKind
 from headwater.ports import Position
 from headwater.state import memory_backend
@@ -25,6 +26,7 @@ from headwater.state.keys import SESSION_SUFFIX, WINDOW_SUFFIX
 from headwater.state.versions import row_key, row_value
 
 HERE = Position("topic-id", 17, 1_700_000_000_000)
+KINDS = [StoreKind.KEY_VALUE, StoreKind.WINDOW, StoreKind.SESSION, StoreKind.VERSIONED]
 MINUTE = 60_000
 NUMBER = struct.Struct(">i")
 
@@ -145,3 +147,19 @@ def test_versions_are_asked_for_the_newest_first_and_one_by_one() -> None:
     rows = [row for row, _ in backend.range(row_key(b"a", 2), row_key(b"b", 0))]
     assert rows == [row_key(b"a", time) for time in (2, 4, 5, 6, 7, 8)]
     assert backend.position() == HERE
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_store_raises_at_a_commit_names_the_store(kind: StoreKind) -> None:
+    MADE.clear()
+    spec = in_own_store(spec_of(kind))
+    backend = memory_backend(spec)
+    (store,) = MADE
+
+    def full() -> None:
+        raise OSError("no room")
+
+    store.flush = full
+    with pytest.raises(StateError, match=r"store counts: .* raised OSError: no room; correct"):
+        backend.write([], HERE)
+    assert backend.position() is None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from headwater.errors import StateError
+from headwater.errors import HeadwaterError, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,6 +37,24 @@ def check_methods(name: str, store: object, kind: str, *methods: str) -> None:
         )
 
 
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Let what a store of the user's own raises say whose it is.
+
+    Raises:
+        StateError: in place of any error that is not Headwater's.
+    """
+    try:
+        yield
+    except HeadwaterError:
+        raise
+    except Exception as error:
+        raise StateError(
+            f"store {name}: the store of the user's own raised {type(error).__name__}: {error}; "
+            "correct it; its changelog fills it when the task is opened again"
+        ) from error
+
+
 class CustomBackend:
     """Hands committed entries to a store of the user's own.
 
@@ -54,6 +73,7 @@ class CustomBackend:
 
     def __init__(self, name: str, store: KeyValueBytesStore) -> None:
         check_methods(name, store, "KeyValueBytesStore", "get", "range", "reverse_range")
+        self._name = name
         self._store = store
         self._position: Position | None = None
         self._closed = False
@@ -72,10 +92,11 @@ class CustomBackend:
         self, entries: Iterable[tuple[bytes, bytes | None]], position: Position | None
     ) -> None:
         """Apply puts and deletes (``None``) and the position."""
-        put = self._store.put
-        for key, value in list(entries):
-            put(key, value)
-        self._store.flush()
+        put, written = self._store.put, list(entries)
+        with naming(self._name):
+            for key, value in written:
+                put(key, value)
+            self._store.flush()
         if position is not None:
             self._position = position
 

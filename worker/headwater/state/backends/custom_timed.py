@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from headwater.model.durations import LONG_MAX
 from headwater.model.stores import KeyLayout
 from headwater.model.windows import Window, Windowed
-from headwater.state.backends.custom import check_methods
+from headwater.state.backends.custom import check_methods, naming
 from headwater.state.expiry import Expiry
 from headwater.state.keys import SESSION_SUFFIX, WINDOW_SUFFIX
 
@@ -185,6 +185,7 @@ class CustomTimedBackend:
 
     def __init__(self, spec: StoreSpec, store: WindowBytesStore | SessionBytesStore) -> None:
         self.stream_time = -1
+        self._name = spec.name
         self._store = store
         self._rows, self._suffix = _rows_of(spec, store)
         self._expiry = Expiry.of(spec)
@@ -239,7 +240,13 @@ class CustomTimedBackend:
         """Apply puts and deletes (``None``) and the position; leave out what is too old."""
         written = [(*self._parts(row_key), row) for row_key, row in entries]
         self.stream_time = max(self.stream_time, *(time for _, time, _, _ in written), -1)
-        oldest = self._expiry.oldest_kept(self.stream_time)
+        with naming(self._name):
+            self._put(written, self._expiry.oldest_kept(self.stream_time))
+            self._store.flush()
+        if position is not None:
+            self._position = position
+
+    def _put(self, written: list[tuple[bytes, int, int, bytes | None]], oldest: int) -> None:
         put = self._rows.put
         for key, time, other, row in written:
             if row is None or time >= oldest:
@@ -248,9 +255,6 @@ class CustomTimedBackend:
             self._next_sweep = oldest + self._expiry.segment_ms
             for row_key, _ in list(self._rows.of_all(0, oldest - 1)):
                 self._rows.forget(*self._parts(row_key))
-        self._store.flush()
-        if position is not None:
-            self._position = position
 
     def position(self) -> Position | None:
         """Return the position of the last write that carried one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.state.backends.custom import check_methods
+from headwater.state.backends.custom import check_methods, naming
 from headwater.state.versions import parts_of, row_key, row_value, value_of
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class CustomVersionBackend:
 
     def __init__(self, name: str, store: VersionedBytesStore) -> None:
         check_methods(name, store, "VersionedBytesStore", "fetch", "all", "forget")
+        self._name = name
         self._store = store
         self._position: Position | None = None
         self._closed = False
@@ -69,14 +70,15 @@ class CustomVersionBackend:
         self, entries: Iterable[tuple[bytes, bytes | None]], position: Position | None
     ) -> None:
         """Add versions, forget those whose row is ``None``, and keep the position."""
-        put, forget = self._store.put, self._store.forget
-        for row, held in list(entries):
-            key, time = parts_of(row)
-            if held is None:
-                forget(key, time)
-            else:
-                put(key, value_of(held), time)
-        self._store.flush()
+        put, forget, written = self._store.put, self._store.forget, list(entries)
+        with naming(self._name):
+            for row, held in written:
+                key, time = parts_of(row)
+                if held is None:
+                    forget(key, time)
+                else:
+                    put(key, value_of(held), time)
+            self._store.flush()
         if position is not None:
             self._position = position
 
