@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from headwater.errors import EnvironmentProblemError, InstanceRunningError, SpecError
 from headwater.files import replace_file
 from headwater.local.filelock import FileLock, FileLockHeldError
-from headwater.model.cluster import Lease, Role, StreamWorker, WorkerSpec, WorkerStatus
+from headwater.model.cluster import Lease, StreamWorker, WorkerSpec, WorkerStatus
 from headwater.service.clock import boot_ms
+from headwater.service.decide.placements import peers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from headwater.ids import TaskId
@@ -175,18 +176,14 @@ class FileCarrier:
 
     def peers(self) -> dict[TaskId, str]:
         """Return where tasks run, as the status files of this application's workers say."""
-        found: dict[TaskId, str] = {}
+        return peers_of(self._statuses())
+
+    def _statuses(self) -> Iterator[WorkerStatus]:
         for path in self._directory.parent.glob("*/status.json"):
             try:
-                status = StreamWorker.from_dict(json.loads(path.read_bytes())).status
+                yield StreamWorker.from_dict(json.loads(path.read_bytes())).status
             except (OSError, ValueError, SpecError):
                 continue  # it is gone, or another version wrote it
-            found |= {
-                task.task: status.endpoint
-                for task in status.tasks
-                if task.role is Role.ACTIVE and status.endpoint
-            }
-        return found
 
     def close(self) -> None:
         """Release the lock."""

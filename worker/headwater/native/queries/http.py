@@ -71,16 +71,8 @@ _WAITING: Final = 64
 _PARTS: Final = 5
 
 
-class HttpCaller(NamedTuple):
-    """Who has asked by HTTP: its socket, ``GET`` or ``HEAD``, and its request."""
-
-    socket: socket.socket
-    method: str
-    request: Request
-
-
-class HttpQueries:
-    """Answers callers that were handed over.
+class HttpAnswers:
+    """Answers requests below ``/state``, from any number of threads.
 
     Args:
         answerer: reads stores.
@@ -92,35 +84,6 @@ class HttpQueries:
         self._config = config
         self._shown: dict[str, ShownStore] = {}
         self._guards: dict[type, Lock] = {}
-        self._sender = HttpServer(None, 0, {})
-        self._on_disk = Lane("disk", self._work, threads=_DISK_THREADS, waiting=_WAITING)
-        self._in_memory: dict[str, Lane[HttpCaller]] = {}
-
-    def take(self, caller: HttpCaller) -> None:
-        """Answer a caller soon."""
-        if not self._lane_of(caller.request).put(caller):
-            text = "too many queries wait already; try again"
-            self._sender.adopt(caller.socket, Answer.text(text, HTTPStatus.SERVICE_UNAVAILABLE))
-
-    def _lane_of(self, request: Request) -> Lane[HttpCaller]:
-        """Return who answers: a store in memory may make whoever reads it wait."""
-        name = (*request.path.split("/", 3), "", "")[2]
-        held = self._answerer.stores.get(name)
-        if held is None or held.is_global or held.spec.persistent:
-            return self._on_disk
-        lane = self._in_memory.get(name)
-        if lane is None:
-            lane = Lane(name, self._work, threads=_MEMORY_THREADS, waiting=_WAITING)
-            self._in_memory[name] = lane
-        return lane
-
-    def _work(self, caller: HttpCaller) -> None:
-        try:
-            answer = self.answer(caller.request)
-        except Exception:  # whatever it is, the others are served
-            log.exception("cannot answer %r", caller.request)
-            answer = Answer.text("see the log", HTTPStatus.INTERNAL_SERVER_ERROR)
-        self._sender.adopt(caller.socket, answer, has_body=caller.method == "GET")
 
     def answer(self, request: Request) -> Answer:
         """Answer one request."""
@@ -356,3 +319,52 @@ class HttpQueries:
             page=page,
         )
         return [answered.first for answered in self._answerer.ask(request)]
+
+
+class HttpCaller(NamedTuple):
+    """Who has asked by HTTP: its socket, ``GET`` or ``HEAD``, and its request."""
+
+    socket: socket.socket
+    method: str
+    request: Request
+
+
+class HttpQueries(HttpAnswers):
+    """Answers callers that were handed over, in threads of its own.
+
+    Args:
+        answerer: reads stores.
+        config: the application's, for serdes.
+    """
+
+    def __init__(self, answerer: Answerer, config: StreamsConfig) -> None:
+        super().__init__(answerer, config)
+        self._sender = HttpServer(None, 0, {})
+        self._on_disk = Lane("disk", self._work, threads=_DISK_THREADS, waiting=_WAITING)
+        self._in_memory: dict[str, Lane[HttpCaller]] = {}
+
+    def take(self, caller: HttpCaller) -> None:
+        """Answer a caller soon."""
+        if not self._lane_of(caller.request).put(caller):
+            text = "too many queries wait already; try again"
+            self._sender.adopt(caller.socket, Answer.text(text, HTTPStatus.SERVICE_UNAVAILABLE))
+
+    def _lane_of(self, request: Request) -> Lane[HttpCaller]:
+        """Return who answers: a store in memory may make whoever reads it wait."""
+        name = (*request.path.split("/", 3), "", "")[2]
+        held = self._answerer.stores.get(name)
+        if held is None or held.is_global or held.spec.persistent:
+            return self._on_disk
+        lane = self._in_memory.get(name)
+        if lane is None:
+            lane = Lane(name, self._work, threads=_MEMORY_THREADS, waiting=_WAITING)
+            self._in_memory[name] = lane
+        return lane
+
+    def _work(self, caller: HttpCaller) -> None:
+        try:
+            answer = self.answer(caller.request)
+        except Exception:  # whatever it is, the others are served
+            log.exception("cannot answer %r", caller.request)
+            answer = Answer.text("see the log", HTTPStatus.INTERNAL_SERVER_ERROR)
+        self._sender.adopt(caller.socket, answer, has_body=caller.method == "GET")

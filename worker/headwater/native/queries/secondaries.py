@@ -19,13 +19,13 @@ import time
 import weakref
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from headwater.errors import StateError
 from headwater.state.backends.secondary import Mark, mark_of, open_secondary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from headwater.ids import TaskId
     from headwater.model.stores import StoreSpec
@@ -67,41 +67,97 @@ def overlaps_one_refresh(before: int, now: int) -> bool:
     return (now - 1) // 2 <= before // 2
 
 
-class SecondaryStore:
-    """One store that another process of this worker writes.
+class Opening(Protocol):
+    """How a store that another process writes is found and opened."""
+
+    name: str
+
+    def look(self) -> Mark:
+        """Return what changes whenever the store is written.
+
+        Raises:
+            OSError: there is no such store.
+        """
+        ...
+
+    def open(self) -> StoreSecondary:
+        """Open it as it is now.
+
+        Raises:
+            NotOnDiskError: it is being made.
+            StateError: it cannot be read.
+        """
+        ...
+
+
+class DiskOpening:
+    """Opens a store that lies on a disk (an ``Opening``).
 
     Args:
         spec: the store.
         directory: where it lies.
         blocks: shared by all stores of this process.
-        refresher: takes in what was written, when that need not be waited for.
+    """
+
+    def __init__(self, spec: StoreSpec, directory: StoreDirectory, blocks: BlockCache) -> None:
+        self.name = directory.name
+        self._spec = spec
+        self._directory = directory
+        self._blocks = blocks
+        self._opens = 0
+
+    def look(self) -> Mark:
+        """Return what changes whenever the store is written."""
+        return mark_of(self._directory.database)
+
+    def open(self) -> StoreSecondary:
+        """Open it as it is now."""
+        directory = self._directory
+        if not (directory.database / "CURRENT").exists():
+            raise NotOnDiskError(f"store {directory.name} is being made")
+        if not self._opens:
+            shutil.rmtree(directory.path / _SCRATCH, ignore_errors=True)  # of earlier processes
+        self._opens += 1
+        scratch = directory.path / _SCRATCH / str(self._opens)
+        opened = open_secondary(
+            self._spec, directory.database, scratch, name=directory.name, block_cache=self._blocks
+        )
+        # It is never closed: threads may read it. Once none does, it is released.
+        weakref.finalize(opened, shutil.rmtree, scratch, ignore_errors=True)
+        return opened
+
+
+class SecondaryStore:
+    """One store that another process of this worker writes.
+
+    Args:
+        opening: finds and opens it.
+        want_refresh: has what was written taken in, when that need not be waited for.
         pace: when it is taken in.
+        monotonic: seconds.
     """
 
     def __init__(
         self,
-        spec: StoreSpec,
-        directory: StoreDirectory,
-        blocks: BlockCache,
-        refresher: Refresher,
+        opening: Opening,
+        want_refresh: Callable[[SecondaryStore], None],
         pace: Pace,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._spec = spec
-        self._directory = directory
-        self._blocks = blocks
-        self._refresher = refresher
+        self._opening = opening
+        self._want_refresh = want_refresh
         self._pace = pace
+        self._monotonic = monotonic
         self._backend: StoreSecondary | None = None
         self._mark: Mark = ()
         self._refreshes = 0
         self._manifest: tuple[str, int] = ("", 0)
-        self._opens = 0
         self._known_at = 0.0
         self._next_due = 0.0
         self._took = 0.0
         self._guard = threading.Lock()
         self._exclusive = threading.Lock()
-        self.used_at = time.monotonic()
+        self.used_at = monotonic()
         """When it was asked last."""
 
     @contextmanager
@@ -140,7 +196,7 @@ class SecondaryStore:
         return has_not_grown and overlaps_one_refresh(before, self._refreshes)
 
     def _current(self, *, is_newest: bool) -> StoreSecondary:
-        now = self.used_at = time.monotonic()
+        now = self.used_at = self._monotonic()
         mark = self._look()
         backend = self._backend
         if backend is not None and mark == self._mark:
@@ -152,7 +208,7 @@ class SecondaryStore:
                 return backend
             if self._took <= self._pace.quick_s:
                 return self.refresh()
-            self._refresher.want(self)
+            self._want_refresh(self)
             return backend
         return self.refresh()
 
@@ -161,10 +217,10 @@ class SecondaryStore:
 
     def _look(self) -> Mark:
         try:
-            return mark_of(self._directory.database)
+            return self._opening.look()
         except OSError as error:
             self._backend, self._mark = None, ()
-            raise NotOnDiskError(f"store {self._directory.name} is not open yet") from error
+            raise NotOnDiskError(f"store {self._opening.name} is not open yet") from error
 
     def refresh(self) -> StoreSecondary:
         """Take in what was written up to this call.
@@ -173,12 +229,12 @@ class SecondaryStore:
             NotOnDiskError: there is no such store.
             StateError: it cannot be read.
         """
-        asked_at = time.monotonic()
+        asked_at = self._monotonic()
         with self._guard:
             backend, mark = self._backend, self._look()
             if backend is not None and (mark == self._mark or self._known_at > asked_at):
                 return backend
-            began = time.monotonic()
+            began = self._monotonic()
             with self._exclusive:
                 if backend is not None:
                     self._manifest = backend.manifest()
@@ -188,7 +244,7 @@ class SecondaryStore:
                 finally:
                     self._refreshes += 1
             self._mark, self._known_at = mark, began
-            ended = time.monotonic()
+            ended = self._monotonic()
             self._took, pace = ended - began, self._pace
             self._next_due = ended + min(pace.stale_s / 4, pace.share * self._took)
             return backend
@@ -201,22 +257,7 @@ class SecondaryStore:
                     return backend
             except StateError as error:
                 log.info("%s; opening it again", error)
-        return self._opened()
-
-    def _opened(self) -> StoreSecondary:
-        directory = self._directory
-        if not (directory.database / "CURRENT").exists():
-            raise NotOnDiskError(f"store {directory.name} is being made")
-        if not self._opens:
-            shutil.rmtree(directory.path / _SCRATCH, ignore_errors=True)  # of earlier processes
-        self._opens += 1
-        scratch = directory.path / _SCRATCH / str(self._opens)
-        opened = open_secondary(
-            self._spec, directory.database, scratch, name=directory.name, block_cache=self._blocks
-        )
-        # It is never closed: threads may read it. Once none does, it is released.
-        weakref.finalize(opened, shutil.rmtree, scratch, ignore_errors=True)
-        return opened
+        return self._opening.open()
 
     def close(self) -> None:
         """Forget it; whoever reads goes on."""
@@ -287,13 +328,16 @@ class Secondaries:
         store = self._stores.get(place)
         if store is None:
             with self._guard:
-                if task is None:
-                    directory = self._directory.global_store(spec.directory_name)
-                else:
-                    directory = self._directory.store(task, spec.directory_name)
-                made = SecondaryStore(spec, directory, self._blocks, self._refresher, self._pace)
-                store = self._stores.setdefault(place, made)
+                store = self._stores.setdefault(place, self._made(task, spec))
         return store
+
+    def _made(self, task: TaskId | None, spec: StoreSpec) -> SecondaryStore:
+        if task is None:
+            directory = self._directory.global_store(spec.directory_name)
+        else:
+            directory = self._directory.store(task, spec.directory_name)
+        opening = DiskOpening(spec, directory, self._blocks)
+        return SecondaryStore(opening, self._refresher.want, self._pace)
 
     def close_idle(self) -> None:
         """Close the stores that nobody has asked for a while."""

@@ -26,14 +26,12 @@ from headwater.native.queries.values import (
     CALLER,
     HTTP,
     AskTask,
-    Place,
     Placements,
     QuerySettings,
-    Standing,
     TaskAnswered,
 )
 from headwater.service.decide.observations import ThreadSaid
-from headwater.service.decide.values import TaskPhase
+from headwater.service.decide.placements import placements_of
 from headwater.service.statetoken import state_token
 
 if TYPE_CHECKING:
@@ -43,6 +41,7 @@ if TYPE_CHECKING:
     from headwater.config import StreamsConfig
     from headwater.httpserver import Request
     from headwater.ids import TaskId
+    from headwater.native.queries.values import Place
     from headwater.service.children import Children
     from headwater.service.decide.observations import Observation
     from headwater.service.decide.values import Table
@@ -57,16 +56,6 @@ _LOOK_S: Final = 300.0
 """So often the topics' partitions are looked up anew."""
 _LOOK_AGAIN_S: Final = 5.0
 """So often it is looked at where other workers' tasks are."""
-
-
-def placements_of(table: Table) -> dict[TaskId, Place]:
-    """Return where the tasks of a worker are, as queries see it."""
-    found = {copy: Place(Standing.COPY) for copy in table.copies}
-    for task in table.tasks.values():
-        is_running = task.phase is TaskPhase.RUNNING
-        place = Place(Standing.RUNNING, task.slot) if is_running else Place(Standing.MOVING)
-        found[task.id] = place
-    return found
 
 
 class QueryDesk:
