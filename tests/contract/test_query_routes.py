@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -100,6 +101,16 @@ def test_any_worker_says_who_has_a_key_and_that_one_is_asked_next(
     found = ask_for_key(workers, of_key())
     assert (found["value"], found["partition"]) == (7, HOME)
     assert [name for name, _ in workers.asked] == ["w-0", "w-2"]
+
+
+def test_a_copy_that_has_not_reached_a_bound_is_passed_over(made: Callable[..., Asked]) -> None:
+    copy, active = made(HOME, copy=True, read=30), made(HOME, more=100)
+    bound = json.dumps({"in": {HOME: 39}})
+    question = Question(store="counts", key=KEY, options={"bound": bound})
+
+    assert ask_for_key(Several({"w-0": copy, "w-1": active}), question)["value"] == 107
+    with pytest.raises(QueryFailedError, match="has reached"):
+        ask_for_key(Several({"w-0": copy}), question)
 
 
 def test_a_key_that_other_rules_have_placed_is_found_in_another_partition(

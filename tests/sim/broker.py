@@ -76,6 +76,8 @@ class ModelBroker:
         self.logs: dict[TopicPartition, list[Entry]] = {}
         self.ids: dict[str, TransactionalId] = {}
         self.offsets: dict[tuple[str, TopicPartition], int] = {}
+        self.every_offset: dict[tuple[str, TopicPartition], set[int]] = {}
+        """All that were ever committed."""
         self.partitions: dict[str, int] = {}
 
     def create_topic(self, name: str, partitions: int) -> None:
@@ -143,7 +145,12 @@ class ModelBroker:
 
     def commit_offsets(self, group: str, offsets: dict[TopicPartition, int]) -> None:
         """Commit offsets without a transaction (at-least-once)."""
-        self.offsets.update({(group, partition): at for partition, at in offsets.items()})
+        self._commit({(group, partition): at for partition, at in offsets.items()})
+
+    def _commit(self, offsets: dict[tuple[str, TopicPartition], int]) -> None:
+        self.offsets.update(offsets)
+        for place, offset in offsets.items():
+            self.every_offset.setdefault(place, set()).add(offset)
 
     def end(self, state: TransactionalId, fate: Fate) -> None:
         """End the open transaction of a transactional id."""
@@ -151,7 +158,7 @@ class ModelBroker:
         assert transaction is not None
         transaction.fate = fate
         if fate is Fate.COMMITTED:
-            self.offsets.update(transaction.offsets)
+            self._commit(transaction.offsets)
         for partition in sorted(transaction.partitions):
             self.logs[partition].append(Entry(None, None, transaction, is_marker=True))
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headwater import Serdes
-from headwater.config import StreamsConfig
 from headwater.errors import FencedError, ProcessingError
 from headwater.ids import TopicPartition
 from headwater.model.reporting import changelog_topic, decorate
 from headwater.ports import Position
 from headwater.processor.task import StreamTask
 from headwater.state import open_store
+from headwater.wire import positions
 from tests.sim.broker import ProducerFencedError
-from tests.sim.calls import ModelCallers, topology
+from tests.sim.calls import CONFIG, ModelCallers, topology
 from tests.sim.clients import ModelBackend, ModelClock, ModelCollector
 from tests.sim.loop import Loop
 from tests.sim.thread import RunningTask, Thread
@@ -32,19 +32,6 @@ if TYPE_CHECKING:
     from headwater.state import LayeredStore
     from tests.sim.broker import Record
     from tests.sim.world import Store
-
-CONFIG = {
-    exactly_once: StreamsConfig.parse(
-        {
-            "application_id": GROUP,
-            "processing_guarantee": "exactly_once_v2" if exactly_once else "at_least_once",
-            "default_key_serde": "string",
-            "default_value_serde": "string",
-            "statestore_cache_max_bytes": 0,
-        }
-    )
-    for exactly_once in (False, True)
-}
 
 
 @dataclass
@@ -257,7 +244,8 @@ class CallingThread(Thread):
             return {}
         end = self.collector.ends.get(TopicPartition(CHANGELOG, running.id.partition))
         at = running.store.position if end is None else end
-        return {"counts": Position("counts", at, self.world.now_ms)}
+        read = positions.encode_read([(inputs_of(running.id), running.position)])
+        return {"counts": Position("counts", at, self.world.now_ms, read=read)}
 
     def check_complete(self, dirty: list[CallingTask]) -> None:
         """A commit covers the inputs whose outputs were sent since the last one, and no others."""

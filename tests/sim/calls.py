@@ -10,8 +10,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from headwater import Processor, Record, Repartitioned, Serdes, Stores, StreamsBuilder
+from headwater.config import StreamsConfig
 from headwater.processor.callers import Outcome
-from tests.sim.world import OUT, ViolationError
+from tests.sim.world import GROUP, OUT, ViolationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,6 +25,20 @@ if TYPE_CHECKING:
 NEVER_MS = 10**9
 FAILURES = 2
 """So often the calls for a record raise or do not return; there are as many retries."""
+
+
+CONFIG = {
+    exactly_once: StreamsConfig.parse(
+        {
+            "application_id": GROUP,
+            "processing_guarantee": "exactly_once_v2" if exactly_once else "at_least_once",
+            "default_key_serde": "string",
+            "default_value_serde": "string",
+            "statestore_cache_max_bytes": 0,
+        }
+    )
+    for exactly_once in (False, True)
+}
 
 
 class Count(Processor[str, str, str, str]):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.sim.global_thread import GlobalThread, feed_places
 from tests.sim.loop import Loop
+from tests.sim.queries import QueryProcess
 from tests.sim.thread import Thread, Updater
 from tests.sim.worker import Worker
 from tests.sim.world import Process, World
@@ -73,6 +74,7 @@ class Chaos(Process):
         faults = [self.kill_thread, self.kill_updater, self.kill_worker, self.kill_loop]
         faults += [self.scale, self.change_threads, self.pause_or_resume]
         faults += [self.kill_global_thread] * 2 if self.world.global_table else []
+        faults += [self.kill_queries] if self.world.queries else []
         if self.freezes:
             lasting = [self.freeze_worker, self.cut_off]
             faults += [self.freeze_thread, self.freeze_main, self.freeze_loop, *lasting, *lasting]
@@ -143,6 +145,10 @@ class Chaos(Process):
 
     def kill_global_thread(self) -> None:
         if (process := self.pick(GlobalThread)) is not None:
+            process.end("is killed")
+
+    def kill_queries(self) -> None:
+        if (process := self.pick(QueryProcess)) is not None:
             process.end("is killed")
 
     def kill_worker(self) -> None:

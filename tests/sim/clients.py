@@ -144,11 +144,12 @@ class ModelBackend:
             assert value is not None, "no word is forgotten"
             self._store.data[key.decode()] = self._decode(value)
         if position is not None:
-            self._store.position = position.offset
+            self._store.position, self._store.read = position.offset, position.read
+        self._store.written += 1
 
     def position(self) -> Position | None:
         """Return the stored position."""
-        return Position("counts", self._store.position, 0)
+        return Position("counts", self._store.position, 0, read=self._store.read)
 
     def flush_later(self) -> None:
         """Nothing is buffered."""

@@ -11,6 +11,7 @@ from headwater.service.decide.report import has_paused
 from tests.sim.chaos import Chaos, Feeder
 from tests.sim.global_thread import PLACES, feed_places, rows_before
 from tests.sim.loop import Loop
+from tests.sim.readers import Reader, Truth, everybody_is_answered
 from tests.sim.thread import Thread, Updater
 from tests.sim.warm import no_warm_copy_is_given_up
 from tests.sim.world import (
@@ -42,13 +43,20 @@ def simulate(
     freezes: bool = True,
     standbys: int = 0,
     global_table: bool = False,
+    queries: bool = False,
 ) -> World:
     """Run one seed from beginning to end.
 
     Raises:
         ViolationError: with the seed and the story.
     """
-    world = World(seed, exactly_once=exactly_once, standbys=standbys, global_table=global_table)
+    world = World(
+        seed,
+        exactly_once=exactly_once,
+        standbys=standbys,
+        global_table=global_table,
+        queries=queries,
+    )
     if global_table:
         world.broker.create_topic(PLACES.topic, 1)
         for _ in range(world.rng.randint(0, 60)):
@@ -59,6 +67,10 @@ def simulate(
         world.watchers.append(lambda: what_has_paused_is_committed(world))
     Feeder(world, chaos_ms)
     chaos_type(world, chaos_ms, loop_type, freezes=freezes)
+    if queries:
+        truth = Truth(world)
+        for number in range(4):
+            Reader(world, f"reader-{number}", truth, has_bound=number % 2 == 0)
     try:
         world.run_until(chaos_ms + 15_000)
         settles(world)
@@ -71,6 +83,8 @@ def simulate(
             nothing_is_lost(world, with_counts=not freezes)
         if global_table:
             tables_are_followed(world)
+        if queries:
+            everybody_is_answered(world)
     except (ViolationError, AssertionError) as error:
         story = "\n".join(world.story)
         raise ViolationError(f"seed {seed!r}: {error}\n{story}\nseed {seed!r}: {error}") from error

@@ -32,6 +32,13 @@ from tests.sim.faults import (
     TasksBeforeTheTable,
 )
 from tests.sim.laws import simulate
+from tests.sim.query_faults import (
+    BoundForgotten,
+    CommitTorn,
+    OldPlacesKept,
+    UncommittedShown,
+    WritersMixed,
+)
 from tests.sim.warm import WarmCopyGivenUp
 from tests.sim.world import ViolationError
 
@@ -43,7 +50,7 @@ pytestmark = pytest.mark.slow
 SEEDS = 60
 
 
-def first_violation(loop_type: type[Loop], first: int, *, global_table: bool = False) -> str:
+def first_violation(loop_type: type[Loop], first: int, **given: bool) -> str:
     """The first sentence that a law says about a fault, over many seeds.
 
     The search begins where it has ended before: as long as nothing has changed, it ends at once.
@@ -56,7 +63,7 @@ def first_violation(loop_type: type[Loop], first: int, *, global_table: bool = F
                 loop_type=loop_type,
                 chaos_type=(Chaos, Sleepers)[number % 2],
                 standbys=number // 2 % 2,
-                global_table=global_table,
+                **given,
             )
         except ViolationError as violation:
             return f"{number}: {str(violation).splitlines()[0]}"
@@ -111,3 +118,18 @@ def test_a_planted_fault_of_the_global_table_is_found(fault: type[Loop], first: 
 )
 def test_a_planted_fault_of_functions_that_wait_is_found(fault: type[Loop], first: int, found: str):
     assert re.search(found, first_violation(fault, first))
+
+
+@pytest.mark.parametrize(
+    ("fault", "first", "found"),
+    [
+        (BoundForgotten, 0, "without a position, and has a bound|goes back"),
+        (OldPlacesKept, 0, "is asked for and not found"),
+        (CommitTorn, 0, "where it was"),
+        (WritersMixed, 0, "where it was"),
+        (UncommittedShown, 0, "where nobody has committed"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_planted_fault_of_queries_is_found(fault: type[Loop], first: int, found: str):
+    assert re.search(found, first_violation(fault, first, queries=True))

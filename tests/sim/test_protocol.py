@@ -52,19 +52,34 @@ def test_a_global_table_of_at_least_once(seed: str):
     simulate(seed, exactly_once=False, global_table=True)
 
 
-@pytest.mark.seeded(10)
+@pytest.mark.seeded(6)
 def test_commits_cover_what_is_complete_while_functions_wait(seed: str):
     chaos_type = Random(seed).choice((Chaos, Sleepers))
     simulate(seed, exactly_once=True, standbys=1, loop_type=Calling, chaos_type=chaos_type)
 
 
-@pytest.mark.seeded(5)
+@pytest.mark.seeded(3)
 def test_functions_that_wait_lose_no_record_of_at_least_once(seed: str):
     simulate(seed, exactly_once=False, loop_type=Calling)
 
 
+@pytest.mark.seeded(6)
+def test_each_answer_is_one_that_the_store_had_at_some_commit(seed: str):
+    draw = Random(seed)
+    simulate(
+        seed,
+        exactly_once=True,
+        standbys=draw.randrange(2),
+        loop_type=draw.choice((Loop, Calling)),
+        chaos_type=draw.choice((Chaos, Sleepers)),
+        queries=True,
+    )
+
+
 @pytest.mark.parametrize("loop_type", [Loop, Calling])
 def test_a_seed_decides_everything(loop_type: type[Loop]):
-    first, second = (simulate("same", exactly_once=True, loop_type=loop_type) for _ in range(2))
+    first, second = (
+        simulate("same", exactly_once=True, loop_type=loop_type, queries=True) for _ in range(2)
+    )
 
     assert list(first.story) == list(second.story)

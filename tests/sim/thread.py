@@ -33,6 +33,7 @@ from headwater.native.messages import (
     TaskRunning,
 )
 from headwater.service.decide.observations import ThreadEnded, ThreadSaid, UpdaterEnded, UpdaterSaid
+from headwater.wire import positions
 from tests.sim.broker import ModelProducer, ProducerFencedError
 from tests.sim.global_thread import check_table
 from tests.sim.world import (
@@ -346,6 +347,8 @@ class Thread(Process):
         running.changed.clear()
         if running.changelog_end is not None:
             running.store.position = running.changelog_end
+        running.store.read = positions.encode_read([(inputs_of(running.id), running.position)])
+        running.store.written += 1
 
 
 class Updater(Process):
@@ -439,6 +442,8 @@ class Updater(Process):
         records, position = self.world.broker.read_committed(
             TopicPartition(CHANGELOG, task.partition), store.position, 4
         )
-        store.data.update({str(record.key): int(str(record.value)) for record in records})
-        store.position = max(position, store.position)
+        if position > store.position:
+            store.data.update({str(record.key): int(str(record.value)) for record in records})
+            store.position, store.read = position, b""
+            store.written += 1
         return len(records)

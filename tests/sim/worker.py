@@ -43,6 +43,7 @@ from headwater.service.decide.report import status_of
 from headwater.service.decide.values import Table
 from tests.sim.broker import ModelProducer
 from tests.sim.global_thread import PLACES, GlobalThread
+from tests.sim.queries import QueryProcess
 from tests.sim.thread import Thread, Updater
 from tests.sim.world import TOPOLOGY, Disk, Process, World
 
@@ -63,6 +64,7 @@ class Worker(Process):
     thread_type: type[Thread] = Thread
     updater_type: type[Updater] = Updater
     global_type: type[GlobalThread] = GlobalThread
+    query_type: type[QueryProcess] = QueryProcess
 
     def __init__(self, world: World, worker: str) -> None:
         world.incarnations += 1
@@ -73,6 +75,7 @@ class Worker(Process):
         self.threads: dict[int, Thread] = {}
         self.updaters: dict[int, Updater] = {}
         self.global_thread: GlobalThread | None = None
+        self.queries: QueryProcess | None = None
         self.places_at_start = world.broker.end_offset(PLACES) if world.global_table else 0
         self.hands: list[DutyHand] = []
         self.renewals = 0
@@ -90,6 +93,8 @@ class Worker(Process):
             loads=Loads(window_ms=2_000, pause_ms=4_000),
             global_thread=DecidedGlobalThread() if world.global_table else None,
         )
+        if world.queries:
+            self.table.endpoint = f"{worker}:8080"
         super().__init__(world, f"{worker}:{self.incarnation}")
         world.mains[worker] = self
 
@@ -103,6 +108,8 @@ class Worker(Process):
         every: list[Process] = [*self.threads.values(), *self.updaters.values()]
         if self.global_thread is not None:
             every.append(self.global_thread)
+        if self.queries is not None:
+            every.append(self.queries)
         return [child for child in every if child.alive]
 
     def freeze(self, for_ms: int) -> None:
@@ -144,8 +151,16 @@ class Worker(Process):
                 yield from self.carry_out(action)
                 if isinstance(action, End):
                     return
+            if self.queries is not None:
+                self.queries.tell()
             yield from self.report()
             yield 60
+
+    def queries_for_caller(self) -> QueryProcess:
+        """Return the process that answers queries, started anew if there is none."""
+        if self.queries is None or not self.queries.alive:
+            self.queries = self.query_type(self)
+        return self.queries
 
     def is_cut_off(self) -> bool:
         """Whether it cannot reach its resources."""

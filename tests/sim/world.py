@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from functools import cache
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from headwater.model.topics import (
     SubtopologyReport,
     TopologyReport,
 )
+from headwater.wire.partitioner import partition_for_key
 from tests.sim.broker import ModelBroker
 
 if TYPE_CHECKING:
@@ -112,6 +114,16 @@ class Store:
     data: dict[str, int] = field(default_factory=dict)
     position: int = 0
     opened_by: Process | None = None
+    read: bytes = b""
+    """Up to where the input was read; of a copy that is not known."""
+    written: int = 0
+    """Counts what was written."""
+    writer: str = ""
+    """Names whoever has opened it last."""
+
+    def copy(self) -> Store:
+        """Return what a reader sees of it now."""
+        return replace(self, data=dict(self.data))
 
 
 def _global_table() -> GlobalTable:
@@ -136,6 +148,7 @@ class Disk:
                 f"{process.name} opens {task}, which {store.opened_by.name} has open"
             )
         store.opened_by = process
+        store.writer = f"{process.name}, {process.world.now_ms}"
         return store
 
 
@@ -174,6 +187,7 @@ class World:
         replicas: int = 2,
         standbys: int = 0,
         global_table: bool = False,
+        queries: bool = False,
     ) -> None:
         self.rng = Random(seed)
         self.seed = seed
@@ -185,6 +199,8 @@ class World:
         self.broker.create_topic(OUT, PARTITIONS)
         self.global_table = global_table
         """Tasks read a table that each worker keeps (``global_thread``)."""
+        self.queries = queries
+        """Readers ask the workers for counts (``readers``)."""
         # From copies that have read almost everything to such that have hardly begun.
         lag = self.rng.choice((5, 50, 5_000))
         self.app = make_app(
@@ -283,9 +299,10 @@ def inputs_of(task: TaskId) -> TopicPartition:
     return TopicPartition(LINES if task.subtopology == 0 else WORDS, task.partition)
 
 
+@cache
 def partition_of(word: str) -> int:
     """The partitioner."""
-    return int(word.removeprefix("word")) % PARTITIONS
+    return partition_for_key(word.encode(), PARTITIONS)
 
 
 def replay(broker: ModelBroker, partition: int, end: int = 1 << 30) -> dict[str, int]:

@@ -63,6 +63,7 @@ class Asked:
         place: Callable[[str], int] = by_murmur2,
         more: int = 0,
         changelog_offset: int = 1,
+        read: int = 40,
     ) -> None:
         directory = StateDirectory(path, "app")
         self._stores = []
@@ -81,9 +82,9 @@ class Asked:
             for number, key in enumerate(KEYS):
                 if place(key) == partition:
                     store.put(key, number + more, 1_000 + number)
-            read = positions.encode_read([(TopicPartition("in", partition), 40)])
+            position = positions.encode_read([(TopicPartition("in", partition), read)])
             store.flush_changelog()
-            store.commit(Position("topic", changelog_offset, 1, read=read))
+            store.commit(Position("topic", changelog_offset, 1, read=position))
             self._stores.append(store)
         self.memory: list[TaskAnswered] = []
         self.questions = TaskQuestions(self._put)

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
     from headwater.model.cluster import StreamWorker
 
-_NOT_ANSWERED: Final = (HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE)
+_NOT_ANSWERED: Final = (
+    HTTPStatus.MISDIRECTED_REQUEST,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.PRECONDITION_FAILED,
+)
+"""Somebody else may answer: the partition is elsewhere, or a copy has not reached the bound."""
 _RUNNING: Final = "running"
 _TRIES: Final = 20
 _AGAIN_S: Final = 0.25
@@ -422,7 +427,7 @@ def _named(partitions: Iterable[int]) -> str:
 
 def _error(status: int, answer: Mapping[str, Any], message: str) -> Exception:
     """Return the error for an answer that is none."""
-    passing = (*_NOT_ANSWERED, HTTPStatus.PRECONDITION_FAILED, HTTPStatus.INTERNAL_SERVER_ERROR)
+    passing = (*_NOT_ANSWERED, HTTPStatus.INTERNAL_SERVER_ERROR)
     if status in passing or "error" not in answer:
         return QueryFailedError(message)
     return QueryError(str(answer.get("message", message)))
