@@ -75,20 +75,20 @@ def waiting_count(topic: str) -> Callable[[StreamsBuilder], None]:
 
 
 class Feeding(threading.Thread):
-    """Sends records at a steady rate until it is stopped."""
+    """Sends records, once it is started at a steady rate until it is stopped."""
 
-    def __init__(self, servers: str, topic: str, rate: float) -> None:
+    def __init__(self, servers: str, topic: str) -> None:
         super().__init__(daemon=True)
         self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 10})
         self._topic = topic
-        self._rate = rate
         self._ended = threading.Event()
+        self.rate = 0.0
         self.sent = 0
 
     def run(self) -> None:
         started, first = time.monotonic(), self.sent
         while not self._ended.wait(0.05):
-            self.feed(int((time.monotonic() - started) * self._rate) - (self.sent - first))
+            self.feed(int((time.monotonic() - started) * self.rate) - (self.sent - first))
 
     def feed(self, count: int) -> None:
         """Send so many records."""
@@ -100,8 +100,7 @@ class Feeding(threading.Thread):
     def end(self) -> None:
         """Stop; everything that was sent is there."""
         self._ended.set()
-        if self.is_alive():
-            self.join()
+        self.join()
         assert not self._producer.flush(60)
 
 
@@ -205,24 +204,22 @@ def test_every_record_counts_once_and_nothing_grows_while_threads_come_and_go(
     turns: int,
     seconds: float,
 ) -> None:
-    feeding = Feeding(counting.bootstrap_servers, counting.topic, 0.0)
+    feeding = Feeding(counting.bootstrap_servers, counting.topic)
     started = time.monotonic()
     feeding.feed(_BURST)
     wait_for(lambda: counted(streams) == _BURST, what="the counts of a burst", every_s=0.2)
     most = _BURST / (time.monotonic() - started)
-    feeding.end()
-    steady = Feeding(counting.bootstrap_servers, counting.topic, most / 2)
-    steady.sent = _BURST
+    feeding.rate = most / 2
     asking = Asking(streams, seed_base(request.config))
-    steady.start()
+    feeding.start()
     asking.start()
     samples = []
     for turn in range(turns):
         samples.append(a_turn(streams, seconds))
-        print(f"turn {turn + 1} at {most / 2:,.0f} records/s: {samples[-1]}", flush=True)
-    steady.end()
+        print(f"turn {turn + 1} at {feeding.rate:,.0f} records/s: {samples[-1]}", flush=True)
+    feeding.end()
     asking.end()
-    wait_for(lambda: counted(streams) == steady.sent, what=f"{steady.sent} counts", every_s=0.5)
+    wait_for(lambda: counted(streams) == feeding.sent, what=f"{feeding.sent} counts", every_s=0.5)
 
     assert not asking.steps_back
     assert asking.answers, asking.failures
