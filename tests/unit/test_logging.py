@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from headwater.attribution import TASK
 from headwater.config import StreamsConfig
 from headwater.dsl.loading import SourceText
 from headwater.errors import ConfigError, SpecError
@@ -190,11 +191,11 @@ def test_a_line_of_json_says_where_it_comes_from_and_what_was_raised() -> None:
     except ValueError:
         record.exc_info = sys.exc_info()
 
-    logs.name_task(lambda: TaskId(1, 3))
+    named = TASK.set(TaskId(1, 3))
     try:
         text = JsonFormatter().format(record)
     finally:
-        logs.name_task(lambda: None)
+        TASK.reset(named)
 
     fields = json.loads(text)
     assert "\n" not in text

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
+
+from headwater.attribution import TASK
 
 JSON: Final = "json"
 """As a format: lines are JSON."""
@@ -23,19 +24,12 @@ _OF_EVERY_RECORD: Final = frozenset(
 _KINDS: Final = ("-StreamThread-", "-StateUpdater-", "-GlobalStreamThread")
 _MAIN: Final = "MainProcess"
 
-Task: TypeAlias = Callable[[], object]
-"""Returns the task that is being worked on, or ``None``."""
-
 
 class JsonFormatter(logging.Formatter):
     """Writes a record as one line of JSON.
 
-    ``worker`` and ``thread`` come from the name of the process. ``task`` is the one being worked on
-    while the line is written.
+    ``worker`` and ``thread`` come from the name of the process, ``task`` from ``attribution``.
     """
-
-    task: Task = staticmethod(lambda: None)
-    """Says which task that is, for all lines of the process; a StreamThread sets it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -47,7 +41,7 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
             **_place(record.processName),
         }
-        task = JsonFormatter.task()
+        task = TASK.get()
         if task is not None:
             fields["task"] = str(task)
         if record.exc_info:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from headwater.config import StreamsConfig
-    from headwater.jsonlog import Task
 
 _OURS: Final = "headwater"
 
@@ -96,15 +95,6 @@ def of_this_program() -> LogSettings:
     style = next(sign for sign, (kind, _) in kinds.items() if type(made["_style"]) is kind)
     found = replace(settings, format=made["_fmt"], date_format=formatter.datefmt, style=style)
     return found if _is_complete(found) else settings
-
-
-def name_task(task: Task) -> None:
-    """Name the task that is being worked on in each line of JSON.
-
-    Args:
-        task: returns it, or ``None``.
-    """
-    JsonFormatter.task = staticmethod(task)
 
 
 def _formatter(settings: LogSettings) -> logging.Formatter:

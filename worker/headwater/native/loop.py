@@ -16,6 +16,7 @@ import time
 from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.attribution import TASK
 from headwater.kafka.errors import OutputRefusedError, TransactionAbortedError
 from headwater.native.commits import Commits
 from headwater.native.intake import Intake
@@ -95,8 +96,7 @@ class ProcessingLoop:
         self.tasks: dict[TaskId, RunningTask] = {}
         """The running tasks; changed by ``add`` and ``remove`` only."""
         self.ratios = ratios or Ratios()
-        self.failing: TaskId | None = None
-        """The task in which the last error happened."""
+        TASK.set(None)
         self.is_paused = False
         """Nothing is processed or punctuated; polls and commits go on; see ``pause``."""
         self._config = config
@@ -142,9 +142,7 @@ class ProcessingLoop:
         assert not self.is_committing, "tasks change only between commits"
         added = list(running)
         for found in added:
-            self.failing = found.task_id
             found.task.initialize()
-        self.failing = None
         self.tasks.update((found.task_id, found) for found in added)
         self._find_stages()
         self._intake.add(added)
@@ -161,6 +159,11 @@ class ProcessingLoop:
     def _find_stages(self) -> None:
         tasks = (running.task for running in self.tasks.values())
         self._with_stages = [task for task in tasks if task.has_stages]
+
+    @property
+    def failing(self) -> TaskId | None:
+        """The task in which the last error happened."""
+        return TASK.get()
 
     @property
     def is_committing(self) -> bool:
@@ -336,14 +339,12 @@ class ProcessingLoop:
             if this.leaves_out(pace):
                 break
             wanted = pace.records
-            self.failing = running.task_id
             taken = running.task.process(wanted, now_ms)
             ended = time.perf_counter()
             if taken or not running.task.holds_records:
                 this.add(pace, ended - started, taken, wanted)
             # Else it waits for a partition, or for calls: it has no part in this round.
             started = ended
-        self.failing = None
         self.ratios.processed(this.records, started - began)
         self._last_round = this
         return this
@@ -352,12 +353,10 @@ class ProcessingLoop:
         """Process one record of each task."""
         this = Round()
         started = time.perf_counter()
-        for task_id, running in self.tasks.items():
-            self.failing = task_id
+        for running in self.tasks.values():
             taken = running.task.process(1, now_ms)
             this.records += taken
             this.is_full |= taken > 0
-        self.failing = None
         self.ratios.processed(this.records, time.perf_counter() - started)
         return this
 
@@ -370,10 +369,8 @@ class ProcessingLoop:
         started = time.perf_counter()
         now_ms = self._clock.now_ms()
         fired = 0
-        for task_id, running in self.tasks.items():
-            self.failing = task_id
+        for running in self.tasks.values():
             fired += running.task.punctuate(now_ms)
-        self.failing = None
         self.ratios.punctuated(fired, time.perf_counter() - started)
 
     def _check_connection(self) -> None:

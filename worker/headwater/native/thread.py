@@ -35,7 +35,6 @@ from headwater.native.garbage import tune_garbage_collection
 from headwater.native.global_sight import GlobalSight
 from headwater.native.loading import child_topology
 from headwater.native.locating import locate
-from headwater.native.logs import name_task
 from headwater.native.loop import ProcessingLoop
 from headwater.native.losses import guard_of
 from headwater.native.measured import ThreadNumbers
@@ -163,7 +162,6 @@ class StreamThread:
             ratios=numbers.ratios,
         )
         self._specs = {spec.name: spec for g in topology.subtopologies for spec in g.stores}
-        name_task(lambda: self.loop.failing)
         self._watch = TopicWatch(self._admin, self._connection)
         self._cut_off = CutOffWatch(self._consumer, self._admin, committed_only=config.exactly_once)
         self._may_begin = False

@@ -12,6 +12,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from headwater.attribution import TASK
 from headwater.errors import HeadwaterError, ProcessingError, TopologyError
 from headwater.measuring.task import Measures, TaskMeasures
 from headwater.model import metrics
@@ -248,6 +249,7 @@ class StreamTask:
             now_ms = self._clock.now_ms()
         measures = self._measures
         started = measures.now_ns() if measures.is_debug else 0
+        TASK.set(self.task_id)
         try:
             if self._stages:
                 taken = self._process_in_stages(records_max, now_ms)
@@ -257,6 +259,7 @@ class StreamTask:
             raise
         except Exception as error:
             raise self._unexpected(error) from error
+        TASK.set(None)
         if taken:
             if measures.is_on:
                 measures.sample(now_ms)
@@ -336,17 +339,20 @@ class StreamTask:
 
     def punctuate_stream_time(self) -> int:
         """Call the punctuators due at the task's stream time; return how many were."""
+        TASK.set(self.task_id)
         started = self._measures.now_ns()
         fired = self._punctuations.fire_stream_time(self.stream_time, self._failures)
         return self._fired(fired, started)
 
     def punctuate_wall_clock(self, now_ms: int) -> int:
         """Call the punctuators due at the wall-clock time ``now_ms``; return how many were."""
+        TASK.set(self.task_id)
         started = self._measures.now_ns()
         fired = self._punctuations.fire_wall_clock(now_ms, self._failures)
         return self._fired(fired, started)
 
     def _fired(self, count: int, started_ns: int) -> int:
+        TASK.set(None)
         if count:
             self._worked = True
             self._measures.punctuated(count, self._measures.now_ns() - started_ns)
@@ -415,8 +421,10 @@ class StreamTask:
         Args:
             positions: per logged store, how far its changelog holds what was committed.
         """
+        TASK.set(self.task_id)
         for store in self._stores:
             store.commit(positions.get(store.name))
+        TASK.set(None)
         self._committed.update({done.partition: done for done in self._prepared})
         self._prepared = ()
 
@@ -457,12 +465,14 @@ class StreamTask:
         self.commit_requested = True
 
     def _guarded(self, action: Callable[[], None]) -> None:
+        TASK.set(self.task_id)
         try:
             action()
         except HeadwaterError:
             raise
         except Exception as error:
             raise self._unexpected(error) from error
+        TASK.set(None)
 
     def _unexpected(self, error: Exception) -> ProcessingError:
         current = self.current

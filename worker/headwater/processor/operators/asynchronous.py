@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.attribution import TASK
 from headwater.errors import ConfigError
 from headwater.model.callables import is_async
 from headwater.model.operators.asynchronous import (
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.config import StreamsConfig
+    from headwater.ids import TaskId
     from headwater.model.operators.asynchronous import CallPolicy
     from headwater.processor.callstage import Waiting
     from headwater.processor.code import Emit
@@ -98,11 +100,11 @@ def _compile(
     config = site.environment.config
     if config.exactly_once:
         check_transaction(policy, site.node.name, config)
-    callers = site.environment.stages.callers_for(site.node.name)
+    callers, task = site.environment.stages.callers_for(site.node.name), site.environment.task_id
     if is_async(function):
-        calls = callers.coroutines(_checked_coroutine(function, check) if check else function)
+        calls = callers.coroutines(_coroutine_of(task, function, check))
     else:
-        calls = callers.pool(_checked_function(function, check), policy.max_in_flight)
+        calls = callers.pool(_function_of(task, function, check), policy.max_in_flight)
     stage = CallStage(
         calls=calls,
         arguments=arguments,
@@ -136,15 +138,26 @@ def check_transaction(policy: CallPolicy, node: str, config: StreamsConfig) -> N
         )
 
 
-def _checked_coroutine(function: Callable[..., Any], check: Callable[[Any], Any]) -> Any:
+def _coroutine_of(
+    task: TaskId, function: Callable[..., Any], check: Callable[[Any], Any] | None
+) -> Callable[..., Any]:
+    """Return the function; what it logs names the task, and its result is checked."""
+
     async def checked(*arguments: Any) -> Any:
-        return check(await function(*arguments))
+        TASK.set(task)
+        result = await function(*arguments)
+        return result if check is None else check(result)
 
     return checked
 
 
-def _checked_function(function: Callable[..., Any], check: Callable[[Any], Any] | None) -> Any:
+def _function_of(
+    task: TaskId, function: Callable[..., Any], check: Callable[[Any], Any] | None
+) -> Callable[..., Any]:
+    """As ``_coroutine_of``, of a plain function."""
+
     def checked(*arguments: Any) -> Any:
+        TASK.set(task)
         result = refuse_awaitable(function(*arguments))
         return result if check is None else check(result)
 
