@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from contextlib import closing
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +15,12 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 from tests.support.waiting import wait_for
-from tests.unit.service.test_http import VIEW
+from tests.unit.service.test_http import THREAD, VIEW
 
 from headwater.metrics_settings import MetricsSettings
+from headwater.model import metrics
+from headwater.model.metrics import Snapshot
+from headwater.service.metrics import told
 from headwater.service.otlp import OtlpPusher
 
 if TYPE_CHECKING:
@@ -64,8 +69,9 @@ class Pushed:
 
     def __init__(self, address: str, interval_ms: int = 3_600_000) -> None:
         self.failures = 0
+        self.view = VIEW
         settings = MetricsSettings(otlp_endpoint=address, otlp_interval_ms=interval_ms)
-        self.pusher = OtlpPusher(settings, lambda: VIEW, self._failed)
+        self.pusher = OtlpPusher(settings, lambda: self.view, self._failed)
 
     def _failed(self) -> None:
         self.failures += 1
@@ -89,7 +95,8 @@ def test_a_receiver_gets_every_number_under_the_names_of_prometheus(
     with closing(Pushed(receiver.address)) as pushed:
         assert pushed.push()
 
-    ((path, headers, request),) = receiver.received
+    (path, headers, request), last = receiver.received
+    assert last[2].resource_metrics, "a worker that ends pushes once more"
     (of_worker,) = request.resource_metrics
     (scope,) = of_worker.scope_metrics
     shown = {metric.name: metric for metric in scope.metrics}
@@ -114,6 +121,7 @@ def test_a_receiver_gets_every_number_under_the_names_of_prometheus(
         "thread_id": "orders-w-0-StreamThread-0",
         "task_id": "1_0",
     }
+    assert shown.keys() == {metric.sample_name for metric, rows in told(VIEW) if rows}
     (ratio,) = shown["stream_thread_process_ratio"].gauge.data_points
     assert ratio.as_double == 0.5
 
@@ -138,6 +146,36 @@ def test_a_receiver_that_is_down_holds_up_nothing(caplog: pytest.LogCaptureFixtu
         wait_for(lambda: pushed.failures >= 2, what="two pushes that failed")
 
     assert len(caplog.records) == 1
+
+
+def test_a_receiver_that_never_answers_holds_up_the_end_for_a_moment_only() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        pushed = Pushed(f"http://127.0.0.1:{silent.getsockname()[1]}")
+
+        pushed.close()
+
+        wait_for(lambda: pushed.failures == 1, what="the end of the last push")
+
+
+def process_point(request: ExportMetricsServiceRequest) -> Any:
+    (scope,) = request.resource_metrics[0].scope_metrics
+    (process,) = (it for it in scope.metrics if it.name == "stream_thread_process_total")
+    (point,) = process.sum.data_points
+    return point
+
+
+def test_a_counter_that_begins_again_has_a_new_start(receiver: Receiver) -> None:
+    with closing(Pushed(receiver.address)) as pushed:
+        for count in (100, 130, 7, 9):
+            numbers = Snapshot.of({metrics.THREAD_PROCESS: count}, THREAD["thread_id"])
+            pushed.view = replace(VIEW, numbers=numbers)
+            assert pushed.push()
+
+    points = [process_point(request) for _, _, request in receiver.received[:4]]
+    starts = [point.start_time_unix_nano for point in points]
+    assert [point.as_double for point in points] == [100, 130, 7, 9]
+    assert starts[0] == starts[1] < starts[2] == starts[3]
+    assert points[1].time_unix_nano < starts[2]
 
 
 def test_it_pushes_again_and_again(receiver: Receiver) -> None:

@@ -2,6 +2,7 @@
 
 It runs in a thread of its own in the worker's main process. A receiver that does not answer costs
 the thread a time-out and nobody else anything: numbers are cumulative, so the next push tells all.
+The last push comes when the worker ends, and is given two seconds.
 ``OTEL_EXPORTER_OTLP_HEADERS`` and ``OTEL_RESOURCE_ATTRIBUTES`` are heeded.
 """
 
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 PATH: Final = "/v1/metrics"
 _TIMEOUT_S: Final = 10.0
+_LAST_TIMEOUT_S: Final = 2.0
 _HEADERS: Final = "OTEL_EXPORTER_OTLP_HEADERS"
 _RESOURCE: Final = "OTEL_RESOURCE_ATTRIBUTES"
 _UNITS: Final = {
@@ -63,6 +65,7 @@ class OtlpPusher:
         failed: Callable[[], None],
     ) -> None:
         self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
         if not settings.otlp_endpoint:
             return
         self._address = settings.otlp_endpoint.removesuffix(PATH) + PATH
@@ -71,18 +74,24 @@ class OtlpPusher:
         self._failed = failed
         self._protocol = _protocol()
         self._began_ns = time.time_ns()
+        self._counted: dict[tuple[str, Labels], tuple[int, float]] = {}
+        """Of each counter: since when it counts, and what was pushed last."""
         self._is_refused = False
-        threading.Thread(target=self._run, name="otlp", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="otlp", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
-        """Push no more; a push under way is not waited for."""
+        """Push once more, and wait for that for two seconds at most."""
         self._closing.set()
+        if self._thread is not None:
+            self._thread.join(_LAST_TIMEOUT_S)
 
     def _run(self) -> None:
         while not self._closing.wait(self._interval_s):
             self.push()
+        self.push(_LAST_TIMEOUT_S)
 
-    def push(self) -> bool:
+    def push(self, timeout_s: float = _TIMEOUT_S) -> bool:
         """Push what is shown now; return whether it was taken. It never raises."""
         try:
             data = self._message(self._view()).SerializeToString()
@@ -91,7 +100,7 @@ class OtlpPusher:
                 data,
                 {"Content-Type": "application/x-protobuf", **_pairs(_HEADERS)},
             )
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310
+            with urllib.request.urlopen(request, timeout=timeout_s):  # noqa: S310
                 pass
         except Exception as error:  # noqa: BLE001 - a number that is not pushed ends nothing
             self._failed()
@@ -143,10 +152,18 @@ class OtlpPusher:
         for labels, value in rows:
             point = points.add(time_unix_nano=now_ns, as_double=value)
             if metric.type is MetricType.COUNTER:
-                point.start_time_unix_nano = self._began_ns
+                point.start_time_unix_nano = self._since(metric.name, labels, value, now_ns)
             for name, text in zip(metric.labels, labels, strict=True):
                 point.attributes.add(key=name).value.string_value = text
         return made
+
+    def _since(self, name: str, labels: Labels, value: float, now_ns: int) -> int:
+        """Return since when a counter counts: anew once it has fallen, as after a restart."""
+        since, last = self._counted.get((name, labels), (self._began_ns, 0.0))
+        if value < last:
+            since = now_ns
+        self._counted[name, labels] = since, value
+        return since
 
 
 def _protocol() -> tuple[Any, Any]:
