@@ -41,6 +41,17 @@ DSL_STATELESS: Final = (
         "Named Grouped Joined Materialized",
         "or keyword arguments",
     ),
+    (
+        "`as`, `with`, `withKeySerde` and their kin on these objects",
+        (
+            "Consumed.as_ Consumed.with_ Produced.with_stream_partitioner Grouped.with_ "
+            "Joined.with_grace_period StreamJoined.with_ TableJoined.with_other_partitioner "
+            "Repartitioned.with_number_of_partitions Materialized.with_ Branched.with_function "
+            "Branched.with_consumer Named.as_"
+        ),
+        "`Grouped.keySerde(serde)` is `Grouped.with_(serde)`, or `Grouped(key_serde=serde)`",
+    ),
+    ("`Printed`", "KStream.print", "its settings are keyword arguments of `print`"),
 )
 
 DSL_STATEFUL: Final = (

@@ -17,6 +17,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
+from headwater.dsl.factories import (
+    OfBranched,
+    OfConsumed,
+    OfGrouped,
+    OfJoined,
+    OfProduced,
+    OfRepartitioned,
+    OfTableJoined,
+)
 from headwater.dsl.storing import StoringStreams, StoringTable, check_kept
 from headwater.errors import TopologyError
 from headwater.model.callables import check_extractor, check_functions
@@ -27,6 +36,7 @@ from headwater.serde.base import Serde
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Self
 
     from headwater.dsl.storing import TableStoreSupplier
     from headwater.dsl.stream import KStream
@@ -68,9 +78,14 @@ class Named:
     def __post_init__(self) -> None:
         check_name("node", self.name)
 
+    @classmethod
+    def as_(cls, name: str) -> Self:
+        """Begin with a name."""
+        return cls(name)
+
 
 @dataclass(frozen=True, kw_only=True)
-class Consumed(_WithSerdes, Generic[K, V]):
+class Consumed(OfConsumed[K, V], _WithSerdes, Generic[K, V]):
     """How a topic is read.
 
     Attributes:
@@ -106,7 +121,7 @@ class ConsumedOptions(TypedDict, Generic[K, V], total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Produced(_WithSerdes, Generic[K, V]):
+class Produced(OfProduced[K, V], _WithSerdes, Generic[K, V]):
     """How a topic is written.
 
     Attributes:
@@ -132,7 +147,7 @@ class ProducedOptions(TypedDict, Generic[K, V], total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grouped(_WithSerdes, Generic[K, V]):
+class Grouped(OfGrouped[K, V], _WithSerdes, Generic[K, V]):
     """How records are grouped.
 
     Attributes:
@@ -157,7 +172,7 @@ class GroupedOptions(TypedDict, Generic[K, V], total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Joined(_WithSerdes, Generic[K, V, VO]):
+class Joined(OfJoined[K, V, VO], _WithSerdes, Generic[K, V, VO]):
     """How a stream is joined with a table.
 
     Attributes:
@@ -252,7 +267,7 @@ class StreamJoinedOptions(TypedDict, Generic[K, V, VO], total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableJoined(Generic[K, KO]):
+class TableJoined(OfTableJoined, Generic[K, KO]):
     """How two tables are joined by a foreign key (KIP-775).
 
     A partitioner is called with ``(topic, key, None, partitions)`` and gives one partition, or
@@ -281,7 +296,7 @@ class TableJoined(Generic[K, KO]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repartitioned(_WithSerdes, Generic[K, V]):
+class Repartitioned(OfRepartitioned[K, V], _WithSerdes, Generic[K, V]):
     """How a stream is sent through a repartition topic.
 
     Attributes:
@@ -432,7 +447,7 @@ class TableOptions(TypedDict, Generic[K, V], total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Branched(Generic[K, V]):
+class Branched(OfBranched[K, V], Generic[K, V]):
     """What becomes of one branch of a split stream.
 
     Attributes:
