@@ -7,6 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from tests.support import manifests
 from tests.support.local_cluster import (
@@ -27,6 +28,7 @@ from tests.support.waiting import wait_for
 from headwater.errors import (
     BackfillUnfinishedError,
     ChangelogLostError,
+    DeserializationError,
     ImportPathError,
     SpecError,
 )
@@ -124,6 +126,26 @@ def test_killed_workers_and_control_loops_are_replaced_and_every_count_is_right(
     wait_counted(bootstrap_servers, topic_prefix, load, cluster)
     assert adopted == before
     assert cluster.processes()[f"{APP}-w-0"] == before[f"{APP}-w-0"]
+
+
+def test_one_bad_record_ends_every_worker_if_the_handler_says_so(
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
+) -> None:
+    handler = {"uncaught.exception.handler": "shutdown-application"}
+    cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=2, config=handler))
+    load.feed(f"key-{number}" for number in range(100))
+    load.flush()
+    cluster.wait_running(replicas=2)
+    wait_counted(bootstrap_servers, topic_prefix, load, cluster)
+    processes = cluster.descendants()
+
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    producer.produce(f"{topic_prefix}-in", b"x", b"\xff", partition=0)
+    assert producer.flush(30) == 0
+
+    assert cluster.wait() == DeserializationError.exit_code, cluster.output
+    assert [process for process in processes if not is_gone(process)] == []
+    assert "partition 0" in cluster.output or f"{topic_prefix}-in-0 offset" in cluster.output
 
 
 def test_ctrl_c_stops_in_order_and_the_next_start_goes_on_there(
