@@ -34,17 +34,11 @@ CLASSES: Final[dict[str, str]] = {
 """Classes that have another name here, or are part of another one."""
 
 METHODS: Final[dict[str, str]] = {
-    "Branched.withConsumer": "Branched.chain",
-    "Branched.withFunction": "Branched.chain",
-    "Consumed.withOffsetResetPolicy": "Consumed.offset_reset",
     "JoinWindows.gracePeriodMs": "JoinWindows.grace_ms",
     "KStream.foreach": "KStream.for_each",
     "Produced.streamPartitioner": "Produced.partitioner",
-    "Produced.withStreamPartitioner": "Produced.partitioner",
     "Repartitioned.numberOfPartitions": "Repartitioned.partitions",
-    "Repartitioned.withNumberOfPartitions": "Repartitioned.partitions",
     "Repartitioned.streamPartitioner": "Repartitioned.partitioner",
-    "Repartitioned.withStreamPartitioner": "Repartitioned.partitioner",
     "SessionWindows.gracePeriodMs": "SessionWindows.grace_ms",
     "SlidingWindows.gracePeriodMs": "SlidingWindows.grace_ms",
     "TimeWindows.gracePeriodMs": "TimeWindows.grace_ms",

@@ -168,7 +168,10 @@ DSL_STATEFUL: Final = (
     (
         "stores with headers (`dsl.store.format`)",
         "",
-        "KIP-1271 and KIP-1285 are of Kafka Streams 4.4",
+        (
+            "not there: stores keep values and times, headers travel with records. Kafka Streams "
+            "4.3 has a first part of KIP-1271 and KIP-1285, which is off unless it is asked for"
+        ),
     ),
 )
 
