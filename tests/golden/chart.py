@@ -19,6 +19,7 @@ from headwater_operator.manifests.permissions import (
     node_rules,
 )
 from tests.golden.crds import ROOT, Dumper, generated
+from tests.golden.dashboards import dashboards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,6 +53,7 @@ def chart_files() -> dict[Path, str]:
     rest = tail.partition(_LIST)[2]
     return {
         **definitions,
+        **{CHART / "files" / "dashboards" / name: text for name, text in dashboards().items()},
         CHART / "files" / "rules.yaml": note + yaml.dump(rules, Dumper=Dumper, sort_keys=False),
         CHART / "files" / "values.yaml": _stand_ins(),
         CHART / "README.md": f"{head}{_LIST}{_table()}{_LIST}{rest}",
@@ -116,7 +118,14 @@ def render(helm: Path, name: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     parts = done.stdout.split("---\n")
-    return "---\n".join(part for part in parts if "kind: CustomResourceDefinition\n" not in part)
+    kept = (part for part in parts if "kind: CustomResourceDefinition\n" not in part)
+    return "---\n".join(_without_json(part) for part in kept)
+
+
+def _without_json(part: str) -> str:
+    """Return a part without the text of a dashboard, which is a file of its own."""
+    head, found, _ = part.partition(".json: |\n")
+    return f"{head}.json: ...\n" if found else part
 
 
 def snapshot_names() -> list[str]:

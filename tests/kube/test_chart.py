@@ -395,7 +395,7 @@ def test_the_api_server_takes_everything_that_is_rendered(
 ) -> None:
     documents = [each for each in yaml.safe_load_all(render(find("helm"), name)) if each]
     # Their definitions belong to the Prometheus operator.
-    theirs = {"ServiceMonitor", "PrometheusRule"}
+    theirs = {"PodMonitor", "ServiceMonitor", "PrometheusRule"}
     sent = [each for each in documents if each["kind"] not in theirs]
     for each in sent:
         if "namespace" in each["metadata"]:
