@@ -30,6 +30,7 @@ CLASSES: Final[dict[str, str]] = {
     "WindowedSerdes.SessionWindowedSerde": "Serdes.session_windowed",
     "WindowedSerdes.TimeWindowedSerde": "Serdes.time_windowed",
     "StoreBuilder": "StoreSpec",
+    "TaskId": "ids.TaskId",
 }
 """Classes that have another name here, or are part of another one."""
 
@@ -52,6 +53,8 @@ METHODS: Final[dict[str, str]] = {
     "ProcessorContext.offset": "RecordMetadata.offset",
     "ProcessorContext.partition": "RecordMetadata.partition",
     "ProcessorContext.topic": "RecordMetadata.topic",
+    "RecordContext.sourceRawKey": "ErrorHandlerContext.source_key",
+    "RecordContext.sourceRawValue": "ErrorHandlerContext.source_value",
     "VersionedKeyValueStore.PUT_RETURN_CODE_NOT_PUT": "VersionedKeyValueStore.NOT_PUT",
     "VersionedKeyValueStore.PUT_RETURN_CODE_VALID_TO_UNDEFINED": (
         "VersionedKeyValueStore.VALID_TO_UNDEFINED"
@@ -174,9 +177,9 @@ LEFT_OUT: Final[dict[str, str]] = {
     "LogAndSkipOnInvalidTimestamp.onInvalidTimestamp": "of Java's class hierarchy",
     "UsePartitionTimeOnInvalidTimestamp.onInvalidTimestamp": "of Java's class hierarchy",
     "WallclockTimestampExtractor.extract": "the engine calls it",
-    "RecordContext.sourceRawKey": "of a dead letter, `ErrorHandlerContext`",
-    "RecordContext.sourceRawValue": "of a dead letter, `ErrorHandlerContext`",
-    "TaskId": "a task is told by its text, as `0_1`",
+    "TaskId.NAMED_TOPOLOGY_DELIMITER": "of named topologies, which are of Kafka's inside",
+    "TaskId.topologyName": "of named topologies, which are of Kafka's inside",
+    "TaskId.compareTo": "task ids are compared as other tuples",
     "FixedKeyProcessorSupplier.get": "a supplier is called: a class or a function",
     "FixedKeyProcessorSupplier.stores": "`stores`, of any supplier: `ConnectedStoreProvider`",
     "ProcessorSupplier.get": "a supplier is called: a class or a function",
