@@ -800,19 +800,27 @@ class Generator:
 
     def _inputs(self, records: int) -> list[dict[str, Any]]:
         time = self.random.randint(0, 1000)
-        inputs = []
+        inputs: list[dict[str, Any]] = []
+        keeps_versions = any("history_ms" in step.get("materialized", {}) for step in self.steps)
+        taken = set()
         for _ in range(records):
             topic, (_, key, value) = self.random.choice(list(self.topics.items()))
             time = max(0, time + self.random.randint(-20, 40))
-            inputs.append(
-                {
-                    "topic": topic,
-                    "key": None if self._chance(0.08) else self._bytes(key),
-                    "value": None if self._chance(0.15) else self._bytes(value),
-                    "timestamp": time,
-                    **self._headers(),
-                }
-            )
+            record = {
+                "topic": topic,
+                "key": None if self._chance(0.08) else self._bytes(key),
+                "value": None if self._chance(0.15) else self._bytes(value),
+                "timestamp": time,
+                **self._headers(),
+            }
+            # Java keeps no trace of a version that is deleted at its own time.
+            while (
+                keeps_versions and record["value"] is None and (topic, record["key"], time) in taken
+            ):
+                time += 1
+                record["timestamp"] = time
+            taken.add((topic, record["key"], time))
+            inputs.append(record)
         return inputs
 
     def _headers(self) -> dict[str, Any]:
