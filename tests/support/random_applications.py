@@ -417,6 +417,9 @@ class _Drawer(Generator):
         return super()._made(handle, step, key_serde, value_serde)
 
     def _step(self, op: str, **fields: Any) -> str:
+        if fields.get("fn") == "nth":
+            # A count in memory, which a task that is opened anew has lost.
+            fields["fn"] = "with_key"
         match op:
             case "to":
                 fields.pop("extractor", None)
@@ -424,9 +427,6 @@ class _Drawer(Generator):
             case "print":
                 fields.pop("label", None)
                 op = "for_each"
-            case "transform_values" if fields["fn"] == "nth":
-                # A count in memory, which a task that is opened anew has lost.
-                fields["fn"] = "with_key"
             case "repartition":
                 fields.get("repartitioned", {}).pop("partitions", None)
             case _:
