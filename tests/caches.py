@@ -49,6 +49,7 @@ JAVA_SOURCES = {
     ROOT / "tests" / "java" / "serdes": jar_sets.STREAMS,
     ROOT / "tests" / "java" / "mock": jar_sets.STREAMS,
     ROOT / "tests" / "java" / "metrics": jar_sets.STREAMS,
+    ROOT / "tests" / "java" / "api": jar_sets.STREAMS,
     ROOT / "tests" / "java" / "avro": jar_sets.AVRO,
     ROOT / "tests" / "java" / "tools": jar_sets.TOOLS,
 }
