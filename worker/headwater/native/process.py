@@ -242,9 +242,10 @@ def failed(error: BaseException, *, task: TaskId | None = None, following: bool 
         shown = error.__cause__
     elif isinstance(error, HeadwaterError):
         shown = None
+    notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
     return Failed(
         error=type(error).__name__,
-        message=str(error) or type(error).__name__,
+        message=(str(error) or type(error).__name__) + notes,
         fenced=isinstance(error, FencedError),
         traceback="".join(traceback.format_exception(shown)) if shown is not None else "",
         cause=b"" if shown is None else _pickled(shown),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from headwater.errors import HeadwaterError, StateError
+from headwater.errors import StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,20 +39,12 @@ def check_methods(name: str, store: object, kind: str, *methods: str) -> None:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Let what a store of the user's own raises say whose it is.
-
-    Raises:
-        StateError: in place of any error that is not Headwater's.
-    """
+    """Let what a store of the user's own raises say whose it is, as a note."""
     try:
         yield
-    except HeadwaterError:
-        raise
     except Exception as error:
-        raise StateError(
-            f"store {name}: the store of the user's own raised {type(error).__name__}: {error}; "
-            "correct it; its changelog fills it when the task is opened again"
-        ) from error
+        error.add_note(f"raised by the user's own store {name}, at a commit or a restore")
+        raise
 
 
 class CustomBackend:
