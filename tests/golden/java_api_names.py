@@ -8,7 +8,7 @@ _A_FUNCTION: Final = "a function, or a method of any object"
 _OLD_API: Final = "of the Processor API before KIP-478, which no operator of 4.3 takes"
 _A_WINDOWS_SERDE: Final = "`Serdes.time_windowed` and `Serdes.session_windowed` do both"
 _HEADERS: Final = "stores with headers (KIP-1271)"
-_RESTORING: Final = "the engine restores stores; `/metrics` and `headwater status` tell how far"
+_NO_STANDBYS: Final = "a program is the only instance of its application: it has no standby tasks"
 _OWN_STORES: Final = "the engine opens, restores and closes stores of the user's own, too"
 
 CLASSES: Final[dict[str, str]] = {
@@ -84,10 +84,8 @@ OF_STORES: Final[dict[str, str]] = {
 """Methods of `StateStore`, which each store has in Java."""
 
 LEFT_OUT: Final[dict[str, str]] = {
-    "KafkaStreams.cleanUp": "`headwater reset`, or delete the folder below `state.dir`",
     "KafkaStreams.clientInstanceIds": "of what `enable.metrics.push` sends, which is left out",
-    "KafkaStreams.setGlobalStateRestoreListener": _RESTORING,
-    "KafkaStreams.setStandbyUpdateListener": _RESTORING,
+    "KafkaStreams.setStandbyUpdateListener": _NO_STANDBYS,
     "KafkaStreams.CloseOptions": "`close(timeout_s)`; there is no member to leave a group",
     **dict.fromkeys(
         (
@@ -170,9 +168,8 @@ LEFT_OUT: Final[dict[str, str]] = {
         ),
         _OWN_STORES,
     ),
-    "StateRestoreListener": _RESTORING,
-    "StandbyUpdateListener": _RESTORING,
-    "StandbyUpdateListener.SuspendReason": _RESTORING,
+    "StandbyUpdateListener": _NO_STANDBYS,
+    "StandbyUpdateListener.SuspendReason": _NO_STANDBYS,
     "FailOnInvalidTimestamp.onInvalidTimestamp": "of Java's class hierarchy",
     "LogAndSkipOnInvalidTimestamp.onInvalidTimestamp": "of Java's class hierarchy",
     "UsePartitionTimeOnInvalidTimestamp.onInvalidTimestamp": "of Java's class hierarchy",

@@ -141,6 +141,7 @@ from headwater.model.queries import (
     WindowKeyQuery,
     WindowRangeQuery,
 )
+from headwater.model.restoring import StateRestoreListener
 from headwater.model.rocksdb import RocksDBConfigSetter
 from headwater.model.store_builders import Stores
 from headwater.model.store_suppliers import (
@@ -357,6 +358,7 @@ __all__ = [
     "StateError",
     "StateQueryRequest",
     "StateQueryResult",
+    "StateRestoreListener",
     "StateStoreMigratedError",
     "StateStoreNotAvailableError",
     "StoreCorruptedError",

@@ -241,3 +241,46 @@ def test_a_path_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(StateError, match="check state_dir and its owner"):
         open_backend(SPEC, StateDirectory(tmp_path, "app").store(TASK, "counts"), holder="me")
+
+
+def test_cleaning_deletes_every_store_and_nothing_else(tmp_path: Path) -> None:
+    state = StateDirectory(tmp_path, "app")
+    other = StateDirectory(tmp_path, "other").store(TASK, "counts")
+    for directory in (state.store(TASK, "counts"), state.global_store("names"), other):
+        open_backend(SPEC, directory, holder="first").close()
+    epoch = state.path / "worker.epoch.json"
+    epoch.write_text("1")
+
+    state.clean(holder="second")
+
+    assert list(state.path.iterdir()) == [epoch]
+    assert other.path.exists()
+    state.clean(holder="second")
+    StateDirectory(tmp_path, "never there").clean(holder="second")
+
+
+def test_nothing_is_deleted_while_a_store_is_in_use(tmp_path: Path) -> None:
+    state = StateDirectory(tmp_path, "app")
+    open_backend(SPEC, state.store(TaskId(0, 1), "counts"), holder="first").close()
+    backend = open_backend(SPEC, state.store(TASK, "counts"), holder="first")
+
+    with pytest.raises(StoreLockedError, match=r"counts of 0_3 .* in use by first"):
+        state.clean(holder="second")
+
+    backend.close()
+    assert len(state.stored()) == 2
+    state.clean(holder="second")
+    assert not state.stored()
+
+
+def test_a_link_in_the_place_of_a_task_is_not_followed(tmp_path: Path) -> None:
+    state = StateDirectory(tmp_path, "app")
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "rocksdb" / "counts").mkdir(parents=True)
+    state.own()
+    (state.path / "0_0").symlink_to(elsewhere)
+
+    with pytest.raises(StateError):
+        state.clean(holder="second")
+
+    assert (elsewhere / "rocksdb" / "counts").exists()

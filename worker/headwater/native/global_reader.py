@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import KafkaUnavailableError, MissingTopicError, StoreCorruptedError
 from headwater.kafka.consumer import FROM_START
 from headwater.model.metrics import Snapshot
+from headwater.model.restoring import RestoreStep
 from headwater.native.cutoff import CutOffWatch
 from headwater.native.global_stores import GlobalStores
+from headwater.native.messages import StoreRestore
 from headwater.native.watching import Advice, TopicWatch
 
 if TYPE_CHECKING:
@@ -79,6 +82,7 @@ class GlobalReader:
         heartbeat: called now and then while stores are filled, and in long batches.
         places: where the stores lie; in memory if not given.
         measures: what is measured; nothing if not given.
+        tell: told how stores are filled, if somebody listens.
 
     Attributes:
         stores: the stores by name; empty before ``bootstrap``.
@@ -95,6 +99,7 @@ class GlobalReader:
         heartbeat: Callable[[], None],
         places: GlobalPlaces | None = None,
         measures: Measures | None = None,
+        tell: Callable[[StoreRestore], object] | None = None,
     ) -> None:
         self.stores: dict[str, GlobalStore] = {}
         self.records = self.remaining = 0
@@ -105,6 +110,8 @@ class GlobalReader:
         self._heartbeat = heartbeat
         self._places = places
         self._measures = measures
+        self._tell_main = tell
+        self._restored: Counter[TopicPartition] = Counter()
         self._topics = tuple(topic for group in self._groups for topic in group.source_topics)
         self._kept: GlobalStores | None = None
         self._consumer: PartitionConsumer | None = None
@@ -137,7 +144,11 @@ class GlobalReader:
         first = admin.earliest_offsets(kept.partitions)
         ends = admin.end_offsets(kept.partitions, committed_only=True)
         consumer.assign({p: start.get(p, FROM_START) for p in kept.partitions})
+        for partition, end in ends.items():
+            self._tell(RestoreStep.START, partition, start.get(partition, first[partition]), end)
         self._read_to({p: end for p, end in ends.items() if end > start.get(p, first[p])}, start)
+        for partition in ends:
+            self._tell(RestoreStep.END, partition, self._restored[partition])
         for topic in self._topics:
             self._complete(topic, asked_at_ms, filled=True)
         self._filling = False
@@ -235,6 +246,9 @@ class GlobalReader:
         batches = self._consumer.poll(timeout_s)
         for partition, records in batches:
             self.records += len(records)
+            if self._filling:
+                self._restored[partition] += len(records)
+                self._tell(RestoreStep.BATCH, partition, records[-1][0], len(records))
             if self._places is None:
                 self._kept.update(partition, records, filling=self._filling)
                 continue
@@ -247,6 +261,13 @@ class GlobalReader:
                 "store is filled anew from what is left"
             )
         return bool(batches)
+
+    def _tell(self, step: RestoreStep, partition: TopicPartition, *numbers: int) -> None:
+        if self._tell_main is not None and self._kept is not None:
+            store = self._kept.tasks[partition.topic].name
+            self._tell_main(
+                StoreRestore(step=step, partition=partition, store=store, numbers=numbers)
+            )
 
     def _note_what_is_complete(self) -> None:
         """Remember now and then that nothing is missing: an old position is not trusted."""

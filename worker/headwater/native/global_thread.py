@@ -97,6 +97,7 @@ class GlobalStreamThread:
             self._heartbeat,
             self._places,
             self._numbers.measures,
+            link.send if settings.tells_restores else None,
         )
         self._filled = False
         self._report_due = 0.0

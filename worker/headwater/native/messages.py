@@ -4,12 +4,12 @@
                              AskTask  Locate  Stop
     StreamThread ──► main    Initialized  TaskRunning  Released  Paused  TaskAnswered  Stats
                              Located  Failed
-                             Stopped
+                             StoreRestore  Stopped
     main ──► StateUpdater    Restore  Follow  CancelRestore  Stop
     StateUpdater ──► main    RestoreProgress  Restored  Following  UpdaterStats  Cancelled  Failed
-                             Stopped
+                             StoreRestore  Stopped
     main ──► GlobalStreamThread    Locate  Stop
-    GlobalStreamThread ──► main    GlobalProgress  Located  Failed  Stopped
+    GlobalStreamThread ──► main    GlobalProgress  StoreRestore  Located  Failed  Stopped
 
 A StreamThread never touches Kafka output before ``Go``: main sends it only after it has read its
 own StreamWorker again, *after* the thread's ``init_transactions`` (``Initialized``). End of file on
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from headwater.ids import TaskId, TopicPartition
     from headwater.model.metrics import Snapshot
+    from headwater.model.restoring import RestoreStep
     from headwater.native.application import ApplicationSettings
     from headwater.native.queries.values import AskTask, TaskAnswered
 
@@ -50,6 +51,8 @@ class ChildSettings:
     """What it logs, if the topology's module does not say so itself."""
     full_commit_interval_s: float = FULL_COMMIT_INTERVAL_S
     """How often a StreamThread commits every offset, changed or not."""
+    tells_restores: bool = False
+    """Whether it sends ``StoreRestore``, because somebody listens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +214,18 @@ class RestoreProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRestore:
+    """What has become of the restore of one store, for a ``StateRestoreListener``."""
+
+    step: RestoreStep
+    partition: TopicPartition
+    """The changelog."""
+    store: str
+    numbers: tuple[int, ...]
+    """What else the listener's method is given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
     """The task's stores hold their changelogs up to the end and are closed."""
 
@@ -296,11 +311,18 @@ ToThread: TypeAlias = (
 )
 FromThread: TypeAlias = (
     "Initialized | TaskRunning | Released | Paused | Stats | TaskAnswered | Located | Failed "
-    "| Stopped"
+    "| StoreRestore | Stopped"
 )
 ToUpdater: TypeAlias = Restore | Follow | CancelRestore | Stop
 FromUpdater: TypeAlias = (
-    RestoreProgress | Restored | Following | UpdaterStats | Cancelled | Failed | Stopped
+    RestoreProgress
+    | Restored
+    | StoreRestore
+    | Following
+    | UpdaterStats
+    | Cancelled
+    | Failed
+    | Stopped
 )
 ToGlobals: TypeAlias = Locate | Stop
-FromGlobals: TypeAlias = GlobalProgress | Located | Failed | Stopped
+FromGlobals: TypeAlias = GlobalProgress | StoreRestore | Located | Failed | Stopped

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.errors import KafkaUnavailableError, StateError
 from headwater.kafka.newest import Newest, Versions
+from headwater.model.restoring import RestoreStep
+from headwater.native.messages import StoreRestore
 from headwater.state.restore import BATCH_ENTRIES_MAX, StoreRestorer
 
 if TYPE_CHECKING:
@@ -72,6 +74,8 @@ class Changelog:
     """The store could not be written: it is to be closed."""
     offset: int = field(init=False)
     """Everything below was taken in; the store itself may be behind."""
+    since: int = 0
+    """What ``applied`` was when the restore began."""
     at_end_at: float = -math.inf
     """When there was nothing more to read, by the monotonic clock."""
     newest: Newest = field(init=False)
@@ -144,18 +148,54 @@ class Changelog:
             self.restorer.close()
 
 
+class RestoreTeller:
+    """Tells what becomes of the restores of stores; changelogs that are followed are passed over.
+
+    Args:
+        send: takes what is told to the worker's main process.
+    """
+
+    def __init__(self, send: Callable[[StoreRestore], object]) -> None:
+        self._send = send
+
+    def begun(self, changelog: Changelog) -> None:
+        """A store is to be read up to its end, from where it is."""
+        changelog.since = changelog.applied
+        self._tell(RestoreStep.START, changelog, changelog.offset, changelog.end)
+
+    def wrote(self, changelog: Changelog, records: int) -> None:
+        """A store has everything below its offset."""
+        if records:
+            self._tell(RestoreStep.BATCH, changelog, changelog.offset - 1, records)
+
+    def ended(self, changelog: Changelog) -> None:
+        """A store is at its end, or is read no more."""
+        step = RestoreStep.END if changelog.done else RestoreStep.SUSPENDED
+        self._tell(step, changelog, changelog.applied - changelog.since)
+
+    def _tell(self, step: RestoreStep, changelog: Changelog, *numbers: int) -> None:
+        if changelog.follows:
+            return
+        store = changelog.restorer.store
+        self._send(
+            StoreRestore(step=step, partition=changelog.partition, store=store, numbers=numbers)
+        )
+
+
 class Restoration:
     """Reads changelogs and writes them to their stores, fairly: the consumer takes turns.
 
     Args:
         consumer: reads committed records; whoever made it closes it.
+        teller: told of restores, if somebody listens.
 
     Attributes:
         changelogs: those under way, by partition.
         followed: records applied to stores that are followed, since the beginning.
     """
 
-    def __init__(self, consumer: PartitionConsumer) -> None:
+    def __init__(self, consumer: PartitionConsumer, teller: RestoreTeller | None = None) -> None:
+        self._teller = teller
         self.changelogs: dict[TopicPartition, Changelog] = {}
         self.followed = 0
         self._consumer = consumer
@@ -167,8 +207,14 @@ class Restoration:
         added = {changelog.partition: changelog for changelog in changelogs}
         self.changelogs |= added
         for changelog in added.values():
-            self.advance(changelog, changelog.offset)
+            self.begin(changelog)
         self._consumer.assign({p: found.offset for p, found in added.items() if found.is_read})
+
+    def begin(self, changelog: Changelog) -> None:
+        """Begin at the store's position; one that is at its end already is done at once."""
+        if self._teller is not None:
+            self._teller.begun(changelog)
+        self.advance(changelog, changelog.offset)
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         """Read these no more; their stores stay open."""
@@ -176,8 +222,10 @@ class Restoration:
             self._consumer.resume(paused)  # or else the next one to read it would wait
         self._consumer.unassign(partitions)
         for partition in partitions:
-            self.changelogs.pop(partition, None)
+            changelog = self.changelogs.pop(partition, None)
             self._paused.discard(partition)
+            if changelog is not None and self._teller is not None and not changelog.done:
+                self._teller.ended(changelog)
 
     def reading(self) -> list[TopicPartition]:
         """Return the partitions whose next records are wanted now."""
@@ -225,6 +273,8 @@ class Restoration:
             changelog.move(max(changelog.offset, end))
             self._write(changelog, complete_at_ms=changelog.asked_at_ms)
             changelog.done = not changelog.failed
+            if changelog.done and self._teller is not None:
+                self._teller.ended(changelog)
         elif changelog.follows and position > changelog.offset:
             changelog.move(position)
 
@@ -273,10 +323,14 @@ class Restoration:
                 self._write(changelog)
 
     def _write(self, changelog: Changelog, complete_at_ms: int | None = None) -> None:
+        before = changelog.restorer.applied
         try:
             changelog.write(complete_at_ms)
         except StateError as error:
             self._fail(changelog, error)
+        else:
+            if self._teller is not None:
+                self._teller.wrote(changelog, changelog.restorer.applied - before)
 
     def _fail(self, changelog: Changelog, error: StateError) -> None:
         changelog.failed = True
@@ -345,7 +399,10 @@ class ChangelogOpener:
 
 
 def restore_now(
-    consumer: PartitionConsumer, changelog: Changelog, heartbeat: Callable[[], None]
+    consumer: PartitionConsumer,
+    changelog: Changelog,
+    heartbeat: Callable[[], None],
+    teller: RestoreTeller | None = None,
 ) -> None:
     """Bring one store to the end of its changelog, waiting for it.
 
@@ -353,13 +410,23 @@ def restore_now(
         consumer: reads committed records, and nothing else.
         changelog: the store's.
         heartbeat: called now and then.
+        teller: told of the restore, if somebody listens.
 
     Raises:
         KafkaUnavailableError: nothing came for a minute.
         StateError: the store cannot be written.
     """
-    restoration = Restoration(consumer)
+    restoration = Restoration(consumer, teller)
     restoration.add([changelog])
+    try:
+        _read_to_end(restoration, changelog, heartbeat)
+    finally:
+        restoration.remove([changelog.partition])
+
+
+def _read_to_end(
+    restoration: Restoration, changelog: Changelog, heartbeat: Callable[[], None]
+) -> None:
     offset, moved_at = changelog.offset, time.monotonic()
     while not changelog.done:
         restoration.read()
@@ -374,4 +441,3 @@ def restore_now(
                 "is left open"
             )
         heartbeat()
-    restoration.remove([changelog.partition])

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from headwater.model.stores import StoreSpec
     from headwater.native.clients import TaskClients
     from headwater.native.losses import ChangelogGuard
+    from headwater.native.restoration import RestoreTeller
     from headwater.ports import Backend, Clock, KeyValueStore, RecordCollector
     from headwater.state.directory import StateDirectory, StoreDirectory
 
@@ -62,6 +63,7 @@ class StoreOpener:
         heartbeat: called while a restore goes on.
         guard: asked before a store is replaced that may be the last copy of its state.
         blocks: shared with other openers of this process; one of its own if not given.
+        teller: told of restores, if somebody listens.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class StoreOpener:
         heartbeat: Callable[[], None] = lambda: None,
         guard: ChangelogGuard,
         blocks: BlockCache | None = None,
+        teller: RestoreTeller | None = None,
     ) -> None:
         self._config = clients.access.config
         self._admin = clients.admin
@@ -85,6 +88,7 @@ class StoreOpener:
         is_debug = self._config.metrics.level.records(RecordingLevel.DEBUG)
         self._blocks = blocks or shared_blocks(self._config, statistics=is_debug)
         self._heartbeat = heartbeat
+        self._teller = teller
         self._guard = guard
         self._opener = ChangelogOpener(holder, self._blocks, guard)
         self._changelogs = Changelogs(clients.admin)
@@ -217,7 +221,11 @@ class StoreOpener:
                 log.warning("task %s built anew: %s", task_id, news)
             if changelog.offset < changelog.end:
                 with closing(self._restore_consumer()) as consumer:
-                    restore_now(consumer, changelog, self._heartbeat)
+                    restore_now(consumer, changelog, self._heartbeat, self._teller)
+            elif directory is None and self._teller is not None:
+                self._teller.begun(changelog)
+                changelog.done = True
+                self._teller.ended(changelog)
         except BaseException:
             changelog.close()
             raise

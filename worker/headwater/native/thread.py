@@ -59,6 +59,7 @@ from headwater.native.opening import RunningTask, TaskOpener
 from headwater.native.process import ChildError
 from headwater.native.queries.values import AskTask
 from headwater.native.querying import answer_task
+from headwater.native.restoration import RestoreTeller
 from headwater.native.stores import StoreOpener
 from headwater.native.watching import TopicWatch
 from headwater.state.directory import StateDirectory
@@ -136,6 +137,7 @@ class StreamThread:
             clock=self._clock,
             heartbeat=self._report_if_due,
             guard=guard,
+            teller=RestoreTeller(link.send) if settings.tells_restores else None,
         )
         self._globals = GlobalSight(settings, topology, clients, stores.blocks, self._pass_time)
         self._opener = TaskOpener(

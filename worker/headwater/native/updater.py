@@ -53,7 +53,7 @@ from headwater.native.messages import (
 )
 from headwater.native.process import failed
 from headwater.native.ratios import UpdaterRatios
-from headwater.native.restoration import ChangelogOpener, Restoration
+from headwater.native.restoration import ChangelogOpener, Restoration, RestoreTeller
 from headwater.native.taskstores import TaskStores, TaskStoresOpener
 from headwater.state.directory import StateDirectory
 from headwater.state.position import Rebuild
@@ -128,7 +128,8 @@ class StateUpdater:
             ),
             guard,
         )
-        self._restoration = Restoration(self._consumer)
+        teller = RestoreTeller(link.send) if settings.tells_restores else None
+        self._restoration = Restoration(self._consumer, teller)
         self._specs = {
             subtopology.id: tuple(
                 spec for spec in subtopology.stores if spec.logging and spec.persistent
@@ -276,7 +277,7 @@ class StateUpdater:
         stores.restore(facts, asked_at_ms)
         log.info("task %s: promoted, %s", task, stores.ahead)
         for changelog in stores.changelogs.values():
-            self._restoration.advance(changelog, changelog.offset)
+            self._restoration.begin(changelog)
         return True
 
     # -- apply -----------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ class WorkerSettings:
         watches_group: whether the worker looks for members of the consumer group by itself: on a
             cluster, where the control loop's looks are dear.
         import_timeout_ms: how long importing the topology may take.
+        tells_restores: whether its children tell how stores are restored.
     """
 
     app: str
@@ -50,6 +51,7 @@ class WorkerSettings:
     logs: LogSettings = field(default_factory=LogSettings)
     watches_group: bool = False
     import_timeout_ms: int = IMPORT_TIMEOUT_MS
+    tells_restores: bool = False
 
     def parsed(self) -> StreamsConfig:
         """Return the configuration, checked.
@@ -81,6 +83,7 @@ class WorkerSettings:
             state_dir=config.state_dir,
             cache_bytes=config.cache_share(threads),
             logs=chosen(config, self.logs),
+            tells_restores=self.tells_restores,
         )
 
 

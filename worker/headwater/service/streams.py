@@ -30,6 +30,7 @@ from headwater.service import signals
 from headwater.service.carrier import CarrierUnavailableError
 from headwater.service.duties import Duties
 from headwater.service.embedding import check_guard, ours, pickled
+from headwater.service.localstate import LocalState
 from headwater.service.metrics import told
 from headwater.service.owner import OwnedCarrier, OwnerRecord, own
 from headwater.service.planning import TopicPlan, check_group
@@ -64,7 +65,7 @@ _CLOSE_S: Final = 60.0
 _LIVE: Final = (ClientState.REBALANCING, ClientState.RUNNING)
 
 
-class KafkaStreams(InteractiveQueries):
+class KafkaStreams(LocalState, InteractiveQueries):
     """An application that runs inside this program (Kafka Streams' class of this name).
 
     Started in the main thread of a program without handlers of its own, it lets SIGTERM and SIGHUP
@@ -365,8 +366,11 @@ class KafkaStreams(InteractiveQueries):
         check_group(self._duties, config.application_id)
         carrier = self._carrier = OwnedCarrier(self._owner)
         carrier.keep()
-        settings = replace(self._settings, logs=logs.of_this_program())
-        worker = self._worker = Worker(settings, carrier, raises=True, uncaught=self._uncaught)
+        tells = self._restores is not None
+        settings = replace(self._settings, logs=logs.of_this_program(), tells_restores=tells)
+        worker = self._worker = Worker(
+            settings, carrier, raises=True, uncaught=self._uncaught, restores=self._restores
+        )
         plan = self._plan = TopicPlan(self._duties, worker.topology_report)
         plan.prepare()
         wanted.begin(

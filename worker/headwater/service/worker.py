@@ -64,6 +64,7 @@ from headwater.service.decide.values import GROUP_WATCH_MS, Table
 from headwater.service.duties import Duties, DutyRunner
 from headwater.service.epoch import EpochFile
 from headwater.service.http import serve
+from headwater.service.localstate import hear_restore
 from headwater.service.otlp import OtlpPusher
 from headwater.service.planning import partitions_of
 from headwater.service.queries.desk import QueryDesk
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from headwater.httpserver import HttpServer
     from headwater.ids import TaskId
     from headwater.model.duties import Duty, DutyResult
+    from headwater.model.restoring import StateRestoreListener
     from headwater.model.topics import TopologyReport
     from headwater.model.topology import Topology
     from headwater.service.carrier import Carrier
@@ -109,6 +111,7 @@ class Worker:
         incarnation: under which it has reported already, if it has.
         raises: what ends it becomes an exception of the program, so the log need not tell it, too.
         uncaught: asked about errors that end StreamThreads; by default as the configuration says.
+        restores: told how stores are restored, if the settings ask for it.
 
     Raises:
         ConfigError: an option is unknown or wrong.
@@ -125,10 +128,12 @@ class Worker:
         *,
         raises: bool = False,
         uncaught: UncaughtHandler | None = None,
+        restores: StateRestoreListener | None = None,
     ) -> None:
         config = settings.parsed()
         self._raises = raises
         self._uncaught = uncaught or UncaughtHandler.of(config)
+        self._restores = restores
         topology = built(settings.application)
         self._carrier = carrier
         self._application_id = config.application_id
@@ -251,6 +256,7 @@ class Worker:
     def _observe(self, observation: Observation) -> None:
         now_ms = boot_ms()
         self._numbers.take(observation, now_ms)
+        hear_restore(self._restores, observation)
         observation = self._uncaught.asked(self._table, observation, now_ms)
         had_ended = self._table.error is not None
         observe(self._table, observation, now_ms)

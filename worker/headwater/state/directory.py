@@ -20,7 +20,7 @@ import itertools
 import json
 import os
 import shutil
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +48,7 @@ _DISCARDED: Final = "db.discarded"
 _SET_ASIDE: Final = "db.set-aside-"
 _DAMAGED: Final = "damaged"
 _ROCKSDB: Final = "rocksdb"
+_GLOBAL: Final = "global"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,38 @@ class StateDirectory:
 
     def global_store(self, name: str) -> StoreDirectory:
         """Return the directory of a global store; nothing is touched yet."""
-        path = self.path / "global" / _ROCKSDB / name
+        path = self.path / _GLOBAL / _ROCKSDB / name
         return StoreDirectory(path, f"{name}, which is global,", root=self._root)
+
+    def clean(self, *, holder: str) -> None:
+        """Delete every store; what else lies in the directory stays.
+
+        Args:
+            holder: who asks, for the message that somebody else may get meanwhile.
+
+        Raises:
+            StoreLockedError: a store is in use; nothing was deleted.
+            StateError: what lies there belongs to somebody else, or leads elsewhere.
+        """
+        if not self.path.exists():
+            return
+        self.own()
+        places = [place for place in sorted(self.path.iterdir()) if _holds_stores(place.name)]
+        with ExitStack() as locked:
+            for place in places:
+                for path in sorted(place.glob(f"{_ROCKSDB}/*/")):
+                    name = f"{path.name} of {place.name}"
+                    directory = StoreDirectory(path, name, root=self._root)
+                    directory.lock(holder)
+                    locked.callback(directory.release)
+            for place in places:
+                try:
+                    shutil.rmtree(place)
+                except OSError as error:
+                    raise StateError(
+                        f"state.dir: {place} cannot be deleted: {error}; see what is in the way, "
+                        "then try again"
+                    ) from error
 
     def stored(self, tasks: Collection[TaskId] | None = None) -> list[StoredStore]:
         """Return every store on disk with its position, whether or not somebody has it open.
@@ -170,6 +201,22 @@ class StoreDirectory:
         except StateError:
             self.release()
             raise
+
+    def lock(self, holder: str) -> None:
+        """Lock it, whatever it holds, to delete it.
+
+        Args:
+            holder: who asks.
+
+        Raises:
+            StoreLockedError: the store is in use.
+            StateError: it belongs to somebody else, or leads elsewhere.
+        """
+        try:
+            self._own()
+            self._lock = self._locked(holder)
+        except OSError as error:
+            raise self._explain(error) from error
 
     def mark_damaged(self) -> None:
         """Remember that the database is damaged: opening it again need not show it."""
@@ -283,6 +330,15 @@ class StoreDirectory:
         return StateError(
             f"store {self.name}: {self.path} cannot be used: {error}; check state_dir and its owner"
         )
+
+
+def _holds_stores(name: str) -> bool:
+    """Whether a directory of this name is a task's, or that of the global stores."""
+    try:
+        TaskId.parse(name)
+    except ValueError:
+        return name == _GLOBAL
+    return True
 
 
 def _format_in(text: bytes) -> int | None:

@@ -163,6 +163,7 @@ class StoreRestorer:
         HeadwaterError: the store cannot be opened, or ``consent`` says no; then it is as it was.
 
     Attributes:
+        store: the store's name.
         verdict: ``Usable`` or ``Rebuild`` with its reason.
         offset: the next changelog offset to apply.
         applied: records applied so far.
@@ -183,6 +184,7 @@ class StoreRestorer:
         consent: Consent = set_aside,
     ) -> None:
         self._spec = spec
+        self.store = spec.name
         self._directory = directory
         self._holder = holder
         self._options = replace(options or _RESTORING, bulk=True)

@@ -20,6 +20,7 @@ from headwater.native.messages import (
     RestoreProgress,
     Stats,
     Stopped,
+    StoreRestore,
     TaskRunning,
     UpdaterStats,
 )
@@ -171,7 +172,7 @@ def _thread_said(
         case Stats():
             hanging.note_progress(table, slot, message, now_ms)
             table.loads.observe(slot.number, message.busy_s, now_ms)
-        case Stopped() | TaskAnswered():
+        case Stopped() | TaskAnswered() | StoreRestore():
             pass
         case _:
             assert_never(message)
@@ -273,7 +274,7 @@ def _updater_said(
             copies.note_failure(table, number, message, now_ms)
         case Failed():
             failing.restore_failed(table, number, message, response, now_ms)
-        case UpdaterStats() | Stopped():
+        case UpdaterStats() | StoreRestore() | Stopped():
             pass
         case _:
             assert_never(message)
@@ -307,7 +308,7 @@ def _global_thread_said(
             note_progress(thread, message)
         case Failed():
             failing.global_thread_failed(table, thread, message, response, now_ms)
-        case Stopped():
+        case StoreRestore() | Stopped():
             pass
         case _:
             assert_never(message)
