@@ -7,20 +7,22 @@ from operator import attrgetter
 from typing import Final
 
 import headwater
+import headwater.testing
 from tests.golden.language_rows import (
     DSL_STATEFUL,
     DSL_STATELESS,
     OUR_OWN,
     PROCESSOR_API,
     STORES,
-    TOOLS,
 )
+from tests.golden.runtime_rows import RUNTIME, TOOLS
 
 _HEAD: Final = """# The language, row by row
 
-What Kafka Streams 4.3 offers to who writes a topology, and what it is called in Python. Java's name
-becomes snake_case; options are keyword arguments, and Java's option objects are accepted as well.
-Durations are a `timedelta` or whole milliseconds. A row without a name says why there is none.
+What Kafka Streams 4.3 offers to who writes a topology or runs one, and what it is called in Python.
+Java's name becomes snake_case; options are keyword arguments, and Java's option objects are
+accepted as well. Durations are a `timedelta` or whole milliseconds. A row without a name says
+why there is none.
 
 The page is generated: each name in it is looked up in the package `headwater`.
 """
@@ -29,6 +31,7 @@ _SECTIONS: Final = {
     "DSL, stateful": DSL_STATEFUL,
     "Processor API": PROCESSOR_API,
     "State stores": STORES,
+    "Runtime": RUNTIME,
     "Application tools": TOOLS,
     "Beyond Kafka Streams": OUR_OWN,
 }
@@ -51,6 +54,8 @@ _WHOLE: Final = (
     "WindowStore",
     "SessionStore",
     "VersionedKeyValueStore",
+    "KafkaStreams",
+    "StateRestoreListener",
 )
 """Classes of which every public method is to stand in a row."""
 _OUR_OWN: Final = frozenset(

@@ -381,68 +381,6 @@ STORES: Final = (
         "RocksDBConfigSetter RocksDBConfigSetter.set_config RocksDBConfigSetter.close",
         "options are those of `rocksdict`",
     ),
-    (
-        "KIP-663, `addStreamThread`, `removeStreamThread`, `metadataForLocalThreads`",
-        (
-            "KafkaStreams.add_stream_thread KafkaStreams.remove_stream_thread "
-            "KafkaStreams.metadata_for_local_threads"
-        ),
-        "[threads at run time](../threads.md); also `threadsPerWorker`",
-    ),
-    (
-        "KIP-671, `setUncaughtExceptionHandler`, `StreamThreadExceptionResponse`",
-        (
-            "KafkaStreams.set_uncaught_exception_handler StreamsUncaughtExceptionHandler "
-            "StreamThreadExceptionResponse"
-        ),
-        "or the setting `uncaught.exception.handler`",
-    ),
-    (
-        "KIP-834, `pause`, `resume`, `isPaused`",
-        "KafkaStreams.pause KafkaStreams.resume KafkaStreams.is_paused",
-        "also `spec.paused` of a StreamApp",
-    ),
-    (
-        "IQv2: `KafkaStreams.query`, `StateQueryRequest`, `StateQueryResult`, `PositionBound`",
-        "KafkaStreams.query StateQueryRequest StateQueryResult QueryResult Position PositionBound",
-        "only what is committed is seen; see [queries](../queries.md)",
-    ),
-    (
-        "`KeyQuery`, `RangeQuery`, `TimestampedKeyQuery`, `TimestampedRangeQuery`",
-        "KeyQuery RangeQuery TimestampedKeyQuery TimestampedRangeQuery",
-        "",
-    ),
-    (
-        "`WindowKeyQuery`, `WindowRangeQuery`, `VersionedKeyQuery`, `MultiVersionedKeyQuery`",
-        "WindowKeyQuery WindowRangeQuery VersionedKeyQuery MultiVersionedKeyQuery",
-        "",
-    ),
-    (
-        "IQv1: `KafkaStreams.store(StoreQueryParameters)`, read-only stores",
-        (
-            "KafkaStreams.store StoreQueryParameters QueryableStoreTypes ReadOnlyKeyValueStore "
-            "ReadOnlyWindowStore ReadOnlySessionStore"
-        ),
-        "of global stores those of keys and values",
-    ),
-    (
-        "`queryMetadataForKey`, `streamsMetadataForStore`, `allLocalStorePartitionLags`",
-        (
-            "KafkaStreams.query_metadata_for_key KafkaStreams.streams_metadata_for_store "
-            "KafkaStreams.all_local_store_partition_lags "
-            "KafkaStreams.metadata_for_all_streams_clients"
-        ),
-        "a program is the only instance of its application",
-    ),
-    ("KIP-892, transactional state stores", "", "of Kafka Streams 4.4; every store here is"),
-)
-
-TOOLS: Final = (
-    (
-        "`kafka-streams-application-reset` (`StreamsResetter`)",
-        "",
-        "the command `headwater reset`; on a cluster the annotation `headwater.dev/reset`",
-    ),
 )
 
 OUR_OWN: Final = (
