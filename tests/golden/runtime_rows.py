@@ -38,7 +38,7 @@ RUNTIME: Final = (
         "",
         (
             "a program is the only instance of its application, so it has no standby tasks; those "
-            "of a StreamApp are in `/tasks` and in `standby-records-lag`"
+            "of a StreamApp are in `/tasks` and in `stream_task_standby_records_lag`"
         ),
     ),
     (

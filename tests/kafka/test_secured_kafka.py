@@ -6,6 +6,7 @@ The worker, the broker, its accounts and all certificates are real.
 from __future__ import annotations
 
 import contextlib
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,10 @@ from tests.support.waiting import wait_for
 from tests.support.worker import Counting, family
 
 from headwater import errors
-from headwater.ids import TaskId
+from headwater.cli.main import main
+from headwater.config import StreamsConfig
+from headwater.ids import TaskId, TopicPartition
+from headwater.kafka.access import Access
 from headwater.local.broker import KafkaBroker
 
 if TYPE_CHECKING:
@@ -230,3 +234,27 @@ def test_what_is_wrong_with_credentials_is_named_with_the_next_step_and_not_show
         assert f"error: {reported.message}" in output
         assert "Traceback" not in output
     worker.has_told_nothing()
+
+
+def test_lag_and_groups_take_client_settings_from_a_file(
+    secured: Secured, unique_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = f"{unique_name}-in"
+    create_topics(secured.broker.bootstrap_servers, unique_name, partitions=2)
+    config = StreamsConfig.parse(
+        {"application.id": unique_name, "bootstrap.servers": secured.broker.bootstrap_servers}
+    )
+    committed = {TopicPartition(topic, 1): (0, "")}
+    Access.of(config, client_id=unique_name).admin.alter_offsets(unique_name, committed)
+    settings = secured.broker.secure_client_config(USER, "SCRAM-SHA-256")
+    servers = settings.pop("bootstrap.servers")
+    file = tmp_path / "client.properties"
+    lines = [f"{name} = {value}" for name, value in settings.items()]
+    file.write_text("\n".join(["# of the broker", "", *lines]))
+    asked = [f"--home={tmp_path}", "--bootstrap", servers, "--command-config", str(file)]
+
+    assert main(["groups", *asked, "-o", "json"]) == 0
+    assert unique_name in {one["group"] for one in json.loads(capsys.readouterr().out)}
+    assert main(["lag", unique_name, *asked, "-o", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert [(one["topic"], one["committed"]) for one in found["partitions"]] == [(topic, 0)]

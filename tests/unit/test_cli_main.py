@@ -8,10 +8,13 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support import pages
 
 from headwater.cli.kafka import directory_of
 from headwater.cli.main import build_parser, main
-from headwater.errors import EnvironmentProblemError, UserError
+from headwater.cli.options import command_config
+from headwater.config import StreamsConfig
+from headwater.errors import ConfigError, EnvironmentProblemError, UserError
 from headwater_operator.local.layout import default_root
 
 if TYPE_CHECKING:
@@ -154,3 +157,43 @@ def test_another_package_can_add_commands_but_not_take_ours_away(
     assert (greeted.returncode, greeted.stdout) == (code, out)
     assert greeted.stderr.startswith(err)
     assert run("kafka", "status", "--data", str(tmp_path)).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("security.protocol", "expected NAME=VALUE"),
+        (None, "cannot be read"),
+        ("security.protokol=SSL", "did you mean security.protocol?"),
+    ],
+)
+def test_client_settings_that_cannot_be_used_are_named(
+    text: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "client.properties"
+    if text is not None:
+        file.write_text(f"# settings\n{text}\n")
+    given = [f"--home={tmp_path}", "--bootstrap=localhost:1", f"--command-config={file}"]
+
+    assert main(["lag", "group", *given]) == ConfigError.exit_code
+
+    assert said in capsys.readouterr().err
+
+
+def test_client_settings_are_for_a_broker_that_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["groups", f"--home={tmp_path}", "--command-config=x"]) == UserError.exit_code
+
+    assert "--bootstrap HOST:PORT" in capsys.readouterr().err
+
+
+def test_client_settings_of_the_page_are_understood(tmp_path: Path) -> None:
+    (text,) = pages.blocks("docs/reprocessing-in-place.md", "properties")
+    file = tmp_path / "client.properties"
+    file.write_text(text)
+
+    settings = command_config(file)
+
+    assert len(settings) == len(text.splitlines())
+    assert StreamsConfig.parse({"application.id": "a", **settings}).admin_overrides() == settings

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cli import localapps, streamapps
+from headwater.cli.options import add_home
 from headwater.errors import DiffError
 
 if TYPE_CHECKING:
@@ -53,9 +54,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--svg", type=Path, metavar="FILE", help="write a picture")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     parser.add_argument("--bootstrap", metavar="HOST:PORT", help="instead of the StreamApps'")
-    parser.add_argument(
-        "--home", type=Path, metavar="DIR", help="of `headwater up` (default: ./.headwater)"
-    )
+    add_home(parser)
     parser.set_defaults(run=run)
 
 

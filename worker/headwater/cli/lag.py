@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cli import localapps, streamapps
+from headwater.cli.options import add_command_config, add_home, command_config
 from headwater.errors import HeadwaterError, UserError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from headwater.config import StreamsConfig
     from headwater.kafka.access import Access
@@ -29,7 +30,8 @@ def register(subparsers: Any) -> None:
         "lag",
         help="show how far applications are behind",
         description="Show committed offset, end and lag of every input partition of the "
-        "applications of `headwater up`. With --bootstrap, APP may be any consumer group.",
+        "applications of `headwater up`. With --bootstrap, APP may be any consumer group, such as "
+        "the application id of a StreamApp on a cluster.",
     )
     lag.add_argument("app", nargs="?", metavar="APP", help="default: all")
     lag.set_defaults(run=run_lag)
@@ -45,9 +47,8 @@ def register(subparsers: Any) -> None:
         parser.add_argument(
             "--bootstrap", metavar="HOST:PORT", help="a broker, instead of the StreamApps'"
         )
-        parser.add_argument(
-            "--home", type=Path, metavar="DIR", help="of `headwater up` (default: ./.headwater)"
-        )
+        add_command_config(parser)
+        add_home(parser)
         parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
         parser.add_argument(
             "--watch", action="store_true", help=f"again every {_EVERY_S:.0f} s, until Ctrl-C"
@@ -61,15 +62,16 @@ def run_lag(arguments: argparse.Namespace) -> int:
 
     root = streamapps.home_of(arguments.home)
     chosen = _chosen(root, arguments.app, arguments.bootstrap)
+    settings = _settings(arguments)
     with localapps.broker_of(root, chosen, arguments.bootstrap) as address:
         asked: list[tuple[Access, str, TopologyReport | None]] = []
         for app in chosen.values():
-            config = app.config(address)
+            config = app.config(address, settings)
             group = config.application_id
             asked.append((_access(config), group, app.topology(address).report(group)))
         if not chosen:
             assert address is not None
-            asked.append((_access(_bare(address, arguments.app)), arguments.app, None))
+            asked.append((_access(_bare(address, arguments.app, settings)), arguments.app, None))
 
         def show() -> str:
             found = [(of, with_oldest(a, lags_of(a, of, report))) for a, of, report in asked]
@@ -91,15 +93,16 @@ def run_groups(arguments: argparse.Namespace) -> int:
 
     root = streamapps.home_of(arguments.home)
     apps = localapps.of_home(root)
+    settings = _settings(arguments)
     if not apps and arguments.bootstrap is None:
         raise _nothing_there(root)
     with localapps.broker_of(root, apps, arguments.bootstrap) as address:
-        accesses = {name: _access(app.config(address)) for name, app in apps.items()}
+        accesses = {name: _access(app.config(address, settings)) for name, app in apps.items()}
         by_id = {access.config.application_id: name for name, access in accesses.items()}
 
         def document() -> list[dict[str, Any]]:
             found: dict[str, FoundGroup] = {}
-            asked = list(accesses.values()) or [_access(_bare(str(address), "headwater"))]
+            asked = list(accesses.values()) or [_access(_bare(str(address), "headwater", settings))]
             for access in asked:
                 found |= {one.group: one for one in groups_of(access)}
             wanted = sorted(found.keys() | by_id) if arguments.bootstrap else sorted(by_id)
@@ -152,10 +155,17 @@ def _nothing_there(root: Path) -> UserError:
     )
 
 
-def _bare(address: str, group: str) -> StreamsConfig:
+def _settings(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return what ``--command-config`` says of the broker of ``--bootstrap``."""
+    if arguments.command_config is not None and arguments.bootstrap is None:
+        raise UserError("--command-config is for the broker of --bootstrap HOST:PORT; name it, too")
+    return command_config(arguments.command_config)
+
+
+def _bare(address: str, group: str, settings: Mapping[str, str]) -> StreamsConfig:
     from headwater.config import StreamsConfig  # noqa: PLC0415 - keeps help fast
 
-    return StreamsConfig.parse({"application.id": group, "bootstrap.servers": address})
+    return StreamsConfig.parse({**settings, "application.id": group, "bootstrap.servers": address})
 
 
 def _access(config: StreamsConfig) -> Access:

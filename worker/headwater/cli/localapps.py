@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headwater.cli import streamapps
@@ -36,18 +37,21 @@ class LocalApp:
         """Of the StreamApp."""
         return self.app.name
 
-    def config(self, bootstrap: str | None) -> StreamsConfig:
+    def config(
+        self, bootstrap: str | None, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> StreamsConfig:
         """Return its configuration.
 
         Args:
             bootstrap: of the broker, in place of the StreamApp's.
+            settings: of clients of that broker.
 
         Raises:
             ConfigError: a value is wrong.
         """
         from headwater.config import StreamsConfig  # noqa: PLC0415 - keeps help fast
 
-        return StreamsConfig.parse(self._values(bootstrap))
+        return StreamsConfig.parse({**self._values(bootstrap), **settings})
 
     def topology(self, bootstrap: str | None) -> Topology:
         """Import and build its topology.

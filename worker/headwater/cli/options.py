@@ -77,9 +77,46 @@ def add_stream_app(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="an option of Spark, such as spark.driver.memory=2g; may be repeated",
     )
+    add_home(parser)
+
+
+def add_home(parser: argparse.ArgumentParser) -> None:
+    """Add where `headwater up` keeps its things."""
     parser.add_argument(
-        "--home", type=Path, metavar="DIR", help="of `headwater up` (default: ./.headwater)"
+        "--home",
+        type=Path,
+        metavar="DIR",
+        help="of `headwater up` (default: $HEADWATER_HOME, else ./.headwater)",
     )
+
+
+def add_command_config(parser: argparse.ArgumentParser) -> None:
+    """Add the client settings of a broker that asks who we are, as Kafka's tools take them."""
+    parser.add_argument(
+        "--command-config",
+        type=Path,
+        metavar="FILE",
+        help="client settings for the broker of --bootstrap, a line NAME=VALUE each: "
+        "security.protocol=SASL_SSL, sasl.mechanism, ssl.ca.location ...",
+    )
+
+
+def command_config(path: Path | None) -> dict[str, str]:
+    """Return the settings in a file of properties; none without one.
+
+    Raises:
+        ConfigError: the file cannot be read, or has another form.
+    """
+    if path is None:
+        return {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--command-config {path}: cannot be read: {error}") from error
+    stripped = [line.strip() for line in lines]
+    given = [line for line in stripped if line and not line.startswith(("#", "!"))]
+    found = pairs(f"--command-config {path}: line", given, "security.protocol=SASL_SSL")
+    return {name.strip(): value.strip() for name, value in found}
 
 
 def _add_import_path(parser: argparse.ArgumentParser) -> None:
