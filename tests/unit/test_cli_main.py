@@ -189,7 +189,7 @@ def test_client_settings_are_for_a_broker_that_is_named(
 
 
 def test_client_settings_of_the_page_are_understood(tmp_path: Path) -> None:
-    (text,) = pages.blocks("docs/reprocessing-in-place.md", "properties")
+    (text,) = pages.blocks("reprocessing-in-place.md", "properties")
     file = tmp_path / "client.properties"
     file.write_text(text)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PAUSED: Final = "an application is paused as a whole"
+_PAUSED: Final = "a pause leaves restores and copies alone: no StateUpdater has a paused task"
 _COPIES: Final = (
     "a worker counts what its copies have read: `stream_state_updater_standby_update_records_total`"
 )
