@@ -103,6 +103,24 @@ def test_batches_are_counted_on_after_a_restart(
     again.close()
 
 
+def test_a_log_that_is_deleted_while_it_is_looked_for_has_all_looked_at_again(
+    writer: SharedRocks, reader: SharedRocksReader
+) -> None:
+    log = writer.path / "000001.log"
+    log.touch()
+    looks: list[bool] = []
+
+    class Deleting:
+        """The database of a reader, whose writer deletes a log meanwhile."""
+
+        def try_catch_up_with_primary(self) -> None:
+            looks.append(log.exists())
+            log.unlink(missing_ok=True)
+
+    assert reader._follows(Deleting())
+    assert looks == [True, False]
+
+
 def test_numbers_are_seen_by_whoever_maps_them(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="cannot be used"):
         Published(tmp_path / "published")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PARTITIONS: Final = 4
 KEYS: Final = 997
-_KINDS: Final = {"count": 55, "stale": 15, "windows": 12, "versions": 10, "range": 6, "all": 2}
+KINDS: Final = {"count": 55, "stale": 15, "windows": 12, "versions": 10, "range": 6, "all": 2}
 """What is asked, and how often."""
 _LATELY_MS: Final = 30_000
 _COUNT: Final = struct.Struct(">q")
@@ -40,7 +40,7 @@ class Asked(NamedTuple):
     """One answer: the question, the position in the input, and what was found.
 
     Attributes:
-        kind: one of ``_KINDS``.
+        kind: one of ``KINDS``.
         partition: that was asked.
         about: the key, the beginning of keys, or nothing.
         since: times from then on were asked for, in milliseconds since the epoch.
@@ -64,12 +64,15 @@ class Reader(threading.Thread):
     Stale reads name no bound, and only copies are asked; of one worker they never go back.
     """
 
-    def __init__(self, cluster: LocalCluster, topic: str, seed: str, reads: int) -> None:
+    def __init__(
+        self, cluster: LocalCluster, topic: str, seed: str, reads: int, kinds: dict[str, int]
+    ) -> None:
         super().__init__(daemon=True)
         self._cluster = cluster
         self._topic = topic
         self._draw = random.Random(seed)
         self._reads = reads
+        self._kinds = kinds
         self._at: dict[int, int] = {}
         self._copies_at: dict[tuple[str, int], int] = {}
         self._pause = threading.Event()
@@ -101,7 +104,7 @@ class Reader(threading.Thread):
                 self._pause.wait(0.01)  # nobody has it just now
 
     def _drawn(self) -> Asked:
-        kind = self._draw.choices(list(_KINDS), list(_KINDS.values()))[0]
+        kind = self._draw.choices(list(self._kinds), list(self._kinds.values()))[0]
         key = f"key-{self._draw.randrange(KEYS)}"
         about = {"all": "", "range": key[:5]}.get(kind, key)
         since = int(time.time() * 1000) - _LATELY_MS

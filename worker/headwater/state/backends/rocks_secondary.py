@@ -11,6 +11,7 @@ would go on showing that part, beside what the new process writes. So it is open
 
 from __future__ import annotations
 
+import os
 import shutil
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
@@ -103,13 +104,20 @@ class RocksSecondary(RocksBackend):
     def _follows(self, db: Any) -> bool:
         """Catch up; return whether the process that writes is still the one of before."""
         # RocksDB reads the manifest first and then looks which logs there are. Of one that was
-        # flushed and deleted in between it misses all, without a word.
-        before, after = None, (self._writer, _size_of(self.path / self._writer))
-        while before != after and after[0] == self._writer:
-            before = after
+        # flushed and deleted in between it misses all, without a word. If one is deleted after it
+        # has looked, it reads no log: then column families may be of different commits.
+        after = self._writer, _size_of(self.path / self._writer)
+        is_complete = False
+        while not is_complete and after[0] == self._writer:
+            before, logs = after, self._logs()
             db.try_catch_up_with_primary()
             after = self.manifest()
+            is_complete = before == after and logs <= self._logs()
         return after[0] == self._writer
+
+    def _logs(self) -> set[str]:
+        """Return the names of the write-ahead logs."""
+        return {found.name for found in os.scandir(self.path) if found.name.endswith(".log")}
 
     def manifest(self) -> tuple[str, int]:
         """Return name and size of what says which tables there are.
