@@ -236,6 +236,7 @@ class _Drawer(Generator):
 
     def grow_on(self, handle: Handle) -> None:
         """Add an operation on what is there, one of those whose results are determined."""
+        self.types[handle.step] = Types(handle.key, handle.value)  # windowed, where it was not
         operations: dict[str, tuple[Any, ...]] = {
             "stream": (
                 self._filter, self._map_values, self._select_key, self._merge, self._repartition,
