@@ -56,7 +56,11 @@ def test_what_waits_in_a_record_cache_comes_out_as_in_java(seed: str, oracle: Or
     request = generate(random, records=RECORDS)
     request["config"].pop("statestore.cache.max.bytes", None)
     request["commit_every"] = random.choice((3, 7, RECORDS))
+    answers_often = has_foreign_keys(request)
     for step in request["steps"]:
+        if answers_often and step.get("fn") == "nth":
+            # A join by foreign key answers between two flushes as often as it is asked.
+            step["fn"] = "with_key"
         if (
             step["op"] == "to"
             and not has_pattern(request)
