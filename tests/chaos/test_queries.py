@@ -52,9 +52,8 @@ def test_each_answer_is_one_that_the_store_had_at_some_commit_whatever_moves_or_
     cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=2, **options))
     load.start()
     cluster.wait_running(replicas=2)
-    kinds_asked = {kind: often for kind, often in KINDS.items() if share >= 1 or kind != "all"}
     each = reads // READERS + 1
-    readers = [Reader(cluster, topic, f"{seed}{n}", each, kinds_asked) for n in range(READERS)]
+    readers = [Reader(cluster, topic, f"{seed}{n}", each, KINDS) for n in range(READERS)]
     for reader in readers:
         reader.start()
 
@@ -77,7 +76,7 @@ def test_each_answer_is_one_that_the_store_had_at_some_commit_whatever_moves_or_
     assert [_difference(asked, wanted) for asked, wanted in wrong[:5]] == []
     assert len({answer.offset for answer in answers}) > 20
     assert min(kinds.values()) > 5
-    assert kinds.keys() == kinds_asked.keys()
+    assert kinds.keys() == KINDS.keys()
     later = [
         answer._replace(
             offset=answer.offset + LATER, changelog_offset=answer.changelog_offset + LATER
@@ -85,7 +84,7 @@ def test_each_answer_is_one_that_the_store_had_at_some_commit_whatever_moves_or_
         for answer in answers
     ]
     caught = Counter(answer.kind for answer, _ in truth.wrong(later))
-    assert caught.keys() == kinds_asked.keys(), f"wrong at another position: {caught}"
+    assert caught.keys() == KINDS.keys(), f"wrong at another position: {caught}"
 
 
 def _difference(asked: Asked, wanted: Any) -> tuple[Any, ...]:

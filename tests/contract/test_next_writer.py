@@ -14,7 +14,12 @@ import pytest
 from tests.support.store_child import SPEC, TASK, expected
 
 from headwater.errors import StateError
-from headwater.native.queries.secondaries import Secondaries
+from headwater.native.queries.secondaries import (
+    DiskOpening,
+    Pace,
+    Secondaries,
+    SecondaryStore,
+)
 from headwater.state import BlockCache
 from headwater.state.backends.rocks_secondary import RocksSecondary
 from headwater.state.directory import StateDirectory
@@ -22,7 +27,7 @@ from headwater.state.directory import StateDirectory
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.native.queries.secondaries import SecondaryStore
+    from headwater.state.backends.secondary import StoreSecondary
 
 
 class Writer:
@@ -105,3 +110,43 @@ def test_a_secondary_says_that_it_is_to_be_opened_anew(tmp_path: Path) -> None:
     finally:
         second.dies()
     secondary.close()
+
+
+class BusyOpening(DiskOpening):
+    """Cannot open the store anew, as while the next process opens it, unless it may."""
+
+    may_open = True
+
+    def open(self) -> StoreSecondary:
+        """Open it, or say why not."""
+        if not self.may_open:
+            raise StateError("the next process is opening it")
+        return super().open()
+
+
+def test_what_could_not_be_followed_is_not_read_until_it_is_opened_anew(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path, "app").store(TASK, SPEC.directory_name)
+    opening = BusyOpening(SPEC, directory, BlockCache())
+    store = SecondaryStore(opening, lambda _: None, Pace(stale_s=60))
+    writer = Writer(tmp_path)
+    try:
+        writer.commits()
+        seen(store)
+        writer.commits()
+    finally:
+        writer.dies()
+    writer = Writer(tmp_path)
+    try:
+        writer.commits()
+        opening.may_open = False
+        with pytest.raises(StateError, match="the next process is opening it"):
+            store.refresh()
+
+        for is_newest in (False, True):  # a moment ago is not good enough either
+            with pytest.raises(StateError), store.reading(is_newest=is_newest):
+                pass
+
+        opening.may_open = True
+        assert seen(store) == writer.commits() - 1
+    finally:
+        writer.dies()

@@ -17,7 +17,7 @@ import shutil
 import threading
 import time
 import weakref
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -175,10 +175,14 @@ class SecondaryStore:
         """
         backend = self._current(is_newest=is_newest)
         before = self._refreshes
-        exclusive = nullcontext() if backend.may_be_read_meanwhile else self._exclusive
-        with exclusive:
-            # It may have been opened anew while this thread waited.
-            yield (backend if backend.may_be_read_meanwhile else self._backend or backend), before
+        if backend.may_be_read_meanwhile:
+            yield backend, before
+            return
+        with self._exclusive:
+            # It may have been opened anew while this thread waited, or forgotten.
+            if (current := self._backend) is None:
+                raise NotOnDiskError(f"store {self._opening.name} is being opened anew")
+            yield current, before
 
     def is_whole(self, backend: StoreSecondary, before: int) -> bool:
         """Whether what was read is of one commit, if the position was the same all the time.
@@ -241,6 +245,10 @@ class SecondaryStore:
                 self._refreshes += 1  # odd from now on
                 try:
                     backend = self._backend = self._caught_up(backend, mark)
+                except StateError:
+                    # What could not be followed to the end may show parts of commits.
+                    self._backend, self._mark = None, ()
+                    raise
                 finally:
                     self._refreshes += 1
             self._mark, self._known_at = mark, began
