@@ -46,6 +46,7 @@ class KubeClient:
     Args:
         configuration: address and credentials.
         user_agent: how the API server's logs shall call us.
+        field_manager: the name under which written fields are owned.
         connect_s: a connection must stand within so many seconds.
         read_s: an answer must come within so many seconds.
         observe_call: told of every call that was made: verb, plural and HTTP status (0: none).
@@ -56,6 +57,7 @@ class KubeClient:
         configuration: kubernetes.client.Configuration,
         *,
         user_agent: str = FIELD_MANAGER,
+        field_manager: str = FIELD_MANAGER,
         connect_s: float = _CONNECT_S,
         read_s: float = _READ_S,
         observe_call: Callable[[str, str, int], None] | None = None,
@@ -65,6 +67,7 @@ class KubeClient:
         configuration.connection_pool_maxsize = _CONNECTIONS
         self._client = kubernetes.client.ApiClient(configuration)
         self._client.user_agent = user_agent
+        self._field_manager = field_manager
         self._timeout = (connect_s, read_s)
         self._observe_call = observe_call
         self._guard = threading.Lock()
@@ -74,18 +77,25 @@ class KubeClient:
         cls,
         kubeconfig: Path | None = None,
         *,
+        field_manager: str = FIELD_MANAGER,
         observe_call: Callable[[str, str, int], None] | None = None,
     ) -> KubeClient:
         """Connect as a pod does with its service account, else as ``kubectl`` would.
 
         Args:
             kubeconfig: this file and nothing else.
+            field_manager: see the constructor.
             observe_call: see the constructor.
 
         Raises:
             ApiUnavailableError: nothing says where the API server is.
         """
-        return cls(configuration_of(kubeconfig), observe_call=observe_call)
+        return cls(
+            configuration_of(kubeconfig),
+            user_agent=field_manager,
+            field_manager=field_manager,
+            observe_call=observe_call,
+        )
 
     def close(self) -> None:
         """Close all connections."""
@@ -128,18 +138,18 @@ class KubeClient:
     def create(self, resource: Resource, manifest: Manifest) -> Manifest:
         """As in the port."""
         path = resource.path(manifest["metadata"].get("namespace"))
-        query = {"fieldManager": FIELD_MANAGER}
+        query = {"fieldManager": self._field_manager}
         return self._call("POST", "create", resource, path, query=query, body=manifest)
 
     def replace(self, resource: Resource, manifest: Manifest) -> Manifest:
         """As in the port."""
         path = _path_of(resource, manifest)
-        query = {"fieldManager": FIELD_MANAGER}
+        query = {"fieldManager": self._field_manager}
         return self._call("PUT", "update", resource, path, query=query, body=manifest)
 
     def apply(self, resource: Resource, manifest: Manifest, *, subresource: str = "") -> Manifest:
         """As in the port."""
-        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        query = {"fieldManager": self._field_manager, "force": "true"}
         try:
             return self._call(
                 "PATCH",
@@ -164,7 +174,7 @@ class KubeClient:
     ) -> Manifest:
         """As in the port."""
         path = resource.path(namespace, name)
-        query = {"fieldManager": FIELD_MANAGER}
+        query = {"fieldManager": self._field_manager}
         body = [dict(operation) for operation in operations]
         try:
             return self._call(

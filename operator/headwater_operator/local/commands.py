@@ -1,7 +1,8 @@
 """The commands of the local cluster: ``up``, ``get``, ``scale``, ``pause``, ``resume`` and more.
 
 This module names the arguments; what the commands do is in ``running``, ``asking`` and ``logs``.
-``query`` has a module of its own, ``query_command``, because it asks on a cluster, too.
+``query`` has a module of its own, ``query_command``. It, ``reset`` and ``promote`` are for
+StreamApps on Kubernetes, too (``on_cluster``).
 """
 # ruff: noqa: PLC0415  # every `headwater` command imports this module: nothing heavy at the top
 
@@ -10,7 +11,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from headwater.errors import EnvironmentProblemError
+from headwater.errors import EnvironmentProblemError, UserError
+from headwater_operator.local import on_cluster
 from headwater_operator.local.layout import HOME_VARIABLE, ClusterDir, default_root
 from headwater_operator.local.query_command import add_query
 
@@ -99,17 +101,44 @@ def run_reset(args: argparse.Namespace) -> int:
     from headwater_operator.local import resetting
 
     file = None if args.from_file is None else args.from_file.read_text(encoding="utf-8")
+    to = asked_for(vars(args), file)
+    if on_cluster.is_meant(args):
+        if args.dry_run:
+            raise UserError(
+                "--dry-run asks Kafka, and on a cluster only workers do; "
+                "kafka-streams-application-reset --dry-run shows the same offsets"
+            )
+        with on_cluster.connected(args) as client:
+            from headwater_operator.local import cluster_resetting
+
+            namespace = on_cluster.namespace_of(args)
+            return cluster_resetting.reset(
+                client, namespace, args.app, to=to, is_confirmed=args.yes
+            )
     return resetting.reset(
         _cluster(args),
         args.app,
         is_confirmed=args.yes,
-        to=asked_for(vars(args), file),
+        to=to,
         is_dry_run=args.dry_run,
     )
 
 
 def run_promote(args: argparse.Namespace) -> int:
     """``headwater promote``."""
+    if on_cluster.is_meant(args):
+        with on_cluster.connected(args) as client:
+            from headwater_operator.local import cluster_promoting
+
+            return cluster_promoting.promote(
+                client,
+                on_cluster.namespace_of(args),
+                args.new,
+                over=args.over,
+                max_lag=args.max_lag,
+                wait_s=args.wait,
+                is_confirmed=args.yes,
+            )
     from headwater_operator.local import promoting
 
     return promoting.promote(
@@ -252,6 +281,7 @@ def _add_reset(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argume
         metavar="CSV",
         help="the offsets in a file of lines TOPIC,PARTITION,OFFSET",
     )
+    on_cluster.add_arguments(reset)
     reset.set_defaults(run=run_reset)
     return reset
 
@@ -276,6 +306,7 @@ def _add_promote(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argu
         "--wait", type=float, default=0, metavar="SECONDS", help="for NEW to run and catch up"
     )
     promote.add_argument("--yes", action="store_true", help="do not ask")
+    on_cluster.add_arguments(promote)
     promote.set_defaults(run=run_promote)
     return promote
 

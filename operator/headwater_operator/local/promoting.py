@@ -10,9 +10,9 @@ import json
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from headwater.errors import EnvironmentProblemError, UserError
+from headwater.errors import EnvironmentProblemError, KafkaUnavailableError, UserError
 from headwater.model.lifecycle import ClientState
 from headwater_operator.decide.observed import Intent
 from headwater_operator.local import control
@@ -21,6 +21,9 @@ from headwater_operator.local.resetting import confirmed
 from headwater_operator.local.running import is_stopped, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from headwater.model.topics import TopologyReport
     from headwater_operator.local.layout import ClusterDir
 
 _STOP_S: Final = 60.0
@@ -93,30 +96,64 @@ def _not_ready(cluster: ClusterDir, new: str, max_lag: int) -> str | None:
     lag = _lag(cluster, new)
     if lag <= max_lag:
         return None
-    return f"{new} still has {lag:,} record{'s' if lag != 1 else ''} to read"
+    return f"{new} still has {records(lag)} to read"
 
 
 def _lag(cluster: ClusterDir, name: str) -> int:
     """Ask a worker's program how many records are unread: it has the Kafka client."""
     program = [sys.executable, "-m", "headwater.cli.main", "lag", name, "--output", "json"]
-    done = subprocess.run(
-        [*program, "--home", str(cluster.root)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_ASK_S,
-        check=False,
-    )
+    return int(answer_of([*program, "--home", str(cluster.root)], name, _ASK_S)[0]["lag"])
+
+
+def answer_of(program: Sequence[str], name: str, timeout_s: float) -> Any:
+    """Return what a program that asks Kafka prints, as JSON values.
+
+    Args:
+        program: with its arguments.
+        name: of the application that it asks for.
+        timeout_s: for its answer.
+
+    Raises:
+        KafkaUnavailableError: it does not answer in time.
+        EnvironmentProblemError: it has failed.
+    """
+    try:
+        done = subprocess.run(
+            program,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise KafkaUnavailableError(
+            f"how many records {name} has left to read was not answered within {timeout_s:.0f} s; "
+            f"nothing was changed; see `headwater lag {name}`"
+        ) from error
     if done.returncode != 0:
         raise EnvironmentProblemError(done.stderr.strip().rpartition("error: ")[2])
-    return int(json.loads(done.stdout)[0]["lag"])
+    return json.loads(done.stdout)
+
+
+def records(count: int) -> str:
+    """Return a number of records in words."""
+    return f"{count:,} record{'s' if count != 1 else ''}"
 
 
 def _outputs(cluster: ClusterDir, name: str) -> str:
-    """Return the topics that an application writes for others, as its workers have reported."""
-    for path in cluster.app(name).workers():
-        worker = read_worker(path)
-        report = None if worker is None else worker.status.topology
+    workers = map(read_worker, cluster.app(name).workers())
+    return outputs_of((None if one is None else one.status.topology for one in workers), name)
+
+
+def outputs_of(reports: Iterable[TopologyReport | None], name: str) -> str:
+    """Return the topics that an application writes for others.
+
+    Args:
+        reports: of its workers.
+        name: its own.
+    """
+    for report in reports:
         if report is None:
             continue
         found = {topic for each in report.subtopologies for topic in each.sink_topics}

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from headwater.errors import EnvironmentProblemError, QueryError
+from headwater.errors import QueryError
+from headwater_operator.local import on_cluster
 from headwater_operator.local.layout import ClusterDir, default_root
 
 _Parsers = argparse._SubParsersAction  # noqa: SLF001  # argparse has no public name for it
@@ -49,10 +49,7 @@ def add_query(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argumen
     query.add_argument("--key-base64", action="store_true", help="keys as base64 of their bytes")
     query.add_argument("--stale", action="store_true", help="copies may answer, too")
     query.add_argument("-o", "--output", choices=("table", "json"), default="table")
-    query.add_argument(
-        "--namespace", metavar="NS", help="ask on the Kubernetes cluster that kubectl would use"
-    )
-    query.add_argument("--kubeconfig", type=Path, metavar="FILE", help="the same, by this file")
+    on_cluster.add_arguments(query)
     query.set_defaults(run=run_query)
     return query
 
@@ -69,24 +66,15 @@ def run_query(args: argparse.Namespace) -> int:
         options=_options(args),
         limit=args.limit,
     )
-    if args.namespace is None and args.kubeconfig is None:
+    if not on_cluster.is_meant(args):
         root = default_root() if args.home is None else args.home.absolute()
         here = query_workers.local_workers(ClusterDir(root), args.app)
         return query.run(here, question, args.output)
     if args.app is None:
         raise QueryError("on a cluster: name the StreamApp with --app")
-    try:
-        from headwater_operator.kube.client import KubeClient
-    except ModuleNotFoundError as error:
-        raise EnvironmentProblemError(
-            f"a cluster is asked with {error.name}: pip install 'headwater[operator]'"
-        ) from error
-    client = KubeClient.from_environment(args.kubeconfig)
-    try:
-        workers = query_workers.ClusterWorkers(client, args.namespace or "default", args.app)
+    with on_cluster.connected(args) as client:
+        workers = query_workers.ClusterWorkers(client, on_cluster.namespace_of(args), args.app)
         return query.run(workers, question, args.output)
-    finally:
-        client.close()
 
 
 def _what(args: argparse.Namespace) -> str:

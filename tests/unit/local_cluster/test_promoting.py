@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
+from headwater.cli import localapps
 from headwater.cli.main import main
+from headwater.errors import SpecError
 from headwater.model.streamapp import parse
 from headwater_operator.decide.observed import Intent
 from headwater_operator.local import control
@@ -40,6 +43,8 @@ def home(tmp_path: Path) -> Path:
         ("promote counts-2 --over counts", 3, "nothing runs in"),
         ("diff counts counts", 2, "counts is named twice"),
         ("diff counts counts-3", 2, "there is no application 'counts-3'"),
+        ("diff counts counts-2 -f missing.yaml", 2, "cannot read missing.yaml"),
+        ("reset counts --namespace shop --dry-run", 2, "--dry-run asks Kafka"),
         ("lag counts-3", 2, "there is no application 'counts-3'"),
         ("reset counts --to-datetime yesterday --yes", 2, "'yesterday' says nothing"),
         ("reset counts --by-duration 1h --yes", 2, "'1h' is no duration"),
@@ -69,3 +74,26 @@ def test_a_file_with_a_reset_plan_is_read(
     assert "line 1 of the reset plan is 'lines,0'" in capsys.readouterr().err
     assert main([*options, str(tmp_path / "none.csv")]) == 3
     assert "none.csv" in capsys.readouterr().err
+
+
+def test_applications_of_a_cluster_are_taken_from_what_kubectl_prints(tmp_path: Path) -> None:
+    app = {
+        "apiVersion": "headwater.dev/v1alpha1",
+        "kind": "StreamApp",
+        "metadata": {"name": "totals", "namespace": "shop", "uid": "u", "generation": 3},
+        "spec": {"topology": {"configMapRef": {"name": "source"}}},
+        "status": {"state": "RUNNING"},
+    }
+    source = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "source"}}
+    source["data"] = {"topology.py": "def build(builder): ..."}
+    file = tmp_path / "printed.yaml"
+    printed = {"apiVersion": "v1", "kind": "List", "items": [app, source]}
+    file.write_text(yaml.safe_dump(printed))
+
+    found = localapps.of_files([file], ["totals"], [], "kafka:9092")
+
+    assert found["totals"].app.spec.topology.inline == "def build(builder): ..."
+    with pytest.raises(SpecError, match=r"no StreamApp 'totals-2' in .*there are: totals"):
+        localapps.of_files([file], ["totals", "totals-2"], [], "kafka:9092")
+    with pytest.raises(SpecError, match="names no broker: name one with --bootstrap"):
+        localapps.of_files([file], ["totals"], [], None)

@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.cli import localapps, streamapps
-from headwater.cli.options import add_home
+from headwater.cli import localapps, options, streamapps
 from headwater.errors import DiffError
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ def register(subparsers: Any) -> None:
         "diff",
         help="compare what two versions of an application have written",
         description="Compare the output topics of two applications of `headwater up` key by key: "
-        "the last value of each. Both must have read all their input. The exit code is 1 if the "
-        "outputs differ.",
+        "the last value of each. Both must have read all their input. Those of a cluster are "
+        "named by their files. The exit code is 1 if the outputs differ.",
     )
     parser.add_argument("old", metavar="OLD", help="the version that is in use")
     parser.add_argument("new", metavar="NEW", help="the version that is to replace it")
@@ -54,7 +53,17 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--svg", type=Path, metavar="FILE", help="write a picture")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     parser.add_argument("--bootstrap", metavar="HOST:PORT", help="instead of the StreamApps'")
-    add_home(parser)
+    parser.add_argument(
+        "-f",
+        "--file",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="YAML file with StreamApps, instead of those of `headwater up`; may be repeated",
+    )
+    options.add_import_path(parser)
+    options.add_home(parser)
     parser.set_defaults(run=run)
 
 
@@ -110,7 +119,11 @@ def run(arguments: argparse.Namespace) -> int:
     root = streamapps.home_of(arguments.home)
     if arguments.old == arguments.new:
         raise DiffError(f"{arguments.old} is named twice: name two versions of an application")
-    apps = {name: localapps.named(root, name) for name in (arguments.old, arguments.new)}
+    names = (arguments.old, arguments.new)
+    if arguments.file:
+        apps = localapps.of_files(arguments.file, names, arguments.import_path, arguments.bootstrap)
+    else:
+        apps = {name: localapps.named(root, name) for name in names}
     with localapps.broker_of(root, apps, arguments.bootstrap) as address:
         old, new = (_Side(app, address) for app in apps.values())
         pairs = diffing.paired(list(old.sinks), list(new.sinks), arguments.topics)

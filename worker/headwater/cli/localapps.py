@@ -1,4 +1,4 @@
-"""The applications of a directory of `headwater up`, for commands that ask Kafka about them."""
+"""Applications of `headwater up`, or of files, for commands that ask Kafka about them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from headwater.cli import streamapps
 from headwater.errors import SpecError
+from headwater.model import appfile
 from headwater.model.streamapp import StreamApp, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from headwater.config import StreamsConfig
@@ -105,6 +106,38 @@ def named(root: Path, name: str) -> LocalApp:
         f"there is no application {name!r} in {root} (known: {', '.join(known) or 'none'}); "
         "start it with: headwater up -f FILE"
     )
+
+
+def of_files(
+    files: Sequence[Path], names: Sequence[str], import_path: Sequence[str], bootstrap: str | None
+) -> dict[str, LocalApp]:
+    """Return applications as files describe them, such as those that a cluster runs.
+
+    Args:
+        files: YAML with StreamApps, or what ``kubectl get --output=yaml`` printed of them.
+        names: which.
+        import_path: directories from which their topologies are imported.
+        bootstrap: ``--bootstrap``.
+
+    Raises:
+        SpecError: a file cannot be read, an application is missing, or it names no broker.
+    """
+    known: dict[str, StreamApp] = {}
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise appfile.unreadable(file, error) from error
+        known |= {app.name: app for app in appfile.stream_apps(text, file)}
+    given = ", ".join(map(str, files))
+    for name in names:
+        if name not in known:
+            raise SpecError(
+                f"there is no StreamApp {name!r} in {given} (there are: {', '.join(known)})"
+            )
+        if not streamapps.names_broker(known[name], bootstrap, ()):
+            raise SpecError(f"{name} in {given} names no broker: name one with --bootstrap")
+    return {name: LocalApp(app=known[name], import_path=tuple(import_path)) for name in names}
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def add_topology(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-f", "--file", type=Path, help="YAML file with StreamApps")
     parser.add_argument("--app", metavar="NAME", help="which StreamApp, if the file has several")
-    _add_import_path(parser)
+    add_import_path(parser)
 
 
 def add_stream_app(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +119,8 @@ def command_config(path: Path | None) -> dict[str, str]:
     return {name.strip(): value.strip() for name, value in found}
 
 
-def _add_import_path(parser: argparse.ArgumentParser) -> None:
+def add_import_path(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says where topologies are imported from."""
     parser.add_argument(
         "--import-path",
         metavar="DIR",
@@ -131,7 +132,7 @@ def _add_import_path(parser: argparse.ArgumentParser) -> None:
 
 def add_import_path_and_config(parser: argparse.ArgumentParser) -> None:
     """Add the options that win over the StreamApp and may be repeated."""
-    _add_import_path(parser)
+    add_import_path(parser)
     parser.add_argument(
         "--config",
         metavar="NAME=VALUE",

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CONFIG_MAP: Final = "ConfigMap"
+_LIST: Final = "List"
 _OURS: Final = API_VERSION.partition("/")[0]
 
 
 def stream_apps(
     text: str, file: object, *, made_local: Callable[[StreamApp], StreamApp] | None = None
 ) -> list[StreamApp]:
-    """Return every StreamApp of a file; the documents are divided by ``---``.
+    """Return every StreamApp of a file; the documents are divided by ``---``, or items of a List.
 
     A topology in a ConfigMap of the same file is put in where the StreamApp refers to it.
 
@@ -46,6 +47,7 @@ def stream_apps(
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or "it is not YAML"
         raise SpecError(f"{file}{place}: {problem}") from error
+    documents = [one for document in documents for one in _listed(document)]
     sources = _config_maps(documents)
     apps: dict[str, StreamApp] = {}
     several = len(documents) > 1
@@ -70,6 +72,12 @@ def unreadable(file: object, error: OSError | UnicodeDecodeError) -> SpecError:
     """Say why the file cannot be read."""
     reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
     return SpecError(f"cannot read {file}: {reason}")
+
+
+def _listed(document: object) -> Sequence[object]:
+    """Return the objects of a list, as ``kubectl get --output=yaml`` prints several."""
+    items = document.get("items") if isinstance(document, Mapping) else None
+    return items if _kind_of(document) == _LIST and isinstance(items, list) else [document]
 
 
 def _kind_of(document: object) -> object:
