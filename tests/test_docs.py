@@ -44,6 +44,7 @@ COMMANDS_RUN_BY = {
     "docs/security.md": ROOT / "tests" / "kube" / "test_install_page.py",
     "docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py",
     "docs/feeding.md": ROOT / "tests" / "kube" / "test_feeding_page.py",
+    "docs/tools-on-a-cluster.md": ROOT / "tests" / "e2e" / "tools.py",
     # This needs a local cluster.
     "docs/queries.md": ROOT / "tests" / "chaos" / "test_queries.py",
 }
@@ -54,6 +55,7 @@ RESOURCES_TRIED_BY = {
     "docs/reprocessing-in-place.md": REPROCESSING,
     "docs/reprocessing-side-by-side.md": REPROCESSING,
     "docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py",
+    "docs/tools-on-a-cluster.md": ROOT / "tests" / "e2e" / "tools.py",
     "docs/backfill.md": ROOT / "tests" / "unit" / "spark" / "test_masters.py",
     "docs/serdes.md": ROOT / "tests" / "unit" / "service" / "test_credentials.py",
 }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.counted import Counted
     from tests.e2e.site import Site
+    from tests.e2e.tools import Reader
 
 _HERE = Path(__file__).parent
 _STEP_S = 3_600
@@ -96,6 +97,14 @@ def counted(site: Site, settings: Settings) -> Iterator[Counted]:
 
     with Counted(settings.bootstrap, site.namespace) as words:
         yield words
+
+
+@pytest.fixture
+def reader(site: Site, settings: Settings, tmp_path: Path) -> Reader:
+    """Somebody who follows the page on tools for a cluster, as an administrator."""
+    from tests.e2e.tools import Reader
+
+    return Reader(site, tmp_path, Path(settings.kubeconfig).absolute())
 
 
 @pytest.fixture(autouse=True)

@@ -151,26 +151,27 @@ class Counted:
 
     # -- out ---------------------------------------------------------------------------------
 
-    def until_exact(self) -> None:
+    def until_exact(self) -> dict[str, int]:
         """Wait until every word has been counted as often as it was sent; nothing is sent now."""
         wait_for(
-            lambda: self._read() == self.sent,
+            lambda: self.read() == self.sent,
             what="exact counts",
             timeout_s=_COUNTED_S,
             every_s=0.5,
         )
+        return dict(self.seen)
 
     def until_more(self) -> None:
         """Wait until something is counted that is sent from now on."""
         before = sum(dict(self.sent).values())  # so what is counted beyond it was sent since
         wait_for(
-            lambda: sum(self._read().values()) > before,
+            lambda: sum(self.read().values()) > before,
             what="more counts",
             timeout_s=_COUNTED_S,
             every_s=0.5,
         )
 
-    def _read(self) -> dict[str, int]:
+    def read(self) -> dict[str, int]:
         """Read on; a word's counts grow, or something was counted twice."""
         if not self._consumer.assignment():
             self._consumer.assign(

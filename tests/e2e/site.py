@@ -215,6 +215,15 @@ class Site:
         workers = self.list("sw", f"-l{_MINE}")
         return {each["metadata"]["name"]: len(each["spec"].get("active", ())) for each in workers}
 
+    def threads(self) -> dict[str, int]:
+        """How many StreamThreads each worker was told to have, once it has acknowledged that."""
+        return {
+            each["metadata"]["name"]: each["spec"].get("threads", 0)
+            for each in self.list("sw", f"-l{_MINE}")
+            if each["spec"].get("active")
+            and each["status"].get("acknowledgedEpoch") == each["spec"]["epoch"]
+        }
+
     def is_settled(self, replicas: int) -> bool:
         """Whether so many workers run all tasks, as the present specification wants it."""
         app = self.app()

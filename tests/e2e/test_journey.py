@@ -12,6 +12,7 @@ import os
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -27,6 +28,21 @@ from tests.e2e.settings import (
     example,
 )
 from tests.e2e.site import APP, CRDS, DRIVER, EXAMPLE, PATIENCE_S, RELEASE, say, shell
+from tests.e2e.tools import (
+    COMPARE,
+    NEW,
+    OLD,
+    PAUSE,
+    QUERY,
+    RESET,
+    STORE,
+    TOTALS,
+    TWICE,
+    Versions,
+    asked_all_the_while,
+    missing_rights,
+    worker_answers,
+)
 from tests.support import spark_classes
 from tests.support.pages import blocks
 from tests.support.waiting import wait_for
@@ -34,11 +50,13 @@ from tests.support.waiting import wait_for
 if TYPE_CHECKING:
     from tests.e2e.settings import Settings
     from tests.e2e.site import Site
+    from tests.e2e.tools import Reader
     from tests.kube.fixtures import Command
 
 SOURCE = "word-count-topology"
 SECOND = "second"
 BACKFILL = f"{APP}-backfill"
+PATCH = ("patch", "sapp", "--type=merge")
 
 
 def test_it_is_installed_and_an_application_becomes_ready(
@@ -142,7 +160,7 @@ def test_the_images_are_small(site: Site, settings: Settings) -> None:
 
 
 def test_it_grows_and_shrinks_under_load(site: Site, counted: Counted) -> None:
-    with counted.under_load():
+    with counted.under_load(), asked_all_the_while(site, "all"):
         site.scale(3)
         site.until_settled(3)
         say(site.kubectl("get", "sapp,sw,pods,pvc"))
@@ -225,6 +243,113 @@ def test_a_pod_that_is_deleted_comes_again(
         site.until_settled(2)
         counted.until_more()
     counted.until_exact()
+
+
+def test_its_stores_are_asked_through_the_api_server(
+    site: Site, counted: Counted, reader: Reader
+) -> None:
+    site.scale(2)
+    site.until_settled(2)
+    counted.until_exact()
+    one, _ = QUERY
+
+    assert f" {counted.sent['streams']} " in reader.run(one)
+    of_all = one.replace(" streams", " --range '' ''")
+    told = reader.run(f"{of_all} --limit 1000 -o json")
+    rows = {row["key"]: row for row in json.loads(told)["rows"]}
+    assert {key: row["value"] for key, row in rows.items()} == dict(counted.sent)
+    for key in keys_of_each_worker(site, rows):
+        assert json.loads(reader.run(f"{one.replace('streams', key)} -o json")) == rows[key] | {
+            "store": STORE,
+            "position": ANY,
+        }
+    assert "has no 'nothing'" in reader.run(one.replace("streams", "nothing"), code=1)
+    assert "no-such-store" in reader.run(one.replace(STORE, "no-such-store"), code=2)
+    missing_rights(site, reader)
+
+    site.patch(assignment={"standbyReplicas": 1})
+    site.until(lambda: site.conditions("StandbysReady")[0][:2] == ("True", "CaughtUp"), "standbys")
+    task = f"1_{rows['streams']['partition']}"
+    [standby] = [sw["metadata"]["name"] for sw in site.list("sw") if task in sw["spec"]["standby"]]
+    path = f"/state/{STORE}/keys/streams"
+    status, answer = worker_answers(site, standby, path)
+    assert (status, answer["value"]) == (200, counted.sent["streams"])
+    status, answer = worker_answers(site, standby, f"{path}?requireActive=true")
+    assert (status, answer["error"]) == (503, "NOT_ACTIVE")
+    assert f" {counted.sent['streams']} " in reader.run(f"{one} --stale")
+    site.patch(assignment={"standbyReplicas": 0})
+
+
+def keys_of_each_worker(site: Site, rows: dict[str, Any]) -> list[str]:
+    """One key of each worker's tasks."""
+    found = {
+        sw["metadata"]["name"]: key
+        for sw in site.list("sw")
+        for key, row in rows.items()
+        if f"1_{row['partition']}" in sw["spec"].get("active", ())
+    }
+    assert len(found) == 2
+    return sorted(found.values())
+
+
+def test_it_pauses_and_changes_its_threads_without_another_pod(
+    site: Site, counted: Counted, reader: Reader
+) -> None:
+    pause, until_paused, more_threads, resume = PAUSE
+    before = site.uids()
+    reader.run(pause)
+    reader.run(until_paused)
+    paused_at = counted.until_exact()
+    with counted.under_load():
+        reader.run(more_threads)
+        site.until(lambda: site.threads() == dict.fromkeys(before, 2), "two threads in each")
+        assert counted.read() == paused_at
+        reader.run(resume)
+        counted.until_more()
+    counted.until_exact()
+    site.until_settled(2)
+    assert site.uids() == before
+
+
+def test_a_new_version_is_compared_and_promoted_and_reset(
+    site: Site, settings: Settings, reader: Reader
+) -> None:
+    versions = Versions(site, settings.bootstrap)
+    save, diff, promote = COMPARE
+    [reset] = RESET
+    try:
+        versions.apply()
+        site.kubectl(*PATCH, NEW, '--patch={"spec":{"paused":true}}')
+        versions.wait(NEW, "Paused")
+        versions.feed()
+        versions.until_written(OLD, TOTALS[OLD])
+        at_once = promote.replace("--wait 300", "")
+        assert f"{NEW} is paused, with 6 records to read" in reader.run(at_once, code=3)
+        assert (versions.written(NEW), versions.spec(OLD).get("suspend", False)) == ({}, False)
+        site.kubectl(*PATCH, NEW, '--patch={"spec":{"paused":false}}')
+
+        reader.run(save)
+        assert "different   'bob': 2 -> 3" in reader.run(diff, code=1)
+        assert f"{OLD} is suspended" in reader.run(promote)
+        assert versions.pods(OLD) == {}
+        assert versions.has_read_everything(OLD)
+        versions.feed()
+        versions.until_written(NEW, TWICE)
+        assert versions.written(OLD) == TOTALS[OLD]
+
+        count = versions.records(NEW)
+        with versions.stranger(NEW):
+            site.until(lambda: versions.says(NEW, "that are not ours: stranger"), "it to be seen")
+            process = reader.start(reset)
+            site.until(lambda: versions.is_resetting(NEW), "the reset to wait")
+            assert versions.records(NEW) == count
+        assert f"{NEW} is reset, and begins at these offsets" in reader.finish(process)
+        versions.wait(NEW, "Ready")
+        site.until(lambda: versions.has_read_everything(NEW), "the orders to be read again")
+        assert versions.written(NEW) == TWICE
+        assert versions.records(NEW) >= count + len(TWICE)
+    finally:
+        versions.delete()
 
 
 @pytest.mark.needs("stop_kubelet", "start_kubelet")

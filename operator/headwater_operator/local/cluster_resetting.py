@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from headwater.errors import EnvironmentProblemError, UserError
+from headwater.errors import EnvironmentProblemError, GroupInUseError, UserError
 from headwater.model.appstatus import OperationType
 from headwater.model.streamapp import parse
 from headwater_operator.kube.errors import ConflictError
@@ -135,6 +135,8 @@ class _Waiting:
         failure, doing = status.failure, status.operation
         if failure is None or doing is None or doing.type is not OperationType.RESET:
             return  # or it is about what was before the reset
-        if failure.is_final or self._patience.is_over(name, status):
+        # A member of the group may leave.
+        is_hopeless = failure.is_final and failure.error != GroupInUseError.__name__
+        if is_hopeless or self._patience.is_over(name, status):
             error = error_of(name, failure)
             raise type(error)(f"{error}; the operator tries on until you say: {self.withdrawal}")
