@@ -155,6 +155,7 @@ class AppView:
         is_paused: the operator is to look on.
         is_resetting: a reset was asked for, and is not done.
         reset_to: where the application begins then (``headwater.model.resetting``).
+        shifts: how many resets have shifted offsets: the same wish may come again.
         unclear_reset: why the annotation that asks for a reset is not followed.
         app: with everything filled in; of the last specification that could be used, if the present
             one cannot. ``None`` if there is none.
@@ -181,6 +182,7 @@ class AppView:
     is_paused: bool = False
     is_resetting: bool = False
     reset_to: str = RESET_NOW
+    shifts: int = 0
     unclear_reset: Problem | None = None
     app: StreamApp | None = None
     spec_problem: Problem | None = None
@@ -212,7 +214,7 @@ class AppView:
             generation=generation,
             intent=self.intent,
             # Another value of the annotation is another request.
-            request=1 + crc32(self.reset_to.encode()) if self.is_resetting else 0,
+            request=1 + self.shifts + crc32(self.reset_to.encode()) if self.is_resetting else 0,
             reset_to=self.reset_to,
             workers=self.workers,
             driver=self.driver,

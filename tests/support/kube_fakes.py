@@ -102,6 +102,10 @@ class Kafka:
     resets: int = 0
     reset_to: list[str] = field(default_factory=list)
     """Where the application was to begin after each reset."""
+    requests: list[str] = field(default_factory=list)
+    """What each reset was called."""
+    has_offsets: bool = False
+    """Whether there is something that could be shifted."""
 
     def answer(self, duty: Duty) -> DutyResult:
         match duty:
@@ -129,10 +133,11 @@ class Kafka:
                 return self._taken(duty)
 
     def _reset(self, duty: Reset) -> DutyResult:
-        if duty.to.startswith("shift"):
+        if duty.to.startswith("shift") and not self.has_offsets:
             return DutyFailed(id=duty.id, error="ResetError", message="nothing committed")
         self.resets += 1
         self.reset_to.append(duty.to)
+        self.requests.append(duty.request)
         return ResetDone(id=duty.id)
 
     def _taken(self, duty: TakeEngine) -> DutyResult:

@@ -12,6 +12,7 @@ from headwater.model.resetting import (
     PlannedOffset,
     Scenario,
     asked_for,
+    mark_of,
     parse,
     parse_file,
     planned,
@@ -154,6 +155,19 @@ def test_what_cannot_be_chosen_is_refused_by_name(
 ) -> None:
     with pytest.raises(ResetError, match=said):
         planned(parse(text), facts)
+
+
+def test_a_shift_that_was_carried_out_is_known_by_its_mark() -> None:
+    mark, other = mark_of("7"), mark_of("77")
+    done = PartitionFacts(first=0, end=9, committed=5, metadata=f"{mark}remains")
+
+    [again] = planned(parse("shift:-2"), {LINES: done}, mark)
+    [another] = planned(parse("shift:-2"), {LINES: done}, other)
+
+    assert (again.offset, again.metadata, again.is_shifted) == (5, mark, True)
+    assert (another.offset, another.metadata, another.is_shifted) == (3, other, False)
+    assert planned(parse("offset:2"), {LINES: done}, mark)[0].metadata == ""
+    assert mark_of("") == ""
 
 
 def test_whatever_is_not_relative_comes_out_the_same_when_the_offsets_are_gone() -> None:

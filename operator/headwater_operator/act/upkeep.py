@@ -8,6 +8,7 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Final
 
+from headwater.model import resetting
 from headwater.model.drivercontract import driver_account
 from headwater_operator.act.gate import HeldUpError, OutdatedDecisionError
 from headwater_operator.kube.api import (
@@ -46,6 +47,7 @@ from headwater_operator.manifests.names import (
     FINALIZER,
     RESET_ANNOTATION,
     REVISION_LABEL,
+    SHIFTS_ANNOTATION,
     lacking_labels,
     of_app,
 )
@@ -110,26 +112,29 @@ class Upkeep:
         self._write_finalizers(view, tuple(name for name in view.finalizers if name != FINALIZER))
 
     def end_reset(self, view: AppView) -> None:
-        """Take away the annotation that has asked for a reset.
+        """Take away the annotation that has asked for a reset, and count it if it was a shift.
 
         Raises:
             OutdatedDecisionError: the StreamApp has changed.
         """
         self._gate.before("end_reset")
-        path = RESET_ANNOTATION.replace("~", "~0").replace("/", "~1")
-        self._patch(view, {"op": "remove", "path": f"/metadata/annotations/{path}"})
+        changes: list[Manifest] = [{"op": "remove", "path": _path_of(RESET_ANNOTATION)}]
+        if resetting.parse(view.reset_to).scenario is resetting.Scenario.SHIFT:
+            count = {"path": _path_of(SHIFTS_ANNOTATION), "value": str(view.shifts + 1)}
+            changes.append({"op": "add", **count})
+        self._patch(view, *changes)
 
     def _write_finalizers(self, view: AppView, finalizers: tuple[str, ...]) -> None:
         change = {"op": "add", "path": "/metadata/finalizers", "value": list(finalizers)}
         self._patch(view, change)
 
-    def _patch(self, view: AppView, change: Manifest) -> None:
+    def _patch(self, view: AppView, *changes: Manifest) -> None:
         """Change the StreamApp as it was read; nothing, if it is gone."""
         owner = view.owner
         operations: list[Manifest] = [
             {"op": "test", "path": "/metadata/uid", "value": owner.uid},
             {"op": "test", "path": "/metadata/resourceVersion", "value": view.stored.version},
-            change,
+            *changes,
         ]
         try:
             self._api.patch(STREAM_APPS, owner.namespace, owner.name, operations)
@@ -378,6 +383,11 @@ class Upkeep:
                 # A StreamApp may come back to that revision a moment later.
                 self._applied.pop((CONFIG_MAPS.plural, metadata["name"]), None)
                 self._api.delete(CONFIG_MAPS, namespace, metadata["name"], uid=metadata["uid"])
+
+
+def _path_of(annotation: str) -> str:
+    """Return where an annotation is, in a JSON patch."""
+    return f"/metadata/annotations/{annotation.replace('~', '~0').replace('/', '~1')}"
 
 
 def _digest(manifest: Manifest) -> str:

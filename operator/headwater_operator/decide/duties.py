@@ -263,6 +263,7 @@ def _reset(scene: Scene, epoch: int) -> Iterator[Duty]:
             topic for topic in topics_to_describe(scene.topology) if topic not in internal
         ),
         to=scene.observed.reset_to,
+        request=str(scene.observed.request),
     )
     if not _is_under_way(scene, duty) and not _failed_just_now(scene, duty):
         yield duty

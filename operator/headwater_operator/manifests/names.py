@@ -34,6 +34,8 @@ RESET_ANNOTATION: Final = f"{PREFIX}reset"
 """On a StreamApp, ``"now"`` or where to begin (``headwater.model.resetting``): asks for a reset.
 
 It is taken away when that is done."""
+SHIFTS_ANNOTATION: Final = f"{PREFIX}shifts"
+"""On a StreamApp: how many resets have shifted offsets."""
 
 FINALIZER: Final = f"{PREFIX}operator"
 """Ours, on a StreamApp: workers are stopped and volumes treated as it says before it goes."""

@@ -33,6 +33,7 @@ from headwater_operator.manifests.names import (
     FINALIZER,
     PAUSE_ANNOTATION,
     RESET_ANNOTATION,
+    SHIFTS_ANNOTATION,
     WORKER_LABEL,
     Owner,
     component_of,
@@ -159,6 +160,7 @@ class Observer:
             is_paused=str(annotations.get(PAUSE_ANNOTATION)).lower() == "true",
             is_resetting=reset_to is not None,
             reset_to=reset_to or RESET_NOW,
+            shifts=_count(annotations.get(SHIFTS_ANNOTATION)),
             unclear_reset=unclear_reset,
             app=app,
             spec_problem=problem,
@@ -211,6 +213,11 @@ def _reset_to(annotations: Mapping[str, Any]) -> tuple[str | None, Problem | Non
             f"volumes, or take the annotation away. {error}"
         )
         return None, Problem(reason="ResetNotUnderstood", message=message)
+
+
+def _count(text: object) -> int:
+    """Return a number that the operator has written; 0 if somebody else has."""
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() else 0
 
 
 def _is_deleting(manifest: Manifest) -> bool:

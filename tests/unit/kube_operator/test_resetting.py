@@ -10,7 +10,7 @@ from tests.support.kube_rig import NAMESPACE, KubeRig, streamapp
 
 from headwater.model.cluster import WorkerError
 from headwater_operator.kube.api import CLAIMS, PODS, STREAM_APPS, STREAM_WORKERS
-from headwater_operator.manifests.names import RESET_ANNOTATION
+from headwater_operator.manifests.names import RESET_ANNOTATION, SHIFTS_ANNOTATION
 
 if TYPE_CHECKING:
     from headwater_operator.kube.api import Manifest
@@ -98,6 +98,18 @@ def test_a_reset_that_is_refused_is_told_and_another_value_is_another_request(
 
     assert ready.workers.of("wc").reset_to == ["earliest"]
     assert "failure" not in ready.status()
+
+
+def test_shifts_are_counted_so_that_the_same_wish_is_another_request(ready: KubeRig) -> None:
+    ready.workers.of("wc").has_offsets = True
+    for number in (1, 2):
+        mine = {RESET_ANNOTATION: "shift:-5", "else": "x"}
+        ready.set("/metadata/annotations", {**annotations(ready), **mine})
+        counted = {SHIFTS_ANNOTATION: str(number), "else": "x"}
+        ready.until(lambda counted=counted: annotations(ready) == counted and ready.is_ready())
+
+    first, second = ready.workers.of("wc").requests
+    assert first != second
 
 
 def test_a_suspended_streamapp_is_reset_and_stays_suspended(ready: KubeRig) -> None:

@@ -63,7 +63,9 @@ def test_a_version_has_caught_up_when_it_has_committed_what_the_other_one_has(
 
 def test_a_program_that_asks_kafka_and_does_not_answer_is_named() -> None:
     with pytest.raises(KafkaUnavailableError, match="how many records totals-2 has left"):
-        answer_of([sys.executable, "-c", "import time; time.sleep(60)"], "totals-2", 0.2)
+        answer_of(
+            [sys.executable, "-c", "import threading; threading.Event().wait(60)"], "totals-2", 0.2
+        )
     with pytest.raises(EnvironmentProblemError, match=r"^no broker$"):
         answer_of([sys.executable, "-c", "raise SystemExit('error: no broker')"], "totals-2", 60)
     assert answer_of([sys.executable, "-c", "print('[1]')"], "totals-2", 60) == [1]

@@ -106,6 +106,7 @@ class Reset:
         internal_topics: those to delete; missing ones are passed over.
         input_topics: external source topics.
         to: where the application begins (``model.resetting``).
+        request: names the reset, unlike any other of the application, however often it is tried.
     """
 
     KIND: ClassVar[str] = "Reset"
@@ -115,6 +116,7 @@ class Reset:
     internal_topics: tuple[str, ...] = field(metadata=TOPICS)
     input_topics: tuple[str, ...] = field(metadata=TOPICS)
     to: str = field(default="now", metadata=meta(max_length=262_144))
+    request: str = field(default="", metadata=meta(max_length=63))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _TOPICS: Final = " topics:"
+_MARK: Final = "headwater-reset:"
 _EXPECTED: Final = (
     "write now, earliest, latest, a time such as 2026-01-31T08:00:00Z, a duration such as PT1H, "
     "offset:500, shift:-100, or offsets:TOPIC,PARTITION,OFFSET;..."
@@ -120,7 +121,8 @@ class PlannedOffset:
         before: committed until now; ``None`` if nothing is.
         offset: what is committed then; ``None`` if ``auto.offset.reset`` decides.
         note: what else there is to say.
-        metadata: committed beside it; only of an offset that is kept.
+        metadata: committed beside it: that of an offset that is kept, or the mark of a shift.
+        is_shifted: this very reset has shifted it before.
     """
 
     partition: TopicPartition
@@ -128,6 +130,19 @@ class PlannedOffset:
     offset: int | None
     note: str = ""
     metadata: str = ""
+    is_shifted: bool = False
+
+
+def mark_of(request: str) -> str:
+    """Return what is committed beside offsets that a reset has shifted.
+
+    Kafka Streams takes it for metadata that it does not know. It has an end of its own, because a
+    client may read more than was committed (``wire.offset_metadata.without_remains``).
+
+    Args:
+        request: names the reset, unlike any other of the application; empty if nobody has.
+    """
+    return f"{_MARK}{request};" if request else ""
 
 
 def parse(text: str) -> Beginning:
@@ -232,13 +247,14 @@ def parse_file(text: str) -> dict[TopicPartition, int]:
 
 
 def planned(
-    beginning: Beginning, facts: Mapping[TopicPartition, PartitionFacts]
+    beginning: Beginning, facts: Mapping[TopicPartition, PartitionFacts], mark: str = ""
 ) -> tuple[PlannedOffset, ...]:
     """Choose the offset of every input partition.
 
     Args:
         beginning: what is asked for.
         facts: of every partition of the application's input topics.
+        mark: of this reset (:func:`mark_of`); offsets beside it have been shifted already.
 
     Raises:
         ResetError: an offset cannot be chosen; nothing was changed.
@@ -253,7 +269,7 @@ def planned(
     if beginning.scenario is Scenario.SHIFT:
         _check_shift(meant)
     return tuple(
-        _chosen(beginning, partition, of) if partition in meant else _kept(partition, of)
+        _chosen(beginning, partition, of, mark) if partition in meant else _kept(partition, of)
         for partition, of in sorted(facts.items())
     )
 
@@ -338,14 +354,32 @@ def _kept(partition: TopicPartition, of: PartitionFacts) -> PlannedOffset:
     )
 
 
-def _chosen(beginning: Beginning, partition: TopicPartition, of: PartitionFacts) -> PlannedOffset:
+def _chosen(
+    beginning: Beginning, partition: TopicPartition, of: PartitionFacts, mark: str
+) -> PlannedOffset:
+    is_shift = beginning.scenario is Scenario.SHIFT
+    if is_shift and mark and of.metadata.startswith(mark):
+        return PlannedOffset(
+            partition=partition,
+            before=of.committed,
+            offset=of.committed,
+            note="shifted before",
+            metadata=mark,
+            is_shifted=True,
+        )
     wanted, note = _wanted(beginning, partition, of)
     offset = wanted
     if wanted is not None and wanted < of.first:
         offset, note = of.first, f"{wanted} is before the first record: cut to it"
     elif wanted is not None and wanted > of.end:
         offset, note = of.end, f"{wanted} is beyond the end: cut to it"
-    return PlannedOffset(partition=partition, before=of.committed, offset=offset, note=note)
+    return PlannedOffset(
+        partition=partition,
+        before=of.committed,
+        offset=offset,
+        note=note,
+        metadata=mark if is_shift else "",
+    )
 
 
 def _wanted(

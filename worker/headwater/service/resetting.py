@@ -3,8 +3,9 @@
     read offsets and choose ─► delete group ─► delete topics ─► create topics ─► commit offsets
 
 It may be killed between any two steps and is then carried out again from the beginning. All that
-does not depend on committed offsets comes out the same; a shift that cannot be told from one that
-was carried out already is refused (``model.resetting``).
+does not depend on committed offsets comes out the same. Shifted offsets are committed with a mark,
+all at once: whoever finds it is done. A shift without offsets to begin with is refused
+(``model.resetting``).
 """
 
 from __future__ import annotations
@@ -64,7 +65,11 @@ def carry_out(
     if beginning.commits:
         # Beside committed offsets, nobody creates a changelog that is missing: it may be lost.
         topics = _internal_topics(admin, report)
-        plan = offsets_planned(admin, duty.application_id, beginning, duty.input_topics)
+        mark = resetting.mark_of(duty.request)
+        plan = offsets_planned(admin, duty.application_id, beginning, duty.input_topics, mark)
+        if any(each.is_shifted for each in plan):
+            log.info("reset to %s: it was done, and nobody has heard of it", beginning)
+            return ()
         for line in resetting.table(plan):
             log.info("reset to %s: %s", beginning, line)
     deadline = time.monotonic() + timeout_s
@@ -86,7 +91,7 @@ def carry_out(
 
 
 def offsets_planned(
-    admin: Admin, group: str, beginning: Beginning, inputs: Collection[str]
+    admin: Admin, group: str, beginning: Beginning, inputs: Collection[str], mark: str = ""
 ) -> tuple[PlannedOffset, ...]:
     """Ask Kafka what it takes, and choose the offset of every input partition.
 
@@ -95,6 +100,7 @@ def offsets_planned(
         group: the application id.
         beginning: what is asked for.
         inputs: the application's input topics, or patterns.
+        mark: of this reset.
 
     Raises:
         ResetError: an offset cannot be chosen.
@@ -126,7 +132,7 @@ def offsets_planned(
         )
         for partition in partitions
     }
-    return resetting.planned(beginning, facts)
+    return resetting.planned(beginning, facts, mark)
 
 
 def commit(admin: Admin, group: str, plan: Collection[PlannedOffset]) -> None:
