@@ -80,7 +80,7 @@ class Reader:
         """Wait for its end; return what it has printed, or complained about."""
         out, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == code, (process.args, out, err)
-        return err if code > 1 else out
+        return out + err if code else out
 
     def run(self, command: str, *, code: int = 0) -> str:
         return self.finish(self.start(command), code)
