@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from headwater.errors import QueryFailedError
 from headwater_operator.kube.client import KubeClient
@@ -83,7 +85,10 @@ class Reader:
         return out + err if code else out
 
     def run(self, command: str, *, code: int = 0) -> str:
-        return self.finish(self.start(command), code)
+        began = time.monotonic()
+        told = self.finish(self.start(command), code)
+        say(f"{command}: {time.monotonic() - began:.0f} s\n{told[:2_000]}")
+        return told
 
     def as_account(self, name: str) -> Reader:
         """Return the same reader with the rights of a service account, which is made."""
@@ -197,6 +202,28 @@ class Versions:
     def __init__(self, site: Site, bootstrap: str) -> None:
         self._site = site
         self._bootstrap = bootstrap
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def __enter__(self) -> Self:
+        there = self._topics()
+        assert not there, f"{', '.join(there)} are on this Kafka already: take another"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove them, and what they have made."""
+        self._site.kubectl("delete", "sapp", OLD, NEW, "--ignore-not-found")
+        if mine := self._topics():
+            for future in self._admin.delete_topics(mine).values():
+                future.result(PATIENCE_S)
+        for future in self._admin.delete_consumer_groups([OLD, NEW]).values():
+            with suppress(KafkaException):  # it has not come so far
+                future.result(PATIENCE_S)
+
+    def _topics(self) -> list[str]:
+        topics = self._admin.list_topics(timeout=60).topics
+        return [
+            name for name in topics if name in ("orders", OLD, NEW) or name.startswith(f"{OLD}-")
+        ]
 
     def apply(self) -> None:
         """Run both; their volumes go with them."""
@@ -212,9 +239,6 @@ class Versions:
         self._site.kubectl(
             "wait", f"--for=condition={condition}", f"sapp/{name}", f"--timeout={PATIENCE_S}s"
         )
-
-    def delete(self) -> None:
-        self._site.kubectl("delete", "sapp", OLD, NEW, "--ignore-not-found")
 
     def spec(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self._site.get("sapp", name)["spec"]
@@ -258,20 +282,10 @@ class Versions:
         finally:
             consumer.close()
 
-    def pods(self, name: str) -> dict[str, str]:
-        """The uids of the workers' pods."""
-        listed = self._site.list("pods", f"-lheadwater.dev/app={name}")
-        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in listed}
-
     def says(self, name: str, words: str) -> bool:
-        """Whether a StreamApp is not ready for this reason."""
+        """Whether a condition of a StreamApp says so."""
         listed: Sequence[dict[str, Any]] = self._site.get("sapp", name)["status"]["conditions"]
-        return any(each["type"] == "Ready" and words in each["message"] for each in listed)
-
-    def is_resetting(self, name: str) -> bool:
-        """Whether a reset is what is being done."""
-        doing = self._site.get("sapp", name)["status"].get("operation") or {}
-        return bool(doing.get("type") == "Reset")
+        return any(words in each["message"] for each in listed)
 
     @contextmanager
     def stranger(self, name: str) -> Iterator[None]:
