@@ -335,7 +335,7 @@ def test_a_new_version_is_compared_and_promoted_and_reset(
         count = versions.records(NEW)
         with versions.stranger(NEW):
             process = reader.start(reset)
-            site.until(lambda: versions.says(NEW, "that are not ours: stranger"), "it to wait")
+            site.until(lambda: versions.fails_for(NEW) == "GroupInUseError", "it to be named")
             assert versions.records(NEW) == count
         assert f"{NEW} is reset, and begins at these offsets" in reader.finish(process)
         versions.wait(NEW, "Ready")

@@ -26,7 +26,7 @@ from tests.support.reading import held
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.e2e.site import Site
@@ -282,10 +282,10 @@ class Versions:
         finally:
             consumer.close()
 
-    def says(self, name: str, words: str) -> bool:
-        """Whether a condition of a StreamApp says so."""
-        listed: Sequence[dict[str, Any]] = self._site.get("sapp", name)["status"]["conditions"]
-        return any(words in each["message"] for each in listed)
+    def fails_for(self, name: str) -> str:
+        """The error that keeps a version from going on; empty if none does."""
+        failure = self._site.get("sapp", name)["status"].get("failure") or {}
+        return str(failure.get("error", ""))
 
     @contextmanager
     def stranger(self, name: str) -> Iterator[None]:

@@ -72,6 +72,8 @@ def test_a_member_of_the_consumer_protocol_is_a_member(
         wait_for(lambda: (stranger.poll(0.1), stranger.assignment())[1], what="an assignment")
 
         assert clients.admin.group_members(unique_name) != ()
+        with pytest.raises(GroupInUseError, match="stop the application that is a member"):
+            clients.admin.delete_group(unique_name)
     finally:
         stranger.close()
     wait_for(lambda: clients.admin.group_members(unique_name) == (), what="nobody left")

@@ -110,6 +110,7 @@ FOREIGN_MEMBER: Final = frozenset(
         KafkaError.ILLEGAL_GENERATION,
         KafkaError.REBALANCE_IN_PROGRESS,
         KafkaError.STALE_MEMBER_EPOCH,
+        KafkaError.NON_EMPTY_GROUP,
     }
 )
 """The group has members, and we are none of them."""
