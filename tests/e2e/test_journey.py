@@ -38,6 +38,7 @@ from tests.e2e.tools import (
     TOTALS,
     TWICE,
     Versions,
+    answer_for,
     asked_all_the_while,
     missing_rights,
     worker_answers,
@@ -258,7 +259,7 @@ def test_its_stores_are_asked_through_the_api_server(
     rows = {row["key"]: row for row in json.loads(told)["rows"]}
     assert {key: row["value"] for key, row in rows.items()} == dict(counted.sent)
     for key in keys_of_each_worker(site, rows):
-        told = json.loads(reader.run(f"{one.replace('streams', key)} -o json"))
+        told = answer_for(site, key)
         assert {name: told[name] for name in rows[key]} == rows[key]
     assert "has no 'nothing'" in reader.run(one.replace("streams", "nothing"), code=1)
     assert "no-such-store" in reader.run(one.replace(STORE, "no-such-store"), code=2)
@@ -267,7 +268,9 @@ def test_its_stores_are_asked_through_the_api_server(
     site.patch(assignment={"standbyReplicas": 1})
     site.until(lambda: site.conditions("StandbysReady")[0][:2] == ("True", "CaughtUp"), "standbys")
     task = f"1_{rows['streams']['partition']}"
-    [standby] = [sw["metadata"]["name"] for sw in site.list("sw") if task in sw["spec"]["standby"]]
+    [standby] = [
+        sw["metadata"]["name"] for sw in site.list("sw") if task in sw["spec"].get("standby", ())
+    ]
     path = f"/state/{STORE}/keys/streams"
     status, answer = worker_answers(site, standby, path)
     assert (status, answer["value"]) == (200, counted.sent["streams"])

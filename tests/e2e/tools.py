@@ -141,6 +141,16 @@ def asked_all_the_while(site: Site, key: str) -> Iterator[None]:
     assert len(counts) > len(refused)
 
 
+def answer_for(site: Site, key: str) -> dict[str, Any]:
+    """What the command shows of a key, wherever it is."""
+    client = KubeClient.from_environment(site.kubectl.kubeconfig)
+    try:
+        workers = ClusterWorkers(client, site.namespace, APP)
+        return ask_for_key(workers, Question(store=STORE, key=key, options={}))
+    finally:
+        client.close()
+
+
 def worker_answers(site: Site, name: str, path: str) -> tuple[int, dict[str, Any]]:
     """What one worker answers to a path."""
     client = KubeClient.from_environment(site.kubectl.kubeconfig)
