@@ -19,7 +19,8 @@ from confluent_kafka.admin import AdminClient
 from headwater.errors import QueryFailedError
 from headwater_operator.kube.client import KubeClient
 from headwater_operator.kube.errors import ApiUnavailableError
-from headwater_operator.local.query import ClusterWorkers, Question, ask_for_key
+from headwater_operator.local.query_asking import Question, ask_for_key
+from headwater_operator.local.query_workers import ClusterWorkers
 from tests.e2e.site import APP, PATIENCE_S, say
 from tests.support.pages import blocks
 from tests.support.reading import held

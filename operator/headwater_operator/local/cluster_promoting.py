@@ -18,7 +18,7 @@ from headwater.model.lifecycle import ClientState, Engine
 from headwater_operator.kube.errors import ConflictError
 from headwater_operator.local.on_cluster import ClusterApp, status_of
 from headwater_operator.local.promoting import outputs_of, records
-from headwater_operator.local.query import ClusterWorkers
+from headwater_operator.local.query_workers import ClusterWorkers
 from headwater_operator.local.resetting import confirmed
 from headwater_operator.local.running import wait_until
 
