@@ -152,7 +152,7 @@ class RocksBackend:
         try:
             self._db = self._opened()
             failpoints.hit("rocks.opened")
-            data: bytes | None = self._db.get(POSITION_KEY)
+            data = self._newest(POSITION_KEY)
         except Exception as error:
             raise self._explain(error, "opened") from error
         self._position = None if data is None else decode_position(data)
@@ -169,6 +169,11 @@ class RocksBackend:
         """Return the column families that the database has, or is to have."""
         return [_COLUMN_FAMILY]
 
+    def _newest(self, stored: bytes) -> bytes | None:
+        """Return what is stored under a key."""
+        value: bytes | None = self._db.get(stored)
+        return value
+
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``.
 
@@ -176,7 +181,7 @@ class RocksBackend:
             StoreCorruptedError: its block is damaged.
         """
         try:
-            value: bytes | None = self._db.get(key if key < _CEILING else _stored(key))
+            value: bytes | None = self._db.get(key if key < _CEILING else stored_key(key))
         except Exception as error:
             raise self._explain(error, "read") from error
         return value
@@ -185,8 +190,8 @@ class RocksBackend:
         self, start: bytes | None, end: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         """Iterate from ``start`` to ``end``, both inclusive, in byte order, as of this call."""
-        low = None if start is None else _stored(start)
-        high = None if end is None else _stored(end)
+        low = None if start is None else stored_key(start)
+        high = None if end is None else stored_key(end)
         if low is not None and high is not None and low > high:
             return iter(())
         first = high if reverse else low
@@ -245,7 +250,7 @@ class RocksBackend:
         batch = WriteBatch(raw_mode=True)
         put = batch.put
         for key, value in entries:
-            stored = key if key < _CEILING else _stored(key)
+            stored = key if key < _CEILING else stored_key(key)
             if value is None:
                 batch.delete(stored)
             else:
@@ -387,5 +392,6 @@ def read_position(path: Path) -> Position | None:
     return None if data is None else decode_position(data)
 
 
-def _stored(key: bytes) -> bytes:
+def stored_key(key: bytes) -> bytes:
+    """Return how a key of the data is stored, beside the rows of the store itself."""
     return key if key < _CEILING else _ESCAPED + key[len(_CEILING) :]

@@ -4,6 +4,11 @@ It shows the database as it was when it was opened or caught up last, so reads b
 ``catch_up`` agree with each other. A catch-up costs about a millisecond, whether or not anything
 was written: whoever can know that nothing was does well not to call it.
 
+What the writer flushes is read from its tables, and a part of it may lie in the memory of a
+secondary, too, from the log that is deleted then. RocksDB's ``get`` looks into memory first, and
+returns that older part until the next write; an iterator compares both. So single keys are read by
+iterators here.
+
 It follows one writer. Each process that opens a database for writing begins a manifest, and puts
 what its predecessor has left in a log into a table. A secondary that has read a part of that log
 would go on showing that part, beside what the new process writes. So it is opened anew.
@@ -16,10 +21,10 @@ import shutil
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
-from rocksdict import AccessType, Rdict
+from rocksdict import AccessType, Rdict, ReadOptions
 
 from headwater.errors import StateError
-from headwater.state.backends.rocks import POSITION_KEY, RocksBackend
+from headwater.state.backends.rocks import POSITION_KEY, RocksBackend, stored_key
 from headwater.state.position import decode_position
 
 if TYPE_CHECKING:
@@ -87,7 +92,7 @@ class RocksSecondary(RocksBackend):
         try:
             is_followed = self._follows(self._db)
             sequence = self._db.latest_sequence_number()
-            data: bytes | None = self._db.get(POSITION_KEY)
+            data = self._newest(POSITION_KEY)
         except Exception as error:
             raise self._explain(error, "followed") from error
         if not is_followed:
@@ -100,6 +105,21 @@ class RocksSecondary(RocksBackend):
         self._sequence = sequence
         self._position = None if data is None else decode_position(data)
         return True
+
+    def _newest(self, stored: bytes) -> bytes | None:
+        """Return what is stored under a key, in memory or in a table, whichever is newer."""
+        return value_at(self._db.iter(ReadOptions()), stored)
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of ``key``.
+
+        Raises:
+            StoreCorruptedError: its block is damaged.
+        """
+        try:
+            return self._newest(stored_key(key))
+        except Exception as error:
+            raise self._explain(error, "read") from error
 
     def _follows(self, db: Any) -> bool:
         """Catch up; return whether the process that writes is still the one of before."""
@@ -161,6 +181,16 @@ class RocksSecondary(RocksBackend):
         """Release the files."""
         super().close()
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def value_at(cursor: Any, stored: bytes) -> bytes | None:
+    """Return the value under a key, by a cursor of the database."""
+    cursor.seek(stored)
+    if not cursor.valid():
+        cursor.status()
+        return None
+    value: bytes = cursor.value()
+    return value if cursor.key() == stored else None
 
 
 def _size_of(path: Path) -> int:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from rocksdict import ReadOptions
 
 from headwater.state.backends.rocks import POSITION_KEY
-from headwater.state.backends.rocks_secondary import RocksSecondary
+from headwater.state.backends.rocks_secondary import RocksSecondary, value_at
 from headwater.state.backends.segments import STREAM_TIME_KEY, SegmentedRocksBackend, stream_time_of
-from headwater.state.expiry import Expiry
+from headwater.state.expiry import Expiry, time_at
 from headwater.state.keys import suffix_bytes_of
 from headwater.state.position import decode_position
 
@@ -44,7 +44,7 @@ class StoreSecondary(RocksSecondary):
 
     def position(self) -> Position | None:
         """Return the position of the commit that is read at this moment."""
-        data: bytes | None = self._db.get(POSITION_KEY)
+        data = self._newest(POSITION_KEY)
         return None if data is None else decode_position(data)
 
     def is_outgrown(self) -> bool:
@@ -64,8 +64,23 @@ class SegmentedSecondary(StoreSecondary, SegmentedRocksBackend):
     def catch_up(self) -> bool:
         """As ``RocksSecondary``; what has expired since then is not shown any more."""
         is_new = super().catch_up()
-        self.stream_time = stream_time_of(self._db.get(STREAM_TIME_KEY))
+        self.stream_time = stream_time_of(self._newest(STREAM_TIME_KEY))
         return is_new
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the row of ``key``.
+
+        Raises:
+            StoreCorruptedError: its block is damaged.
+        """
+        try:
+            time = time_at(key, self._suffix_bytes)
+            segment = time // self._expiry.segment_ms
+            if time > self.stream_time or segment not in self._segments:
+                return None
+            return value_at(self._cursor(segment), key)
+        except Exception as error:
+            raise self._explain(error, "read") from error
 
     def is_outgrown(self) -> bool:
         """Whether the primary has made or dropped segments."""

@@ -76,7 +76,7 @@ class SegmentedRocksBackend(RocksBackend):
             for family in sorted(self._found):
                 kind, _, number = family.partition(".")
                 self._add(f"{kind}.", int(number))
-            data: bytes | None = self._db.get(STREAM_TIME_KEY)
+            data = self._newest(STREAM_TIME_KEY)
         except Exception as error:
             self.close()
             raise self._explain(error, "opened") from error
