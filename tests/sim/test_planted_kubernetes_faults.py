@@ -45,7 +45,7 @@ def first_violation(mistake: type[Mistake], first: int) -> str:
     ("mistake", "first", "found"),
     [
         (GrantBeforeFence, 29, "can both commit|but the changelog says"),
-        (VolumeOfALivingPod, 1, "attached to two living pods"),
+        (VolumeOfALivingPod, 6, "attached to two living pods|can both commit"),
         (EpochNotChecked, 71, "epoch of .* goes down|is granted to|can both commit"),
         (WarmCopyGivenUp, 19, "only warm copy of .* is given up"),
         (ActionBeforeIntent, 0, "acts before its intent"),
