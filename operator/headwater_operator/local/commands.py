@@ -222,7 +222,12 @@ def _add_pause(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argume
 
 
 def _add_resume(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    resume = subparsers.add_parser("resume", help="have a paused application process again")
+    resume = subparsers.add_parser(
+        "resume",
+        help="have a paused application process again",
+        description="Have a paused application process records again. It goes on with the first "
+        "record that it has not processed.",
+    )
     resume.add_argument("app", metavar="APP")
     resume.set_defaults(run=run_resume)
     return resume

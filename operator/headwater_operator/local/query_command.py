@@ -55,7 +55,16 @@ def add_query(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argumen
 
 
 def run_query(args: argparse.Namespace) -> int:
-    """``headwater query``."""
+    """``headwater query``.
+
+    Raises:
+        QueryError: the question cannot be asked so, or does not say which application is meant.
+        QueryFailedError: a partition gave no answer.
+        SpecError: there is no such application.
+        EnvironmentProblemError: the local cluster does not run, or a library is not installed.
+        ApiUnavailableError: nothing says where the API server is, or it does not answer.
+        ForbiddenError: a right is missing; the error names verb and resource.
+    """
     from headwater_operator.local import query, query_workers
     from headwater_operator.local.query_asking import Question
 

@@ -112,7 +112,20 @@ class _Side:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare and return the exit code."""
+    """Compare and return the exit code.
+
+    Raises:
+        DiffError: the outputs cannot be compared, or a version has not read everything.
+        SpecError: there is no such application, or a file cannot be read.
+        ConfigError: a value of a configuration is wrong.
+        ImportPathError: a topology cannot be imported.
+        TopologyError: a topology breaks a rule.
+        TopicError: an output is missing, or topics do not fit the topology.
+        LocalKafkaError: the private Kafka cannot be started.
+        KafkaUnavailableError: nobody answered.
+        KafkaAuthError: the broker refuses the credentials or the operation.
+        OSError: the picture cannot be written.
+    """
     from headwater.cli.diffsvg import picture  # noqa: PLC0415 - keeps help fast
     from headwater.model import diffing  # noqa: PLC0415
 

@@ -56,7 +56,19 @@ def register(subparsers: Any) -> None:
 
 
 def run_lag(arguments: argparse.Namespace) -> int:
-    """``headwater lag``."""
+    """``headwater lag``.
+
+    Raises:
+        UserError: there is no application, or ``--command-config`` comes without a broker.
+        SpecError: there is no such application, or a file is damaged.
+        ConfigError: a value of a configuration is wrong.
+        ImportPathError: a topology cannot be imported.
+        TopologyError: a topology breaks a rule.
+        TopicError: topics do not fit the topology.
+        LocalKafkaError: the private Kafka cannot be started.
+        KafkaUnavailableError: nobody answered.
+        KafkaAuthError: the broker refuses the credentials or the operation.
+    """
     from headwater.kafka.lags import lags_of, with_oldest  # noqa: PLC0415 - keeps help fast
     from headwater.model import lags  # noqa: PLC0415
 
@@ -87,7 +99,16 @@ def run_lag(arguments: argparse.Namespace) -> int:
 
 
 def run_groups(arguments: argparse.Namespace) -> int:
-    """``headwater groups``."""
+    """``headwater groups``.
+
+    Raises:
+        UserError: there is no application, or ``--command-config`` comes without a broker.
+        SpecError: a file is damaged.
+        ConfigError: a value of a configuration is wrong.
+        LocalKafkaError: the private Kafka cannot be started.
+        KafkaUnavailableError: nobody answered.
+        KafkaAuthError: the broker refuses the credentials or the operation.
+    """
     from headwater.kafka.lags import FoundGroup, groups_of  # noqa: PLC0415 - keeps help fast
     from headwater.model.tables import aligned  # noqa: PLC0415
 

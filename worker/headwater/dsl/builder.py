@@ -162,6 +162,12 @@ class StreamsBuilder:
 
         See :meth:`Topology.add_global_store`.
 
+        Args:
+            store: its name, its kind and its serdes.
+            topic: read from all its partitions.
+            consumed: how the topic is read; ``None`` means the configured defaults.
+            supplier: makes the processor that alone writes the store.
+
         Raises:
             TopologyError: a name is not legal, or the supplier makes no processor.
         """

@@ -132,7 +132,16 @@ class StreamsMetrics(Protocol):
         level: RecordingLevel | str = RecordingLevel.INFO,
         **tags: str,
     ) -> Sensor:
-        """As ``add_rate_total_sensor``, with ``-latency-avg`` and ``-latency-max`` of the values.
+        """Return a sensor that counts an operation and measures its latency.
+
+        As ``add_rate_total_sensor``, with ``-latency-avg`` and ``-latency-max`` of the values.
+
+        Args:
+            scope_name: gives the group, ``stream-<scope>-metrics``, and the label ``<scope>_id``.
+            entity_name: the value of that label.
+            operation_name: begins the names of the metrics.
+            level: from which level it records.
+            tags: further labels.
 
         Raises:
             TopologyError: there is another sensor of this name.

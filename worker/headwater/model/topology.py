@@ -14,11 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import TopologyError
-from headwater.model.callables import (
-    check_extractor,
-    check_function,
-    check_functions,
-)
+from headwater.model.callables import check_extractor, check_function, check_functions
 from headwater.model.checking import check_keeper, check_new, check_parents
 from headwater.model.description import describe
 from headwater.model.dsl_stores import all_decided, dsl_stores_of
@@ -181,9 +177,7 @@ class Topology:
         )
 
     def add_state_store(self, store: StoreSpec, *processors: str) -> Topology:
-        """Add ``store`` and connect it to ``processors``.
-
-        The same instance may be added again to share it.
+        """Add ``store`` and connect it to ``processors``; to share it, add the instance again.
 
         Raises:
             TopologyError: another store has this name, or a processor is unknown, a source or a
@@ -219,13 +213,22 @@ class Topology:
     ) -> Topology:
         """Add a store that every task reads, filled from all of ``topic`` (``addGlobalStore``).
 
-        A processor of ``supplier`` keeps it in every process, from all partitions of the topic. A
-        process that starts has it read the topic from the beginning (KIP-813). It alone writes.
-        Processors read the store without being connected to it. There is no changelog. Timestamps
-        are the records' own, as in Kafka Streams, whatever ``timestamp_extractor`` says.
+        Every process fills it from the beginning of the topic (KIP-813). Processors read it without
+        being connected to it. There is no changelog.
+
+        Args:
+            store: its name, its kind and its serdes.
+            source: the name of the source node.
+            topic: read from all its partitions.
+            processor: the name of the node that keeps the store.
+            supplier: makes the processor of that node, which alone writes the store.
+            key_serde: of the topic's keys; ``None`` means the configured default.
+            value_serde: of the topic's values, likewise.
+            timestamp_extractor: has no effect, as in Kafka Streams: records keep their timestamps.
 
         Raises:
-            TopologyError: a name is taken, or the topic has a source already.
+            TopologyError: a name is not legal or taken, the topic has a source already, or the
+                supplier makes no processor, or brings stores.
         """
         node = SourceNode(
             name=source,
@@ -451,10 +454,7 @@ class Topology:
 
     @property
     def copartition_groups(self) -> tuple[tuple[str, ...], ...]:
-        """Groups of undecorated topics that need equal partition counts.
-
-        Groups that share a topic are one.
-        """
+        """Undecorated topics that need equal partition counts; groups that overlap are one."""
         return merged([self._topics_of(source) for source in group] for group in self._copartitions)
 
     @property

@@ -183,8 +183,15 @@ class GlobalTask:
     def update(self, partition: TopicPartition, records: Records) -> None:
         """Apply records of one partition, in the order of their offsets.
 
+        Args:
+            partition: of the topic.
+            records: its next ones.
+
         Raises:
-            RecordError: a record could not be handled and its handler said FAIL.
+            DeserializationError: a record cannot be read and the handler says FAIL.
+            ProcessingError: the processor raised and the handler says FAIL.
+            RecordError: a record could not be handled in another way.
+            StateError: the store cannot be read or written.
         """
         lane = self._lanes[partition]
         lane.add(records)

@@ -62,8 +62,14 @@ class ReadOnlyWindowStore(_TimedView):
         ``fetch(key_from, key_to, time_from, time_to)`` iterates ``(windowed key, value)`` of all
         keys between, both inclusive; ``None`` leaves a side open.
 
+        Args:
+            key: the key, or with four arguments the smallest one.
+            arguments: the largest key if there are four arguments, then the start of one window,
+                or the earliest and the latest start.
+
         Raises:
             SerializationError: a key is null or its serde does not take it.
+            TypeError: the number of arguments is another one.
         """
         match arguments:
             case (time,):
@@ -91,7 +97,12 @@ class ReadOnlyWindowStore(_TimedView):
                 raise _arguments("backward_fetch", "(key, time_from, time_to)")
 
     def fetch_all(self, time_from: Time, time_to: Time) -> Iterator[tuple[Windowed[Any], Any]]:
-        """Iterate ``(windowed key, value)`` of all keys by start, both times inclusive."""
+        """Iterate ``(windowed key, value)`` of all keys by start.
+
+        Args:
+            time_from: the earliest start, inclusive.
+            time_to: the latest start, inclusive.
+        """
         return self._of_keys(None, None, time_from, time_to, reverse=False)
 
     def backward_fetch_all(
@@ -175,7 +186,15 @@ class ReadOnlySessionStore(_TimedView):
         return None if found is None else found[0]
 
     def fetch(self, key: Any, key_to: Any = None) -> Iterator[tuple[Windowed[Any], Any]]:
-        """Iterate ``(session, value)`` of ``key``, or of all keys up to ``key_to``, by end."""
+        """Iterate ``(session, value)`` of a key, or of a range of keys, by end.
+
+        Args:
+            key: the key, or the smallest key of the range.
+            key_to: the largest key of the range, inclusive; ``None`` for ``key`` alone.
+
+        Raises:
+            SerializationError: a key is null or its serde does not take it.
+        """
         return self._fetched(key, key_to, reverse=False)
 
     def backward_fetch(self, key: Any, key_to: Any = None) -> Iterator[tuple[Windowed[Any], Any]]:

@@ -66,8 +66,18 @@ _KINDS: Final[Mapping[QueryableStoreType, tuple[KeyLayout, bool, type[View]]]] =
 def view_of(parameters: StoreQueryParameters, forms: StoreForms, client: QueryClient) -> View:
     """Return a view of a store.
 
+    Args:
+        parameters: which store, as which type, and of which partition.
+        forms: of the store's keys and values.
+        client: asks the worker's stores.
+
     Raises:
-        InvalidStateStoreError: the store cannot be read so, here or now.
+        UnknownStateStoreError: the store is of another type.
+        StreamsStoppedError: the worker has ended.
+        StreamsRebalancingError: a partition is being restored or moved; try again.
+        StateStoreMigratedError: no partition asked for is here any more.
+        InvalidStateStorePartitionError: the store has no such partition.
+        InvalidStateStoreError: the store cannot be read now.
     """
     layout, needs_timestamps, view = _KINDS[parameters.queryable_store_type]
     kind = forms.spec.kind
@@ -133,14 +143,37 @@ class QueriedStore:
     def fetch(
         self, key: Any, first: int, last: int, *, reverse: bool = False
     ) -> Iterator[tuple[int, int, Any, int]]:
-        """Iterate ``(time, other, value, timestamp)`` of a key."""
+        """Iterate ``(time, other, value, timestamp)`` of a key.
+
+        Args:
+            key: the key alone.
+            first: smallest time.
+            last: largest time, inclusive.
+            reverse: the largest time first.
+
+        Raises:
+            SerializationError: the serde does not take the key.
+            InvalidStateStoreError: the store cannot be read now.
+        """
         rows = self._rows(Windows(self._forms.bytes_of(key), first, last, reverse))
         return ((row[3], row[4], self._forms.value(row), row[2]) for row in rows)
 
     def fetch_all(
         self, first: int, last: int, *, low: Any = None, high: Any = None, reverse: bool = False
     ) -> Iterator[tuple[Any, int, int, Any, int]]:
-        """Iterate ``(key, time, other, value, timestamp)`` of all keys."""
+        """Iterate ``(key, time, other, value, timestamp)`` of all keys.
+
+        Args:
+            first: smallest time.
+            last: largest time, inclusive.
+            low: smallest key; ``None`` for no bound.
+            high: largest key, inclusive; ``None`` for no bound.
+            reverse: the other way round.
+
+        Raises:
+            SerializationError: the serde does not take a key.
+            InvalidStateStoreError: the store cannot be read now.
+        """
         forms = self._forms
         rows = self._rows(AllWindows(first, last, self._bound(low), self._bound(high), reverse))
         return ((forms.key_of(row[0]), row[3], row[4], forms.value(row), row[2]) for row in rows)
