@@ -209,7 +209,7 @@ def _misfits(observed: Observed, workers: tuple[Judged, ...]) -> dict[str, str]:
     served = reports[0][1]
     return {
         worker.name: (
-            f"its topology does not fit the one that runs: {why}. Take the change back; or set "
+            f"its topology does not fit the running topology: {why}. Take the change back; or set "
             "spec.suspend, wait until all have stopped, and go on with the new topology; or run it "
             "under another applicationId"
         )

@@ -50,7 +50,7 @@ def register(subparsers: Any) -> None:
         "--all-namespaces", action="store_true", help="run the StreamApps of all namespaces"
     )
     _option(parser, "--worker-image", metavar="IMAGE", help="for StreamApps without spec.image")
-    _option(parser, "--spark-image", metavar="IMAGE", help="the same for those that Spark runs")
+    _option(parser, "--spark-image", metavar="IMAGE", help="the same for StreamApps on Spark")
     _option(
         parser,
         "--bootstrap-servers",

@@ -158,7 +158,7 @@ class Supervisor:
         assert self._lifeline is not None
         received = os.read(self._lifeline, 4096)
         if not received:
-            log.warning("whoever started us is gone: killing everything")
+            log.warning("the process that started us is gone: killing everything")
             self._lifeline = None
             self._stopping = self._killed = True
             return

@@ -62,8 +62,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     start.add_argument(
         "--share",
         action="store_true",
-        help="if the broker of this directory runs already, use that one; start it anew when "
-        "whoever owns it stops it. Without --data the directory is that of `headwater up`",
+        help="if the broker of this directory runs already, use it; start it anew when its owner "
+        "stops it. Without --data the directory is that of `headwater up`",
     )
     start.add_argument(
         "--retention-bytes",

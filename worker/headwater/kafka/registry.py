@@ -174,7 +174,7 @@ class RegistrySerde(Serde[T]):
         if status == 404:
             return SchemaNotFoundError(
                 f"{failed}: the schema registry {url} has no such schema ({said}); check that "
-                f"{_URL} is the one that the record's writer uses, or register the schema, or set "
+                f"{_URL} names the registry of the record's writer, or register the schema, or set "
                 "auto.register.schemas"
             )
         if status == 409:

@@ -319,7 +319,7 @@ class _Nobody:
             del key, value, timestamp, headers, partition
             self._warn(
                 f"global store {self._store}: a dead letter for topic {topic} is not sent, because "
-                "whoever keeps a global store sends nothing"
+                "the process that keeps a global store sends nothing"
             )
 
         return send

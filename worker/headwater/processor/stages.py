@@ -70,7 +70,7 @@ class Stages:
             TopologyError: nobody does.
         """
         if self._callers is None:
-            raise TopologyError(f"node {node}: whoever runs the task calls no such functions")
+            raise TopologyError(f"node {node}: this task cannot call functions that wait")
         return self._callers
 
     @property

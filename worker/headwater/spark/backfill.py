@@ -300,8 +300,8 @@ class Backfill:
         if committed not in ({}, wanted):
             raise BackfillError(
                 f"somebody has committed offsets of group {application.id} while the backfill ran, "
-                "so its state may be mixed with theirs; stop whoever runs the application, give "
-                "this backfill up with --abort and begin another one"
+                "so its state may be mixed with theirs; stop every program that runs the "
+                "application, give this backfill up with --abort and begin another one"
             )
         offsets = [
             PartitionOffsets(partition=p, offset=offset, metadata=metadata)
