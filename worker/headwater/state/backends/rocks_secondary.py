@@ -69,7 +69,8 @@ class RocksSecondary(RocksBackend):
         self._built.set_max_open_files(-1)
         self._scratch.mkdir(parents=True, exist_ok=True)
         while True:
-            self._writer, _ = self.manifest()
+            self._begun = self.manifest()
+            self._writer, _ = self._begun
             opened = Rdict(
                 str(self.path),
                 options=self._built,
@@ -96,10 +97,9 @@ class RocksSecondary(RocksBackend):
         except Exception as error:
             raise self._explain(error, "followed") from error
         if not is_followed:
-            raise StateError(
-                f"store {self.name} at {self.path} cannot be followed: another process has begun "
-                "to write it"
-            )
+            is_other = self.manifest()[0] != self._writer
+            why = "another process has begun to write it" if is_other else "it has other tables"
+            raise StateError(f"store {self.name} at {self.path} cannot be followed: {why}")
         if sequence == self._sequence:
             return False
         self._sequence = sequence

@@ -82,6 +82,14 @@ class SegmentedSecondary(StoreSecondary, SegmentedRocksBackend):
         except Exception as error:
             raise self._explain(error, "read") from error
 
+    def _follows(self, db: Any) -> bool:
+        """As ``RocksSecondary``, and whether the tables are still those of when it was opened.
+
+        RocksDB takes in what was flushed segment by segment. Where it was flushed in between, one
+        may show a commit that another does not, for as long as nothing is written.
+        """
+        return super()._follows(db) and self.manifest() == self._begun
+
     def is_outgrown(self) -> bool:
         """Whether the primary has made or dropped segments."""
         known = {*self._found}
