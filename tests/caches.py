@@ -4,9 +4,9 @@
 
 Kafka's jars, Java Kafka Streams, the Java compiler, Avro, a schema registry, Spark's Kafka
 connector and the compiled programs of ``tests/java`` always; with ``--all`` the Kubernetes
-programs, too; with a tool that runs a real node also what its images are made of. What is there is
-not fetched again. This is the only step that fetches: a test that would has an error that names it
-(``NO_FETCH``).
+programs, a browser and Prometheus, too; with a tool that runs a real node also what its images are
+made of. What is there is not fetched again. This is the only step that fetches: a test that would
+has an error that names it (``NO_FETCH``).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from headwater.errors import LocalKafkaError
 from headwater.local import class_data, jar_sets, jars
 from headwater.local.java import find_java
+from tests import debian
 from tests.java import registry
 from tests.java.tool import JavaTool
 from tests.support import spark_classes
@@ -91,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if not known.all:
         return 0
+    if (status := debian.main()) != 0:
+        return status
     from tests.e2e import node
     from tests.kube import build
     from tests.kube.programs import OF_A_NODE, PRODUCTS
