@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from headwater.model.streamapp import StreamApp
     from headwater_operator.local.control import Supervision
-    from headwater_operator.local.snapshot import Snapshot, TaskRow, WorkerRow
+    from headwater_operator.overview.snapshot import Snapshot, TaskRow, WorkerRow
 
 STREAMAPP = Path(__file__).with_name("streamapp.yaml")
 SOURCE, RESULT = "TextLinesTopic", "WordsWithCountsTopic"

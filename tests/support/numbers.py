@@ -36,16 +36,21 @@ class FakeNumbers:
         answers: by worker; one that is not here does not answer.
         asked: who was asked, in this order.
         drivers: answers of Spark's drivers, by endpoint.
+        refused: why nobody may be asked.
     """
 
     answers: dict[str, WorkerAnswer] = field(default_factory=dict)
     asked: list[dict[str, str]] = field(default_factory=list)
     drivers: dict[str, DriverAnswer] = field(default_factory=dict)
+    refused: str = ""
 
     def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerAnswer]:
         """Ask workers."""
         self.asked.append(dict(endpoints))
         return {name: self.answers[name] for name in endpoints if name in self.answers}
+
+    def close(self) -> None:
+        """Ask nobody any more."""
 
     def ask_driver(self, endpoint: str) -> DriverAnswer:
         """Ask a driver of Spark."""

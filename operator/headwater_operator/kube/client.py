@@ -216,7 +216,9 @@ class KubeClient:
             return False
         return True
 
-    def ask_pod(self, namespace: str, pod: str, port: int, path: str) -> tuple[int, bytes]:
+    def ask_pod(
+        self, namespace: str, pod: str, port: int, path: str, *, timeout_s: float | None = None
+    ) -> tuple[int, bytes]:
         """Return what a pod answers to a GET through the API server, whatever its status is.
 
         Args:
@@ -224,6 +226,7 @@ class KubeClient:
             pod: its name.
             port: where it serves HTTP.
             path: with its query.
+            timeout_s: of the answer, if it is to come sooner than others.
 
         Raises:
             ApiUnavailableError: the API server does not answer.
@@ -233,8 +236,9 @@ class KubeClient:
         at = f"{PODS.path(namespace, f'{pod}:{port}', 'proxy')}{path}"
         with self._guard:
             request = self._client.param_serialize("GET", at, auth_settings=["BearerToken"])
+        timeout = self._timeout if timeout_s is None else (self._timeout[0], timeout_s)
         try:
-            response = self._client.call_api(*request, _request_timeout=self._timeout)
+            response = self._client.call_api(*request, _request_timeout=timeout)
             data = response.read()
         except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
             raise ApiUnavailableError(

@@ -23,9 +23,9 @@ from headwater_operator.actions import (
 from headwater_operator.local import files
 from headwater_operator.local.driver import start_driver, stop_driver
 from headwater_operator.local.endings import describe_end
-from headwater_operator.local.events import Event, EventKind
 from headwater_operator.local.observe import process_state, read_process
 from headwater_operator.local.pods import Pod, Wish
+from headwater_operator.overview.events import Event, EventKind
 
 if TYPE_CHECKING:
     from headwater_operator.local.layout import AppDir, ClusterDir

@@ -17,10 +17,10 @@ from headwater_operator.actions import StartDriver, StopDriver, StopHow
 from headwater_operator.decide.observed import DriverView
 from headwater_operator.local import files
 from headwater_operator.local.endings import describe_end
-from headwater_operator.local.events import Event, EventKind
 from headwater_operator.local.observe import process_state, read_process
 from headwater_operator.local.pods import Phase, Pod, Wish
 from headwater_operator.observe.driver import DriverAnswer, question
+from headwater_operator.overview.events import Event, EventKind
 
 if TYPE_CHECKING:
     from headwater_operator.local.layout import AppDir

@@ -1,58 +1,20 @@
-"""What the control loop did and why, one line each: for people and for the live view."""
+"""The file in which the control loop writes what it did and why, one line each."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import SpecError
-from headwater.ids import TaskId  # noqa: TC001  # read by the codec
 from headwater.model.codec import decode, encode_object
 from headwater_operator.local.files import append_line
+from headwater_operator.overview.events import Event
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _KEPT_BYTES: Final = 4_000_000
 _TAIL_BYTES: Final = 32_000
-
-
-class EventKind(StrEnum):
-    """What an event is about."""
-
-    LEADER = "Leader"
-    STARTED = "Started"
-    STOPPED = "Stopped"
-    DELETED = "Deleted"
-    TASKS = "Tasks"
-    DUTY = "Duty"
-    STATE = "State"
-    FAILURE = "Failure"
-    NOTE = "Note"
-    """Said by a person or a demonstration, not by the control loop."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One thing that was done or found.
-
-    Attributes:
-        at_ms: wall-clock time, milliseconds since the epoch.
-        kind: what it is about.
-        text: one sentence.
-        worker: which worker it concerns, if one.
-        granted: tasks that the worker was given.
-        revoked: tasks that were taken from the worker.
-    """
-
-    at_ms: int
-    kind: EventKind
-    text: str
-    worker: str = ""
-    granted: tuple[TaskId, ...] = ()
-    revoked: tuple[TaskId, ...] = ()
 
 
 def write_event(path: Path, event: Event) -> None:

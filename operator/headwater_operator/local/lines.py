@@ -10,7 +10,7 @@ from headwater_operator.local.render import clock, driver_line, number
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headwater_operator.local.snapshot import Snapshot
+    from headwater_operator.overview.snapshot import Snapshot
 
 _SUMMARY_S: Final = 5.0
 _BEGINNING: Final = ("starting", "CREATED")

@@ -38,13 +38,14 @@ from headwater_operator.local import files
 from headwater_operator.local.act import Actor, OutdatedDecisionError
 from headwater_operator.local.control import change
 from headwater_operator.local.driver import observe_driver
-from headwater_operator.local.events import Event, EventKind, write_event
+from headwater_operator.local.events import write_event
 from headwater_operator.local.layout import ClusterDir
 from headwater_operator.local.observe import observe, read_record, read_report, stamp
 from headwater_operator.local.records import AppReport, SupervisorRecord
 from headwater_operator.observe.driver_told import DriverTold
 from headwater_operator.observe.lags import with_lags
 from headwater_operator.observe.numbers import HttpNumbers
+from headwater_operator.overview.events import Event, EventKind
 
 if TYPE_CHECKING:
     from headwater.model.appstatus import AppStatus

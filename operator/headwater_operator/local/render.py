@@ -11,15 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from headwater.model.cluster import Role
-from headwater_operator.local.events import EventKind
+from headwater_operator.overview.events import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
 
-    from headwater_operator.local.events import Event
-    from headwater_operator.local.snapshot import (
+    from headwater_operator.overview.events import Event
+    from headwater_operator.overview.snapshot import (
         CopyRow,
         DriverRow,
         Snapshot,

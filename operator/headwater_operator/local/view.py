@@ -11,16 +11,16 @@ from rich.live import Live
 from rich.text import Text
 
 from headwater_operator.local.collect import Collector
-from headwater_operator.local.events import Event, EventKind
 from headwater_operator.local.lines import Narrator
 from headwater_operator.local.render import render
+from headwater_operator.overview.events import Event, EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
     from headwater_operator.local.layout import ClusterDir
-    from headwater_operator.local.snapshot import Snapshot
+    from headwater_operator.overview.snapshot import Snapshot
 
 _LIVE_PAUSE_S: Final = 0.5
 _PLAIN_PAUSE_S: Final = 1.0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from headwater.ids import SlotId, TaskId
@@ -26,6 +26,8 @@ from headwater_operator.observe.driver import DriverAnswer
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from headwater_operator.overview.seen import SeenWorker
+
 _TIMEOUT_S: Final = 0.5
 _AT_ONCE: Final = 32
 _SILENCE_MS: Final = 10_000
@@ -39,11 +41,26 @@ class WorkerAnswer:
         incarnation: of the process that has answered.
         numbers: of the worker, its StreamThreads and its tasks.
         copies: its standby and warm-up tasks.
+        committed: of its active tasks, while a StreamThread has them: the next offset to read of
+            each input partition, by ``topic-partition``.
+        state_bytes: of its active tasks: the size of their stores.
     """
 
     incarnation: str = ""
     numbers: Snapshot = field(default_factory=Snapshot)
     copies: frozenset[TaskId] = frozenset()
+    committed: Mapping[TaskId, Mapping[str, int]] = field(default_factory=dict)
+    state_bytes: Mapping[TaskId, int] = field(default_factory=dict)
+
+    def told_by(self, one: SeenWorker) -> SeenWorker:
+        """Return what was found out about a worker, with the numbers of this answer."""
+        return replace(
+            one,
+            has_told=True,
+            numbers=self.numbers,
+            committed=self.committed,
+            state_bytes=self.state_bytes,
+        )
 
     @property
     def lags(self) -> Mapping[TaskId, int]:
@@ -127,6 +144,11 @@ class HttpNumbers:
         self._note({endpoint: endpoint}, {endpoint} if answer.state else set())
         return answer
 
+    @property
+    def refused(self) -> str:
+        """Why nobody may be asked: nobody forbids it here."""
+        return ""
+
     def close(self) -> None:
         """Ask nobody any more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -156,6 +178,8 @@ def parse(data: object) -> WorkerAnswer:
     """
     document = _object(data)
     worker, copies = str(document["worker"]), set[TaskId]()
+    committed: dict[TaskId, Mapping[str, int]] = {}
+    state_bytes: dict[TaskId, int] = {}
     parts = [Snapshot.read(document, Scope.CLIENT)]
     for thread in map(_object, document["threads"]):
         name = SlotId(worker, int(thread["slot"])).thread_id
@@ -165,10 +189,17 @@ def parse(data: object) -> WorkerAnswer:
         parts.append(Snapshot.read(task, Scope.TASK, str(task_id), role=role))
         if role is not Role.ACTIVE:
             copies.add(task_id)
+            continue
+        offsets = _object(task.get("committed") or {})
+        committed[task_id] = {str(name): int(offset) for name, offset in offsets.items()}
+        if (size := task.get("stateBytes")) is not None:
+            state_bytes[task_id] = int(size)
     return WorkerAnswer(
         incarnation=str(document["incarnation"]),
         numbers=Snapshot.merged(parts),
         copies=frozenset(copies),
+        committed=committed,
+        state_bytes=state_bytes,
     )
 
 

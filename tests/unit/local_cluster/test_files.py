@@ -9,7 +9,8 @@ import pytest
 
 from headwater.errors import SpecError
 from headwater_operator.local import files
-from headwater_operator.local.events import Event, EventKind, read_events, write_event
+from headwater_operator.local.events import read_events, write_event
+from headwater_operator.overview.events import Event, EventKind
 
 if TYPE_CHECKING:
     from pathlib import Path

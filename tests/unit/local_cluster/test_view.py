@@ -10,11 +10,11 @@ from rich.console import Console
 
 from headwater.ids import TaskId
 from headwater.model.cluster import Role
-from headwater_operator.local.collect import Rate
-from headwater_operator.local.events import Event, EventKind
 from headwater_operator.local.lines import Narrator
 from headwater_operator.local.render import driver_line, duration, render, sparkline
-from headwater_operator.local.snapshot import CopyRow, DriverRow, Snapshot, TaskRow, WorkerRow
+from headwater_operator.overview.events import Event, EventKind
+from headwater_operator.overview.rates import Rate
+from headwater_operator.overview.snapshot import CopyRow, DriverRow, Snapshot, TaskRow, WorkerRow
 
 
 def tasks(count: int) -> tuple[TaskRow, ...]:
@@ -41,7 +41,12 @@ def snapshot(rows: tuple[TaskRow, ...]) -> Snapshot:
         kafka="127.0.0.1:9092",
         workers=(
             WorkerRow(
-                name="word-count-w-0", state="running", pid=4711, lease_age_s=2.0, tasks=len(rows)
+                name="word-count-w-0",
+                state="running",
+                pid=4711,
+                is_alive=True,
+                lease_age_s=2.0,
+                tasks=len(rows),
             ),
         ),
         tasks=rows,

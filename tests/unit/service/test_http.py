@@ -159,6 +159,27 @@ def test_tasks_are_served_with_exact_numbers(served: Served) -> None:
     assert (restoring["restored"], restoring["remaining"], restoring["lag"]) == (30, 70, None)
 
 
+def test_the_size_of_a_tasks_state_is_that_of_its_stores_on_disk_and_in_memory(
+    served: Served,
+) -> None:
+    properties = metrics.ROCKSDB_PROPERTIES
+    sizes = {
+        properties["total-sst-files-size"]: 1_000,
+        properties["cur-size-all-mem-tables"]: 24,
+        properties["size-all-mem-tables"]: 64,
+    }
+    parts = [
+        Snapshot.of(dict(sizes), str(T0), "rocksdb-state", "counts"),
+        Snapshot.of(dict(sizes), str(T0), "rocksdb-state", "totals"),
+    ]
+    served.view = replace(VIEW, trees={0: Snapshot.merged(parts)})
+
+    tasks = json.loads(served.get("/tasks")[1])["tasks"]
+
+    # No StreamThread has measured the other one, which is restored.
+    assert {task["task"]: task["stateBytes"] for task in tasks} == {str(T0): 2_048, str(T1): None}
+
+
 def test_every_key_of_a_thread_and_a_task_is_served(served: Served) -> None:
     document = json.loads(served.get("/tasks")[1])
 
@@ -189,6 +210,7 @@ def test_every_key_of_a_thread_and_a_task_is_served(served: Served) -> None:
         "lag": None,
         "streamTime": None,
         "committed": {},
+        "stateBytes": None,
         "restored": 30,
         "remaining": 70,
         "caughtUp": False,

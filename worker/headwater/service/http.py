@@ -99,6 +99,7 @@ def _task(view: WorkerView, task: TaskView) -> dict[str, object]:
         "slot": task.slot,
         **view.numbers.shown(Scope.TASK, str(task.task), role=task.role),
         "committed": dict(task.committed),
+        "stateBytes": view.state_bytes_of(task),
         "caughtUp": task.caught_up,
         "problem": task.problem,
     }

@@ -49,6 +49,9 @@ _COUNTED: Final = (metrics.RESTORE_RECORDS, metrics.TASK_RESTORED, metrics.RESTO
 _COUNTED_HERE: Final = {metric.name for metric in _COUNTED}
 _RATES_HERE: Final = [metric for metric in metrics.RATES if metric.rate_of in _COUNTED_HERE]
 """Rates of what the main process counts; StreamThreads make all others."""
+_STATE_SIZE: Final = tuple(
+    metrics.ROCKSDB_PROPERTIES[name] for name in ("total-sst-files-size", "cur-size-all-mem-tables")
+)
 _ON_THREAD: Final = (TaskPhase.RUNNING, TaskPhase.REVOKING)
 
 
@@ -119,6 +122,18 @@ class WorkerView:
             tasks = {str(it.task) for it in self.tasks if _is_run_by(it, slot)}
             parts.append(tree.of_things({*tasks, SlotId(self.worker, slot).thread_id}))
         return Snapshot.merged(parts)
+
+    def state_bytes_of(self, task: TaskView) -> int | None:
+        """Return the size of a task's stores, tables and write buffers; ``None`` if not known.
+
+        It is known of a task that a StreamThread has and measures, at the metrics level INFO.
+        """
+        tree = self.trees.get(task.slot) if _is_run_by(task, task.slot) else None
+        if tree is None:
+            return None
+        found = tree.of_things({str(task.task)})
+        sizes = [found.rows(metric) for metric in _STATE_SIZE]
+        return sum(found.total(metric) for metric in _STATE_SIZE) if any(sizes) else None
 
     @property
     def is_ready(self) -> bool:

@@ -1,14 +1,18 @@
-"""What the live view shows of one application at one moment, as values."""
+"""One application at one moment, as values: what the live view, the commands and the page show."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from headwater.ids import TaskId
+    from headwater.model.appstatus import Condition, Operation
     from headwater.model.cluster import Role
-    from headwater_operator.local.events import Event
+    from headwater.model.topics import TopologyReport
+    from headwater_operator.overview.events import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +21,11 @@ class WorkerRow:
 
     Attributes:
         name: its name.
-        state: one word: starting, running, stopping, fenced, silent, stopped, ended.
-        pid: its main process; 0 if none runs.
+        state: one word: pending, starting, running, stopping, fenced, silent, stopped, ended.
+        pid: its main process; 0 if none runs, or on another machine.
+        is_alive: whether it has a process.
+        node: of Kubernetes; empty on one machine, and while it has none.
+        revision: of the specification that it runs; empty on one machine.
         lease_age_s: since it renewed its Lease; ``None`` without one.
         tasks: how many it holds.
         copies: how many standby and warm-up tasks it follows.
@@ -32,6 +39,9 @@ class WorkerRow:
     name: str
     state: str
     pid: int = 0
+    is_alive: bool = False
+    node: str = ""
+    revision: str = ""
     lease_age_s: float | None = None
     tasks: int = 0
     copies: int = 0
@@ -50,13 +60,17 @@ class CopyRow:
         worker: who follows the changelogs.
         role: standby or warm-up.
         behind: changelog records still to read; ``None`` if not known.
+        is_rounded: ``behind`` is from the worker's status: rounded up to 0 or a power of ten.
         is_caught_up: whether it could take the task over at once.
+        why: the reason for its place, as it was when it came.
     """
 
     worker: str
     role: Role
     behind: int | None = None
+    is_rounded: bool = False
     is_caught_up: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +88,11 @@ class TaskRow:
         restored: changelog records applied in the restore under way.
         remaining: changelog offsets still to read; ``None`` if it does not restore.
         copies: its standbys and warm-ups, by worker.
+        why: the reason for its place, as it was when it came.
+        committed: next offset to read of each input partition, by ``topic-partition``.
+        state_bytes: size of its stores on disk and in write buffers; ``None`` if not known.
+        stored: workers that do not hold it and have state of it on disk, with the sum of the next
+            offsets of its changelogs, rounded down to 10,000.
     """
 
     task: TaskId
@@ -86,6 +105,10 @@ class TaskRow:
     restored: int = 0
     remaining: int | None = None
     copies: tuple[CopyRow, ...] = ()
+    why: str = ""
+    committed: Mapping[str, int] = field(default_factory=dict)
+    state_bytes: int | None = None
+    stored: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +146,15 @@ class Snapshot:
 
     Attributes:
         app: its name.
+        namespace: of Kubernetes; empty on one machine.
         state: as Kafka Streams' client; ``starting`` before the control loop has looked at what
             is wanted now.
         reason: what is being done, or waited for.
         guarantee: the processing guarantee.
         epoch: of the assignment, for people.
         replicas: workers wanted.
+        ready_replicas: workers that hold all their tasks, each of them running.
+        threads: StreamThreads wanted in each worker.
         kafka: the broker's address; empty before it is known.
         is_private_kafka: whether the broker is ours.
         generation: of the control loop.
@@ -137,6 +163,12 @@ class Snapshot:
         workers: by name.
         tasks: by id.
         paused: ``paused``, or ``pausing`` as long as anything is processed; empty if neither.
+        unassigned: how many tasks nobody holds.
+        operation: what is being done to the workers; ``None`` if nothing.
+        conditions: as Kubernetes has them; empty on one machine.
+        topology: as a worker has reported it; ``None`` before the first.
+        inexact: why numbers are missing or rounded; empty if every worker has told them.
+        version: of Headwater that the control loop runs; empty if it has not said.
         unread: records of its input that lie in partitions which no task reads.
         events: the last ones, oldest first.
         rates: records per second of the whole application, oldest first.
@@ -145,11 +177,14 @@ class Snapshot:
     """
 
     app: str
+    namespace: str = ""
     state: str = "CREATED"
     reason: str = ""
     guarantee: str = ""
     epoch: str = ""
     replicas: int = 0
+    ready_replicas: int = 0
+    threads: int = 1
     kafka: str = ""
     is_private_kafka: bool = False
     generation: int = 0
@@ -158,6 +193,12 @@ class Snapshot:
     workers: tuple[WorkerRow, ...] = ()
     tasks: tuple[TaskRow, ...] = ()
     paused: str = ""
+    unassigned: int = 0
+    operation: Operation | None = None
+    conditions: tuple[Condition, ...] = ()
+    topology: TopologyReport | None = None
+    inexact: str = ""
+    version: str = ""
     unread: int = 0
     events: tuple[Event, ...] = ()
     rates: tuple[float, ...] = ()
@@ -188,10 +229,10 @@ class Snapshot:
     @property
     def filling(self) -> int | None:
         """Records of global stores that workers read before their tasks start; ``None``: none."""
-        left = [row.filling for row in self.workers if row.filling is not None and row.pid > 0]
+        left = [row.filling for row in self.workers if row.filling is not None and row.is_alive]
         return sum(left) if left else None
 
     @property
     def live_workers(self) -> int:
         """Workers with a process."""
-        return sum(row.pid > 0 for row in self.workers)
+        return sum(row.is_alive for row in self.workers)
