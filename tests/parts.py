@@ -67,6 +67,8 @@ _OF_TROUBLES = (
     "tests/kafka/test_local_standbys.py",
     "tests/kafka/test_secured_kafka.py",
     "tests/kafka/test_take_over.py",
+    # Prometheus, which only `make caches --all` fetches.
+    "tests/prometheus/",
 )
 # Many sessions of Spark: a part of their own.
 _OF_ENGINES = ("tests/spark/test_agreement.py", "tests/spark/test_continuous.py")
@@ -94,7 +96,7 @@ def files() -> dict[str, list[str]]:
             part = "three-ways"
         elif name in _OF_ENGINES:
             part = "engines"
-        elif name in _OF_TROUBLES:
+        elif name.startswith(_OF_TROUBLES):
             part = "troubles"
         elif folder == "kafka":
             part, kafka = ("kafka", "kafka-2")[kafka % 2], kafka + 1

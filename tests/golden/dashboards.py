@@ -1,40 +1,70 @@
-"""Makes Grafana's dashboards from the table of metrics: ``make crds``.
+"""Makes Grafana's JSON from the dashboards of ``headwater_operator.dashboards``: ``make crds``.
 
-A panel names metrics of the table; query, unit and legend follow from what is declared there. The
-chart ships the JSON as ConfigMaps (``dashboards.create``).
+It is written with Grafana's own builders. The chart ships it as ConfigMaps
+(``metrics.dashboards.create``).
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
 
 from grafana_foundation_sdk.builders import dashboard as boards
-from grafana_foundation_sdk.builders import prometheus, timeseries
+from grafana_foundation_sdk.builders import (
+    heatmap,
+    prometheus,
+    stat,
+    statetimeline,
+    table,
+    timeseries,
+)
 from grafana_foundation_sdk.builders.common import (
+    ReduceDataOptions,
     StackingConfig,
     VizLegendOptions,
     VizTooltipOptions,
 )
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.common import (
+    BigValueColorMode,
     LegendDisplayMode,
     LegendPlacement,
     SortOrder,
     StackingMode,
     TooltipDisplayMode,
 )
-from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableRefresh
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardLinkType,
+    DataSourceRef,
+    DataTransformerConfig,
+    DynamicConfigValue,
+    GridPos,
+    ValueMap,
+    ValueMappingResult,
+    VariableOption,
+    VariableRefresh,
+)
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from headwater.model.metrics import METRICS, MetricType, Unit
+from headwater.model.metrics import Unit
+from headwater_operator.dashboards import DASHBOARDS
+from headwater_operator.dashboards.panels import Kind
+from headwater_operator.dashboards.promql import ALL, annotation_promql, label_values, promql
 
 if TYPE_CHECKING:
-    from headwater.model.metrics import Metric
+    from collections.abc import Iterator
 
-NAMED: Final = {metric.sample_name: metric for metric in METRICS}
-"""By the names of their samples."""
-_UNITS: Final = {
+    from headwater_operator.dashboards.panels import (
+        Annotation,
+        Dashboard,
+        Expression,
+        Panel,
+        Row,
+        Variable,
+    )
+
+GRAFANA_UNITS: Final = {
     Unit.NONE: "short",
     Unit.RECORDS: "short",
     Unit.BYTES: "bytes",
@@ -46,259 +76,33 @@ _UNITS: Final = {
     Unit.BYTES_PER_SECOND: "Bps",
 }
 """Grafana's names of units."""
-_PER_SECOND: Final = {Unit.RECORDS: "cps", Unit.NONE: "cps", Unit.BYTES: "Bps"}
-"""Of the growth of a counter."""
-_WIDTH, _HEIGHT = 12, 8
+_COLUMNS, _HEIGHT, _LOW = 24, 8, 4
+_FIRST_ROW: Final = 1000
+"""Rows are numbered from here on; panels from 1."""
 _SOURCE: Final = "${datasource}"
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """Some numbers over time.
-
-    Attributes:
-        title: what people read.
-        metrics: names of samples, with one unit.
-        by: the labels by which they are shown; other labels are combined.
-        combine: how, by an operator of PromQL.
-        stacked: whether they add up to a whole.
-    """
-
-    title: str
-    metrics: tuple[str, ...]
-    by: tuple[str, ...]
-    combine: str = "sum"
-    stacked: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Board:
-    """A dashboard: rows of panels, by their titles."""
-
-    uid: str
-    title: str
-    about: str
-    rows: dict[str, tuple[Panel, ...]]
-    variables: tuple[str, ...] = ("application_id", "client_id")
-    """Labels by which a viewer chooses."""
-
-
-_APP, _WORKER, _THREAD = ("application_id",), ("client_id",), ("client_id", "thread_id")
-_TASK, _NODE = ("task_id",), ("task_id", "processor_node_id")
-_STORE: Final = ("task_id", "state_id")
-_RATIOS: Final = tuple(
-    f"stream_thread_{part}_ratio" for part in ("poll", "process", "punctuate", "commit")
-)
-
-BOARDS: Final = (
-    Board(
-        "headwater-applications",
-        "Headwater / Applications",
-        "Every application: is it running, how much does it do, how far is it behind?",
-        {
-            "Running": (
-                Panel("Workers that process all they were granted", ("stream_ready",), _APP),
-                Panel("StreamThreads", ("stream_alive_stream_threads",), _APP),
-                Panel("StreamThreads replaced", ("stream_failed_stream_threads_total",), _APP),
-                Panel(
-                    "Tasks being restored", ("stream_state_updater_active_restoring_tasks",), _APP
-                ),
-            ),
-            "Work": (
-                Panel("Records processed", ("stream_thread_process_total",), _APP),
-                Panel("Input records not yet processed", ("stream_task_records_lag",), _APP),
-                Panel("Records dropped", ("stream_task_dropped_records_total",), _APP),
-                Panel(
-                    "Age of records when they were processed, at most",
-                    ("stream_processor_node_record_e2e_latency_max",),
-                    _APP,
-                    combine="max",
-                ),
-            ),
-        },
-    ),
-    Board(
-        "headwater-application",
-        "Headwater / Tasks",
-        "The tasks of an application: which is slow, which is behind, where records are dropped?",
-        {
-            "Tasks": (
-                Panel("Records processed", ("stream_task_process_total",), _TASK),
-                Panel("Input records not yet processed", ("stream_task_records_lag",), _TASK),
-                Panel(
-                    "Share of the thread's processing time",
-                    ("stream_task_active_process_ratio",),
-                    _TASK,
-                    combine="max",
-                ),
-                Panel(
-                    "Records fetched, not yet processed",
-                    ("stream_task_active_buffer_count",),
-                    _TASK,
-                ),
-                Panel("Records dropped", ("stream_task_dropped_records_total",), _TASK),
-                Panel("Punctuators called", ("stream_task_punctuate_total",), _TASK),
-            ),
-            "Nodes and topics": (
-                Panel(
-                    "Age of records, on average",
-                    ("stream_processor_node_record_e2e_latency_avg",),
-                    _NODE,
-                    combine="max",
-                ),
-                Panel(
-                    "Records taken by source nodes", ("stream_processor_node_process_total",), _NODE
-                ),
-                Panel("Records consumed", ("stream_topic_records_consumed_total",), ("topic",)),
-                Panel("Records produced", ("stream_topic_records_produced_total",), ("topic",)),
-                Panel("Bytes consumed", ("stream_topic_bytes_consumed_total",), ("topic",)),
-                Panel("Bytes produced", ("stream_topic_bytes_produced_total",), ("topic",)),
-            ),
-        },
-    ),
-    Board(
-        "headwater-worker",
-        "Headwater / Workers",
-        "Workers and their StreamThreads: what do they spend their time on?",
-        {
-            "StreamThreads": (
-                Panel("Records processed", ("stream_thread_process_total",), _THREAD),
-                Panel("What a thread does", _RATIOS, _THREAD, combine="avg", stacked=True),
-                Panel("Commits", ("stream_thread_commit_total",), _THREAD),
-                Panel("Time of a commit", ("stream_thread_commit_latency_avg",), _THREAD, "max"),
-                Panel("Time of a record", ("stream_thread_process_latency_avg",), _THREAD, "max"),
-                Panel("Records of a poll", ("stream_thread_poll_records_avg",), _THREAD, "max"),
-                Panel("Tasks opened", ("stream_thread_task_created_total",), _THREAD),
-                Panel("Records sent", ("stream_thread_produced_records_total",), _THREAD),
-            ),
-            "Worker": (
-                Panel("Ready", ("stream_ready",), _WORKER),
-                Panel("Lease held", ("stream_lease_held",), _WORKER),
-                Panel("Acknowledged epoch", ("stream_assignment_epoch",), _WORKER, "max"),
-                Panel("Pushes by OTLP that failed", ("stream_otlp_failed_pushes_total",), _WORKER),
-            ),
-            "Kafka clients": (
-                Panel(
-                    "Time until a broker answered",
-                    ("kafka_client_request_latency_avg",),
-                    ("client_id", "kafka_client"),
-                    "max",
-                ),
-                Panel(
-                    "Bytes queued", ("kafka_client_queued_bytes",), ("client_id", "kafka_client")
-                ),
-            ),
-        },
-    ),
-    Board(
-        "headwater-state",
-        "Headwater / State",
-        "Stores, restores and copies: how large is the state, and how far is each copy?",
-        {
-            "Restores and copies": (
-                Panel(
-                    "Records still to restore", ("stream_task_restore_remaining_records",), _TASK
-                ),
-                Panel("Records restored", ("stream_task_restore_total",), _TASK),
-                Panel(
-                    "Records a copy is behind", ("stream_task_standby_records_lag",), _TASK, "max"
-                ),
-                Panel(
-                    "Records applied to copies",
-                    ("stream_state_updater_standby_update_records_total",),
-                    _WORKER,
-                ),
-                Panel(
-                    "Records of global stores still to read",
-                    ("stream_global_restore_remaining_records",),
-                    _WORKER,
-                ),
-                Panel("What record caches hold", ("stream_task_cache_size_bytes",), _TASK),
-            ),
-            "RocksDB": (
-                Panel("Keys, estimated", ("stream_state_estimate_num_keys",), _STORE),
-                Panel("Size of the files", ("stream_state_total_sst_files_size",), _STORE),
-                Panel("Write buffers", ("stream_state_size_all_mem_tables",), _STORE),
-                Panel("Block cache in use", ("stream_state_block_cache_usage",), _THREAD, "max"),
-                Panel(
-                    "Still to be compacted",
-                    ("stream_state_estimate_pending_compaction_bytes",),
-                    _STORE,
-                ),
-                Panel("Errors in the background", ("stream_state_background_errors",), _STORE),
-            ),
-            "At level DEBUG": (
-                Panel(
-                    "Time of a put, on average", ("stream_state_put_latency_avg",), _STORE, "max"
-                ),
-                Panel(
-                    "Time of a get, on average", ("stream_state_get_latency_avg",), _STORE, "max"
-                ),
-                Panel(
-                    "Look-ups that the record cache answered",
-                    ("stream_record_cache_hit_ratio_avg",),
-                    ("task_id", "record_cache_id"),
-                    "avg",
-                ),
-                Panel("Bytes written", ("stream_state_bytes_written_total",), _STORE),
-            ),
-        },
-    ),
-    Board(
-        "headwater-spark",
-        "Headwater / Spark",
-        "Applications that run on Spark: micro-batches, and what they did.",
-        {
-            "Micro-batches": (
-                Panel("Records processed", ("headwater_spark_records_total",), ("job",)),
-                Panel("Micro-batches", ("headwater_spark_batches_total",), ("job",)),
-                Panel(
-                    "Time of a micro-batch", ("headwater_spark_batch_duration_ms",), ("job",), "max"
-                ),
-                Panel("Running", ("headwater_spark_running",), ("job",)),
-                Panel("Tasks opened", ("headwater_spark_tasks_opened_total",), ("job",)),
-                Panel("Records dropped", ("headwater_spark_dropped_records_total",), ("job",)),
-            ),
-        },
-        variables=(),
-    ),
-)
+_COLOR: Final = "rgba(0, 150, 200, 0.8)"
+_COLORS: Final = {
+    "RUNNING": "green",
+    "RESTORING": "orange",
+    "REBALANCING": "orange",
+    "PARTITIONS_ASSIGNED": "orange",
+    "ERROR": "red",
+    "DEAD": "red",
+    "PENDING_ERROR": "red",
+}
+"""Of states; others are grey."""
 
 
 def dashboards() -> dict[str, str]:
     """Return the JSON of each dashboard, by the name of its file."""
-    return {f"{board.uid}.json": _json(_board(board)) for board in BOARDS}
+    return {f"{board.uid}.json": _json(_board(board)) for board in DASHBOARDS}
 
 
-def query(panel: Panel, metric: Metric, variables: tuple[str, ...]) -> str:
-    """Return the PromQL of one metric of a panel; a counter is shown by its growth per second."""
-    chosen = ", ".join(f'{label}=~"${label}"' for label in ("namespace", *variables))
-    series = f"{metric.sample_name}{{{chosen}}}"
-    if metric.type is MetricType.COUNTER:
-        series = f"rate({series}[$__rate_interval])"
-    return f"{panel.combine} by ({', '.join(panel.by)}) ({series})"
-
-
-def unit_of(panel: Panel) -> str:
-    """Return Grafana's name of the unit of a panel.
-
-    Raises:
-        ValueError: its metrics have several.
-    """
-    units = {
-        _PER_SECOND[it.unit] if it.type is MetricType.COUNTER else _UNITS[it.unit]
-        for it in (NAMED[name] for name in panel.metrics)
-    }
-    if len(units) != 1:
-        raise ValueError(f"panel {panel.title!r} has several units: {sorted(units)}")
-    return units.pop()
-
-
-def _board(board: Board) -> boards.Dashboard:
+def _board(board: Dashboard) -> boards.Dashboard:
     made = (
         boards.Dashboard(board.title)
         .uid(board.uid)
-        .description(board.about)
+        .description(board.description)
         .tags(["headwater"])
         .refresh("30s")
         .time("now-1h", "now")
@@ -307,70 +111,187 @@ def _board(board: Board) -> boards.Dashboard:
             boards.DatasourceVariable("datasource").label("Data source").type("prometheus")
         )
     )
-    for name in ("namespace", *board.variables):
-        made.with_variable(_variable(board, name))
-    for title, panels in board.rows.items():
-        made.with_row(boards.Row(title))
-        for panel in panels:
-            made.with_panel(_panel(panel, board.variables))
+    for index, variable in enumerate(board.variables):
+        made.with_variable(_variable(variable, board.variables[:index]))
+    for annotation in board.annotations:
+        made.annotation(_annotation(annotation, board))
+    titles = {other.uid: other.title for other in DASHBOARDS}
+    for uid in board.links:
+        made.link(
+            boards.DashboardLink(titles[uid].removeprefix("Headwater / "))
+            .type(DashboardLinkType.LINK)
+            .url(f"/d/{uid}")
+            .include_vars(True)
+            .keep_time(True)
+        )
+    _place(made, board)
     return made
 
 
-def _variable(board: Board, label: str) -> boards.QueryVariable:
-    """A choice among the values of a label; all of them, and none at all, at first."""
-    before = ("namespace", *board.variables)[: ("namespace", *board.variables).index(label)]
-    first = next(iter(board.rows.values()))[0].metrics[0]
-    chosen = ", ".join(f'{name}=~"${name}"' for name in before)
+def _place(made: boards.Dashboard, board: Dashboard) -> None:
+    """Put rows and panels on the grid, from left to right and from top to bottom."""
+    bottom = 0
+    for number, row in zip(count(_FIRST_ROW), board.rows, strict=False):
+        header = boards.Row(row.title)
+        header.id(number).grid_pos(GridPos(h=1, w=_COLUMNS, x=0, y=bottom))
+        placed = list(_placed(row, bottom + 1))
+        bottom = max(place.y + place.h for _, place in placed)
+        if not row.collapsed:
+            made.with_row(header)
+        for panel, place in placed:
+            built = _panel(panel, board).grid_pos(place)
+            if row.collapsed:
+                header.with_panel(built)
+            else:
+                made.with_panel(built)
+        if row.collapsed:
+            made.with_row(header)
+
+
+def _placed(row: Row, top: int) -> Iterator[tuple[Panel, GridPos]]:
+    x, y, tallest = 0, top, 0
+    for panel in row.panels:
+        if x + panel.width > _COLUMNS:
+            x, y, tallest = 0, y + tallest, 0
+        height = _LOW if panel.kind is Kind.STAT else _HEIGHT
+        yield panel, GridPos(h=height, w=panel.width, x=x, y=y)
+        x, tallest = x + panel.width, max(tallest, height)
+
+
+def _variable(variable: Variable, before: tuple[Variable, ...]) -> boards.QueryVariable:
+    """A choice among the values of a label, of which all are chosen at first."""
+    selector = label_values(variable, before, None)
     return (
-        boards.QueryVariable(label)
-        .label(label.removesuffix("_id").capitalize())
-        .datasource(DataSourceRef(type_val="prometheus", uid=_SOURCE))
-        .query(f"label_values({first}{{{chosen}}}, {label})")
+        boards.QueryVariable(variable.label)
+        .label(variable.title)
+        .datasource(_source())
+        .query(f"label_values({selector}, {variable.label})")
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .multi(True)
         .include_all(True)
-        .all_value(".*")
+        .all_value(ALL)
+        .current(VariableOption(selected=True, text=["All"], value=["$__all"]))
     )
 
 
-def _panel(panel: Panel, variables: tuple[str, ...]) -> timeseries.Panel:
-    metrics = [NAMED[name] for name in panel.metrics]
+def _annotation(annotation: Annotation, board: Dashboard) -> boards.AnnotationQuery:
+    return (
+        boards.AnnotationQuery()
+        .name(annotation.title)
+        .datasource(_source())
+        .enable(True)
+        .icon_color(_COLOR)
+        .expr(annotation_promql(annotation, board.variables))
+    )
+
+
+def _panel(panel: Panel, board: Dashboard) -> Any:
+    """Return the builder of a panel; those of all kinds share these methods, and no class."""
+    made: Any = _OF_KIND[panel.kind](panel)
+    made.id(board.panel_id(panel.title))
+    made.title(panel.title).description(_described(panel)).datasource(_source())
+    if panel.kind is not Kind.TABLE:
+        made.unit(GRAFANA_UNITS[panel.unit])
+    for number, query in enumerate(panel.queries):
+        made.with_target(_target(query, number, panel, board))
+    return made
+
+
+def _target(query: Expression, number: int, panel: Panel, board: Dashboard) -> Any:
+    made = (
+        prometheus.Dataquery()
+        .expr(promql(query, board.variables))
+        .legend_format(query.label or "__auto")
+        .ref_id(_ref(number))
+    )
+    if panel.kind is Kind.TABLE:
+        made.instant().format(PromQueryFormat.TABLE)
+    elif panel.kind is Kind.HEAT_MAP:
+        made.format(PromQueryFormat.HEATMAP)
+    return made
+
+
+def _time_series(panel: Panel) -> Any:
     made = (
         timeseries.Panel()
-        .title(panel.title)
-        .description("\n\n".join(f"`{it.sample_name}`: {it.help}" for it in metrics))
-        .datasource(DataSourceRef(type_val="prometheus", uid=_SOURCE))
-        .unit(unit_of(panel))
         .min(0)
-        .span(_WIDTH)
-        .height(_HEIGHT)
         .fill_opacity(60 if panel.stacked else 10)
-        .legend(
-            VizLegendOptions()
-            .show_legend(True)
-            .display_mode(LegendDisplayMode.LIST)
-            .placement(LegendPlacement.BOTTOM)
-        )
+        .legend(_legend())
         .tooltip(VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING))
     )
     if panel.stacked:
         made.stacking(StackingConfig().mode(StackingMode.NORMAL))
-    legend = " ".join(f"{{{{{label}}}}}" for label in panel.by)
-    for metric in metrics:
-        name = f"{metric.kafka} {legend}" if len(metrics) > 1 else legend
-        made.with_target(
-            prometheus.Dataquery()
-            .expr(query(panel, metric, variables))
-            .legend_format(name)
-            .ref_id(metric.sample_name)
-        )
     return made
+
+
+def _stat(_: Panel) -> Any:
+    return (
+        stat.Panel()
+        .color_mode(BigValueColorMode.NONE)
+        .reduce_options(ReduceDataOptions().calcs(["lastNotNull"]))
+    )
+
+
+def _table(panel: Panel) -> Any:
+    """A row for each combination of labels; a column for each label, and for each query."""
+    names = {f"Value #{_ref(number)}": query.label for number, query in enumerate(panel.queries)}
+    if len(panel.queries) == 1:
+        names = {"Value": panel.queries[0].label}
+    made = table.Panel()
+    made.with_transformation(DataTransformerConfig(id_val="merge", options={}))
+    made.with_transformation(
+        DataTransformerConfig(
+            id_val="organize", options={"excludeByName": {"Time": True}, "renameByName": names}
+        )
+    )
+    for query in panel.queries:
+        unit = DynamicConfigValue(id_val="unit", value=GRAFANA_UNITS[query.unit])
+        made.override_by_name(query.label, [unit])
+    return made
+
+
+def _state_timeline(panel: Panel) -> Any:
+    options = {
+        str(number): ValueMappingResult(text=state, color=_COLORS.get(state, "text"), index=number)
+        for number, state in enumerate(panel.states)
+    }
+    return statetimeline.Panel().mappings([ValueMap(options=options)]).legend(_legend())
+
+
+def _heat_map(_: Panel) -> Any:
+    return heatmap.Panel()
+
+
+_OF_KIND: Final = {
+    Kind.TIME_SERIES: _time_series,
+    Kind.STAT: _stat,
+    Kind.TABLE: _table,
+    Kind.STATE_TIMELINE: _state_timeline,
+    Kind.HEAT_MAP: _heat_map,
+}
+
+
+def _legend() -> VizLegendOptions:
+    return (
+        VizLegendOptions()
+        .show_legend(True)
+        .display_mode(LegendDisplayMode.LIST)
+        .placement(LegendPlacement.BOTTOM)
+    )
+
+
+def _described(panel: Panel) -> str:
+    told = (f"`{metric.sample_name}`: {metric.help}" for metric in panel.metrics)
+    return "\n\n".join([panel.description, *told])
+
+
+def _ref(number: int) -> str:
+    return chr(ord("A") + number)
+
+
+def _source() -> DataSourceRef:
+    return DataSourceRef(type_val="prometheus", uid=_SOURCE)
 
 
 def _json(board: boards.Dashboard) -> str:
     return json.dumps(json.loads(JSONEncoder().encode(board.build())), indent=1) + "\n"
-
-
-def panels() -> list[Panel]:
-    """Return all panels of all dashboards."""
-    return [panel for board in BOARDS for row in board.rows.values() for panel in row]

@@ -23,6 +23,8 @@ class MetricType(StrEnum):
 
     COUNTER = "counter"
     GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    """Only the operator has some."""
 
 
 class Scope(StrEnum):
@@ -37,6 +39,7 @@ class Scope(StrEnum):
     CACHE = "cache"
     KAFKA_CLIENT = "kafka client"
     DRIVER = "driver"
+    OPERATOR = "operator"
     USER = "user"
     """Declared by a processor of the user's."""
 
@@ -68,6 +71,7 @@ SCOPE_LABELS: Final[Mapping[Scope, Labels]] = MappingProxyType(
         Scope.CACHE: (*_TASK, "record_cache_id"),
         Scope.KAFKA_CLIENT: (*_CLIENT, "thread_id", "kafka_client"),
         Scope.DRIVER: (),
+        Scope.OPERATOR: (),
         Scope.USER: (*_CLIENT, "thread_id"),
     }
 )
@@ -85,6 +89,7 @@ GROUPS: Final[Mapping[Scope, str]] = MappingProxyType(
         Scope.CACHE: "stream-record-cache-metrics",
         Scope.KAFKA_CLIENT: "kafka-client-metrics",
         Scope.DRIVER: "headwater-spark-metrics",
+        Scope.OPERATOR: "headwater-operator-metrics",
     }
 )
 """Kafka's groups of metrics."""

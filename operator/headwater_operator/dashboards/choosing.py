@@ -1,0 +1,98 @@
+"""What dashboards share: labels to group by, variables to choose by, and how a metric is shown."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headwater.model import metrics
+from headwater.model.metrics import Metric, MetricType
+from headwater_operator.dashboards.panels import (
+    Aggregation,
+    Annotation,
+    Function,
+    Panel,
+    Query,
+    Variable,
+)
+
+APP: Final = ("namespace", "application_id")
+CLIENT: Final = ("client_id",)
+TASK: Final = ("task_id",)
+PLACE: Final = ("task_id", "client_id")
+"""A task and who has it."""
+NODE: Final = ("task_id", "processor_node_id")
+STORE: Final = ("task_id", "client_id", "state_id")
+"""A store has several copies."""
+
+NAMESPACE: Final = Variable(label="namespace", title="Namespace", metric=metrics.READY)
+APPLICATION_ID: Final = Variable(label="application_id", title="Application", metric=metrics.READY)
+CLIENT_ID: Final = Variable(label="client_id", title="Worker", metric=metrics.READY)
+OF_APPLICATIONS: Final = (NAMESPACE, APPLICATION_ID)
+OF_WORKERS: Final = (NAMESPACE, APPLICATION_ID, CLIENT_ID)
+
+MOVES: Final = Annotation(
+    title="New assignment",
+    query=Query(metric=metrics.ASSIGNMENT_EPOCH, by=("application_id",), function=Function.CHANGES),
+)
+"""A worker acknowledged another epoch: tasks, roles or duties of a worker changed."""
+
+SUM, MAX, AVG, COUNT = Aggregation.SUM, Aggregation.MAX, Aggregation.AVG, Aggregation.COUNT
+INCREASE: Final = Function.INCREASE
+
+
+def shown(
+    metric: Metric,
+    by: tuple[str, ...],
+    aggregation: Aggregation = SUM,
+    *,
+    function: Function | None = None,
+    legend: str = "",
+) -> Query:
+    """Return the usual query of a metric: a counter is shown by its growth per second."""
+    if function is None:
+        function = Function.RATE if metric.type is MetricType.COUNTER else Function.RAW
+    return Query(metric=metric, by=by, aggregation=aggregation, function=function, legend=legend)
+
+
+def lines(
+    title: str,
+    description: str,
+    metric: Metric,
+    by: tuple[str, ...],
+    aggregation: Aggregation = SUM,
+    *,
+    function: Function | None = None,
+) -> Panel:
+    """Return a panel of one metric over time."""
+    return Panel(
+        title=title,
+        description=description,
+        queries=(shown(metric, by, aggregation, function=function),),
+    )
+
+
+def average(spread: metrics.Spread) -> Metric:
+    """Return the metric of the average of something that has one."""
+    assert spread.avg is not None
+    return spread.avg
+
+
+def greatest(spread: metrics.Spread) -> Metric:
+    """Return the metric of the maximum of something that has one."""
+    assert spread.max is not None
+    return spread.max
+
+
+def spread_lines(
+    title: str, description: str, spread: metrics.Spread, by: tuple[str, ...]
+) -> Panel:
+    """Return a panel of the average and the maximum of something, the worst of each label."""
+    legend = " ".join(f"{{{{{label}}}}}" for label in by)
+    return Panel(
+        title=title,
+        description=description,
+        queries=(
+            shown(average(spread), by, MAX, legend=f"{legend} avg".strip()),
+            shown(greatest(spread), by, MAX, legend=f"{legend} max".strip()),
+        ),
+    )

@@ -1,0 +1,91 @@
+"""PromQL of structured queries: a pure function from a query to its text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from headwater_operator.dashboards.panels import BUCKET, Function, Quotient
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from headwater_operator.dashboards.panels import Annotation, Expression, Query, Variable
+
+RATE_INTERVAL: Final = "$__rate_interval"
+"""Grafana's variable: a window that holds several samples."""
+ALL: Final = ".*"
+"""What a variable stands for while nothing is chosen."""
+
+
+def promql(
+    expression: Expression,
+    variables: Iterable[Variable] = (),
+    *,
+    window: str = RATE_INTERVAL,
+    chosen: Mapping[str, Collection[str]] | None = None,
+) -> str:
+    """Return the PromQL of a query.
+
+    Args:
+        expression: the query.
+        variables: those of the dashboard.
+        window: how far functions over time look back, such as ``1m``.
+        chosen: the values that are chosen for each label, all for a label that is missing. None
+            writes Grafana's variables, such as ``$namespace``, into the text.
+    """
+    labels = [variable.label for variable in variables]
+    matchers = [f"{label}=~{_quoted(_pattern(label, chosen))}" for label in labels]
+    if isinstance(expression, Quotient):
+        parts = (expression.numerator, expression.denominator)
+        return " / ".join(_aggregated(part, matchers, window) for part in parts)
+    return _aggregated(expression, matchers, window)
+
+
+def annotation_promql(
+    annotation: Annotation, variables: Iterable[Variable], *, window: str = RATE_INTERVAL
+) -> str:
+    """Return the PromQL of the moments that an annotation marks."""
+    return f"{promql(annotation.query, variables, window=window)} > {annotation.above:g}"
+
+
+def label_values(
+    variable: Variable, before: Iterable[Variable], chosen: Mapping[str, Collection[str]] | None
+) -> str:
+    """Return the selector of the series that have the values of a variable.
+
+    Args:
+        variable: whose values are asked.
+        before: variables that narrow the choice.
+        chosen: as of ``promql``.
+    """
+    matchers = [f"{it.label}=~{_quoted(_pattern(it.label, chosen))}" for it in before]
+    return f"{variable.metric.sample_name}{{{', '.join(matchers)}}}"
+
+
+def _aggregated(query: Query, matchers: list[str], window: str) -> str:
+    fixed = [f"{label}={_quoted(value)}" for label, value in query.filters]
+    series = f"{query.sample_name}{{{', '.join([*fixed, *matchers])}}}"
+    by = query.by
+    if query.function is Function.QUANTILE:
+        series, by = f"rate({series}[{window}])", (BUCKET, *by)
+    elif query.function.is_ranged:
+        series = f"{query.function}({series}[{window}])"
+    kept = f" by ({', '.join(by)}) " if by else ""
+    combined = f"{query.aggregation}{kept}({series})"
+    if query.function is Function.QUANTILE:
+        return f"histogram_quantile({query.quantile:g}, {combined})"
+    return combined
+
+
+def _pattern(label: str, chosen: Mapping[str, Collection[str]] | None) -> str:
+    if chosen is None:
+        return f"${label}"
+    if label not in chosen:
+        return ALL
+    return "|".join(re.escape(value).replace("\\-", "-") for value in sorted(chosen[label]))
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,71 @@
+"""The dashboard of applications on Spark."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headwater.model import metrics
+from headwater_operator.dashboards.choosing import INCREASE, MAX, lines
+from headwater_operator.dashboards.panels import Dashboard, Row, Variable
+
+_DRIVER: Final = ("namespace", "pod")
+
+SPARK: Final = Dashboard(
+    uid="headwater-spark",
+    title="Headwater / Spark",
+    description="Applications that run on Spark: micro-batches, and what they did.",
+    variables=(Variable(label="namespace", title="Namespace", metric=metrics.SPARK_RUNNING),),
+    links=("headwater-fleet",),
+    rows=(
+        Row(
+            title="Micro-batches",
+            panels=(
+                lines(
+                    "Running",
+                    "1 while micro-batches are taken.",
+                    metrics.SPARK_RUNNING,
+                    _DRIVER,
+                ),
+                lines("Records processed", "Per second.", metrics.SPARK_RECORDS, _DRIVER),
+                lines("Micro-batches", "Per second.", metrics.SPARK_BATCHES, _DRIVER),
+                lines(
+                    "Time of a micro-batch",
+                    "Of the last one.",
+                    metrics.SPARK_BATCH_DURATION_MS,
+                    _DRIVER,
+                    MAX,
+                ),
+                lines(
+                    "Age of the micro-batch under way",
+                    "Growing without end: it does not get on. Look at the driver's log.",
+                    metrics.SPARK_BUSY_SECONDS,
+                    _DRIVER,
+                    MAX,
+                ),
+                lines("Tasks", "Tasks of the topology.", metrics.SPARK_TASKS, _DRIVER),
+                lines(
+                    "Tasks opened",
+                    "Spark opens a task anew when it gives it to another Python worker.",
+                    metrics.SPARK_TASKS_OPENED,
+                    _DRIVER,
+                    function=INCREASE,
+                ),
+                lines(
+                    "Records dropped",
+                    "Records that were skipped: no key, too late, or unreadable.",
+                    metrics.SPARK_DROPPED_RECORDS,
+                    _DRIVER,
+                    function=INCREASE,
+                ),
+                lines(
+                    "Generation",
+                    "Each step is a take-over of the application by a driver.",
+                    metrics.SPARK_GENERATION,
+                    _DRIVER,
+                    MAX,
+                ),
+            ),
+        ),
+    ),
+)
+"""Spark's drivers."""
