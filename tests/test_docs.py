@@ -44,6 +44,7 @@ COMMANDS_RUN_BY = {
     "docs/security.md": ROOT / "tests" / "kube" / "test_install_page.py",
     "docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py",
     "docs/feeding.md": ROOT / "tests" / "kube" / "test_feeding_page.py",
+    "docs/live-changes.md": ROOT / "tests" / "kube" / "test_live_changes.py",
     "docs/tools-on-a-cluster.md": ROOT / "tests" / "e2e" / "tools.py",
     # This needs a local cluster.
     "docs/queries.md": ROOT / "tests" / "chaos" / "test_queries.py",

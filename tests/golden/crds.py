@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from headwater_operator.spec import custom_resource_definitions, reference_pages
+from headwater_operator.spec import custom_resource_definitions, live_changes_page, reference_pages
 from tests.golden.language import language_page
 from tests.golden.metrics import metrics_page
 
@@ -32,6 +32,8 @@ def generated() -> dict[Path, str]:
     pages = {ROOT / "docs" / "reference" / name: page for name, page in reference_pages().items()}
     pages[ROOT / "docs" / "reference" / "metrics.md"] = metrics_page()
     pages[ROOT / "docs" / "reference" / "language.md"] = language_page()
+    live = ROOT / "docs" / "live-changes.md"
+    pages[live] = live_changes_page(live.read_text())
     return {**files, **pages}
 
 

@@ -164,6 +164,7 @@ _SECURITY = (
     "tls and authentication decide about security.protocol, sasl.* and ssl.*.location: take these "
     "out of config, or take tls and authentication out"
 )
+_LEVEL = "metrics.recording.level: expected one of OFF, INFO, DEBUG and TRACE"
 _TOLERATION = "operator Exists takes no value; operator Equal, the default, needs a key"
 
 BROKEN_RULES = (
@@ -234,6 +235,8 @@ BROKEN_RULES = (
         rule="every mount names one of podTemplate.volumes",
     ),
     Case("spec/podTemplate/volumeMounts/0/mountPath", "/tmp", rule=_PATHS),
+    Case("spec/config/metrics.recording.level", "LOUD", rule=_LEVEL),
+    Case("spec/config/metrics.recording.level", 2, rule=_LEVEL),
     Case("spec/paused", True, rule="Spark cannot pause; set suspend instead"),
     Case("spec/podTemplate/volumeMounts/0/mountPath", "/etc/headwater/kafka", rule=_PATHS),
 )

@@ -70,6 +70,11 @@ _VOLUMES: tuple[dict[str, Any], ...] = (
 _NOT_OURS = {"headwater.de/x": "1", "headwater.dev": "1", "x.app.kubernetes.io/name": "1"}
 
 JUST_KEPT = (
+    *(
+        Case("spec/config/metrics.recording.level", level, rule="metrics.recording.level: expected")
+        for level in ("OFF", "trace")
+    ),
+    Case("spec/config/metrics.recording.levels", "x", rule="metrics.recording.level: expected"),
     Case("spec/paused", value=False, rule="Spark cannot pause"),
     *(
         Case("spec/topology", topology, rule="give exactly one of module, inline and configMapRef")

@@ -72,7 +72,7 @@ class TaskRig:
             topic_name=str,
             warn=self.warnings.append,
             callers=ThreadCallers(),
-            measures=Measures.of(self.config, self.clock.now_ms, time.perf_counter_ns),
+            measures=Measures.of(self.config.metrics, self.clock.now_ms, time.perf_counter_ns),
         )
         self.task.update_lags(dict.fromkeys(self.task.partitions, 0))
         if initialize:

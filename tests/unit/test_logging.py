@@ -259,9 +259,22 @@ def test_a_streamapp_says_what_its_workers_log_and_a_change_of_it_replaces_them(
 
     assert config.logging_level == {"": "INFO", "mylib": "DEBUG"}
     assert config.logging_format == SHORT
-    assert "logging" in rolled_part(app.spec)
+    assert rolled_part(app.spec)["logging"] == {"format": SHORT}, "the level is taken over live"
 
 
 def test_a_level_that_is_none_is_refused_by_the_streamapp() -> None:
     with pytest.raises(SpecError, match=r"spec\.logging\.level"):
         parse(document(level="loud"))
+
+
+def test_levels_that_are_named_no_more_are_as_they_were_before() -> None:
+    first, second = logging.getLogger("given.first"), logging.getLogger("given.second")
+    first.setLevel("ERROR")
+    try:
+        logs.give_levels({"given.first": "DEBUG", "given.second": "INFO"})
+        assert (first.level, second.level) == (logging.DEBUG, logging.INFO)
+        logs.give_levels({"given.second": "WARNING"})
+        assert (first.level, second.level) == (logging.ERROR, logging.WARNING)
+    finally:
+        logs.give_levels({})
+    assert (first.level, second.level) == (logging.ERROR, logging.NOTSET)

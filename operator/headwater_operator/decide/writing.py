@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.assignor.refine import Why
 from headwater.model.cluster import Placement, WorkerSpec, generation_of
+from headwater.model.livesettings import LiveSettings, live_settings
 from headwater_operator.actions import Reason, WriteWorkerSpec
 from headwater_operator.decide.duties import (
     executor,
@@ -106,7 +107,15 @@ def _base(
         paused=scene.app.spec.paused,
         drain=worker.name in fleet.unwanted,
         acceptable_lag=scene.app.spec.assignment.acceptable_recovery_lag,
+        live=_live(scene, worker.spec),
     )
+
+
+def _live(scene: Scene, old: WorkerSpec | None = None) -> LiveSettings | None:
+    """Return what a worker is to take over; nothing while nothing was ever said of it."""
+    wanted = live_settings(scene.app.spec)
+    was_said = old is not None and old.live is not None
+    return wanted if was_said or wanted != LiveSettings() else None
 
 
 def _update(
@@ -184,6 +193,7 @@ def _reason(scene: Scene, worker: Judged, spec: WorkerSpec) -> Reason | None:
         (_copies(spec) != _copies(old), Reason.COPIES),
         (spec.acceptable_lag != old.acceptable_lag, Reason.ACCEPTABLE_LAG),
         ((spec.slots, spec.threads) != (old.slots, old.threads), Reason.THREADS),
+        (spec.live != old.live, Reason.LIVE_SETTINGS),
         (spec.paused and not old.paused, Reason.PAUSED),
         (old.paused and not spec.paused, Reason.RESUMED),
     )
@@ -215,6 +225,7 @@ def _create(scene: Scene, name: str, epoch: int) -> WriteWorkerSpec:
         threads=scene.app.spec.threads_per_worker,
         paused=scene.app.spec.paused,
         acceptable_lag=scene.app.spec.assignment.acceptable_recovery_lag,
+        live=_live(scene),
     )
     return WriteWorkerSpec(worker=name, spec=spec, replaces=0, reason=Reason.WORKER_CREATED)
 

@@ -169,7 +169,7 @@ def _section(section: _Section, *, changes: bool) -> Iterator[str]:
         mark = _CLUSTER if info.metadata.get("cluster_only") or section.cluster_only else ""
         default = "required" if info.is_required else default_text(info)
         # A column of its own where objects have a class, empty for those whose parts differ.
-        change = f" {_change(info, section.change) or ''} |" if changes else ""
+        change = f" {change_of_info(info, section.change) or ''} |" if changes else ""
         what = _type(hints[info.attribute], info.metadata)
         cells = f"| `{info.name}`{mark} | {what} | {default} |{change} {info.meaning} |"
         yield cells.replace("|  |", "| |")
@@ -189,7 +189,8 @@ def _rules(kind: type) -> Iterator[str]:
     yield ""
 
 
-def _change(info: FieldInfo, inherited: Change | None) -> Change | None:
+def change_of_info(info: FieldInfo, inherited: Change | None) -> Change | None:
+    """Return a field's class: its own, or that of what it is part of."""
     own = info.metadata.get("change")
     return own if isinstance(own, Change) else inherited
 
@@ -198,9 +199,9 @@ def _inner(section: _Section) -> list[_Section]:
     hints = get_type_hints(section.kind)
     found: list[_Section] = []
     for info in fields_of(section.kind):
-        change = _change(info, section.change)
+        change = change_of_info(info, section.change)
         cluster_only = section.cluster_only or bool(info.metadata.get("cluster_only"))
-        members = _classes(hints[info.attribute])
+        members = classes_in(hints[info.attribute])
         for member in members:
             path = f"{section.path}.{info.name}"
             if get_origin(hints[info.attribute]) is tuple:
@@ -211,13 +212,13 @@ def _inner(section: _Section) -> list[_Section]:
     return found
 
 
-def _classes(kind: object) -> list[type]:
+def classes_in(kind: object) -> list[type]:
     """Return the resource classes that a field's type leads to."""
     if isinstance(kind, type) and hasattr(kind, "__dataclass_fields__"):
         return [kind]
     origin = get_origin(kind)
     if origin in (Union, types.UnionType) or origin is tuple:
-        return [found for argument in get_args(kind) for found in _classes(argument)]
+        return [found for argument in get_args(kind) for found in classes_in(argument)]
     return []
 
 

@@ -17,8 +17,8 @@ from headwater.model.metrics import RecordingLevel, Snapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from headwater.config import StreamsConfig
     from headwater.measuring.windows import Window
+    from headwater.metrics_settings import MetricsSettings
     from headwater.model.stores import StoreSpec
     from headwater.ports import Headers
 
@@ -57,10 +57,9 @@ class Measures:
 
     @classmethod
     def of(
-        cls, config: StreamsConfig, now_ms: Callable[[], int], now_ns: Callable[[], int]
+        cls, asked: MetricsSettings, now_ms: Callable[[], int], now_ns: Callable[[], int]
     ) -> Measures:
         """Return what a configuration asks for."""
-        asked = config.metrics
         return cls(
             asked.level,
             samples=asked.samples,

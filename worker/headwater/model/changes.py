@@ -9,10 +9,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headwater.model.codec import encode
-from headwater.model.fields import Change, default_of, json_name
+from headwater.model.codec import encode, encode_object
+from headwater.model.fields import Change, default_of, json_name, live_keys
+from headwater.model.lifecycle import Engine
+from headwater.model.livesettings import live_settings
 
 if TYPE_CHECKING:
     from headwater.model.streamapp import StreamAppSpec
@@ -23,9 +26,13 @@ def rolled_part(spec: StreamAppSpec) -> dict[str, object]:
 
     Two specifications with equal parts need no new pods. Defaults are left out, so one that is
     written makes no difference, nor does a release that knows more fields. What the operator puts
-    in for ``image`` is its own to add.
+    in for ``image`` is its own to add. Spark's driver takes nothing over while it runs: there, what
+    is live elsewhere belongs to this part.
     """
-    return _part(spec, Change.ROLL, None)
+    part = _part(spec, Change.ROLL, None)
+    if spec.engine is Engine.SPARK and (live := encode_object(live_settings(spec))):
+        part["live"] = live
+    return part
 
 
 def revision_of(spec: StreamAppSpec, *more: str) -> str:
@@ -52,6 +59,8 @@ def _part(value: object, wanted: Change, inherited: Change | None) -> dict[str, 
     for field in dataclasses.fields(value):
         item, default = getattr(value, field.name), default_of(field)
         change = change_of(field, inherited)
+        if isinstance(item, Mapping) and (live := live_keys(field)):
+            item = {key: value for key, value in item.items() if key not in live}
         if item == default:
             continue
         if not _is_object(item):

@@ -39,6 +39,7 @@ from headwater.model.duties import Duty, DutyResult  # noqa: TC001  # read by th
 from headwater.model.fields import Rule, meta
 from headwater.model.hangs import Hang  # noqa: TC001  # read by the codec
 from headwater.model.lifecycle import ClientState, TaskState  # noqa: TC001  # read by the codec
+from headwater.model.livesettings import LiveSettings  # noqa: TC001  # read by the codec
 from headwater.model.topics import TopologyReport  # noqa: TC001  # read by the codec
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ class WorkerSpec:
             fencing is under way.
         acceptable_lag: with at most so many changelog records to read (summed over the task), a
             standby or warm-up task counts as caught up (KIP-441's ``acceptable.recovery.lag``).
+        live: what its processes take over while they run; left out: what they were started with.
         why: why each task of ``active``, ``standby`` and ``warmup`` is here.
     """
 
@@ -166,6 +168,7 @@ class WorkerSpec:
     drain: bool = False
     fencing_epoch: int = 0
     acceptable_lag: int = 10_000
+    live: LiveSettings | None = None
     why: tuple[Placement, ...] = field(default=(), metadata=meta(max_items=100))
 
     def tasks_of(self, role: Role) -> tuple[TaskId, ...]:

@@ -100,6 +100,7 @@ def meta(
     always: bool = False,
     clip: bool = False,
     change: Change | None = None,
+    live_keys: tuple[str, ...] = (),
     cluster_only: bool = False,
     default_in_schema: bool = False,
 ) -> dict[str, object]:
@@ -121,6 +122,8 @@ def meta(
         always: written even when it holds its default.
         clip: a text that is too long is cut when it is written, because its writer cannot help it.
         change: what changing it does; what it is part of decides when left out.
+        live_keys: of a mapping, the entries that are taken over while the workers run, whatever
+            its class is.
         cluster_only: one machine has nothing like it: ``headwater up`` passes it over.
         default_in_schema: the API server fills in the default, too.
     """
@@ -140,6 +143,7 @@ def meta(
         "always": always,
         "clip": clip,
         "change": change,
+        "live_keys": live_keys,
         "cluster_only": cluster_only,
         "default_in_schema": default_in_schema,
     }
@@ -183,6 +187,13 @@ def limit(metadata: Metadata, name: str, default: int) -> int:
     bound = metadata.get(name, default)
     assert isinstance(bound, int)
     return bound
+
+
+def live_keys(field: dataclasses.Field[object]) -> tuple[str, ...]:
+    """Return the entries of a mapping that are taken over while the workers run."""
+    keys = field.metadata.get("live_keys", ())
+    assert isinstance(keys, tuple)
+    return keys
 
 
 def rules_of(kind: type) -> tuple[Rule, ...]:

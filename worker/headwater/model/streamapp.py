@@ -34,6 +34,7 @@ from headwater.model.cluster import API_VERSION
 from headwater.model.codec import check_rules, decode, encode_object, nearest
 from headwater.model.fields import Change, Rule, meta
 from headwater.model.lifecycle import Engine
+from headwater.model.livesettings import LIVE_OPTIONS, live_option_rules
 from headwater.model.streamapp_assignment import AssignmentPolicy
 from headwater.model.streamapp_kafka import (
     NAME_MEANING,
@@ -237,6 +238,7 @@ class StreamAppSpec:
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         *own_field_rules(),
+        *live_option_rules(),
         Rule(
             cel=(
                 "!has(self.paused) || !self.paused || !has(self.engine) || self.engine != 'Spark'"
@@ -289,7 +291,9 @@ class StreamAppSpec:
     )
     scale_down: ScaleDownSpec = field(default=ScaleDownSpec(), metadata=meta(change=Change.LIVE))
     kafka: KafkaSpec = field(default_factory=KafkaSpec, metadata=meta(change=Change.ROLL))
-    config: Mapping[str, Scalar] = field(default_factory=dict, metadata=meta(change=Change.ROLL))
+    config: Mapping[str, Scalar] = field(
+        default_factory=dict, metadata=meta(change=Change.ROLL, live_keys=LIVE_OPTIONS)
+    )
     logging: LoggingSpec = field(default=LoggingSpec(), metadata=meta(change=Change.ROLL))
     spark: SparkSpec = field(default_factory=SparkSpec, metadata=meta(change=Change.LIVE))
     state: StateSpec = StateSpec()

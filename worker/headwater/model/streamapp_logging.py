@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headwater.logsettings import DEFAULT_FORMAT, LEVELS
-from headwater.model.fields import meta
+from headwater.model.fields import Change, meta
 
 _LEVEL = f"({'|'.join(LEVELS)})"
 _OF_A_LOGGER = rf"[A-Za-z0-9_.-]+={_LEVEL}"
@@ -17,7 +17,8 @@ class LoggingSpec:
 
     Attributes:
         level: of the root logger, and of others by name: INFO,my.module=DEBUG. It holds for an
-            application that sets up its logging by itself, too. Left out: INFO.
+            application that sets up its logging by itself, too. Left out: INFO. Processes take a
+            change over while they run; on Spark the driver is replaced.
         format: of a line, for an application that sets up no handler by itself: as Python's
             logging writes it, or json. Left out: time, level, process and message.
     """
@@ -28,6 +29,7 @@ class LoggingSpec:
             pattern=f"({_LEVEL}|{_OF_A_LOGGER})(,{_OF_A_LOGGER})*",
             meaning="a level, and others by logger, such as INFO,my.module=DEBUG",
             max_length=1_000,
+            change=Change.LIVE,
         ),
     )
     format: str | None = field(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from headwater import failpoints
 from headwater.ids import global_thread_id
 from headwater.kafka.access import Access
+from headwater.native import logs
 from headwater.native.blocks import shared_blocks
 from headwater.native.clients import global_consumer
 from headwater.native.clock import SystemClock
@@ -28,7 +29,7 @@ from headwater.native.global_reader import GlobalReader
 from headwater.native.loading import child_topology
 from headwater.native.locating import locate
 from headwater.native.measured import GlobalNumbers
-from headwater.native.messages import GlobalProgress, Stop, Stopped
+from headwater.native.messages import Configure, GlobalProgress, Stopped
 from headwater.state.directory import StateDirectory
 from headwater.state.global_store import shared_groups
 
@@ -123,7 +124,12 @@ class GlobalStreamThread:
 
     def _heartbeat(self) -> None:
         """Report if it is time, and look for commands."""
-        if any(isinstance(command, Stop) for command in self._link.commands()):
+        for command in self._link.commands():
+            if isinstance(command, Configure):
+                logs.give_levels(command.levels)
+                # What is measured is compiled into what reads: the next process begins with it.
+                if command.metrics_level is self._config.metrics.level:
+                    continue
             raise _StopAskedError
         now = time.monotonic()
         if now >= self._report_due:

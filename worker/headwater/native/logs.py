@@ -32,7 +32,7 @@ def settle(settings: LogSettings) -> None:
         handler.setFormatter(_formatter(settings))
         logging.basicConfig(handlers=[handler])
         set_levels(settings.levels)
-    set_levels(settings.given)
+    give_levels(settings.given)
 
 
 @contextlib.contextmanager
@@ -52,7 +52,19 @@ def reset(settings: LogSettings) -> None:
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_formatter(settings))
     set_levels(settings.levels)
-    set_levels(settings.given)
+    give_levels(settings.given)
+
+
+_before_given: dict[str, int] = {}
+"""Levels that loggers had before the configuration named others."""
+
+
+def give_levels(levels: Mapping[str, str]) -> None:
+    """Set the levels that the configuration names; loggers it names no more go back to theirs."""
+    set_levels(_before_given)
+    _before_given.clear()
+    _before_given.update({name: logging.getLogger(name).level for name in levels})
+    set_levels(levels)
 
 
 def set_levels(levels: Mapping[str, str | int] | Mapping[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from headwater.measuring.task import Measures
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from headwater.config import StreamsConfig
     from headwater.ids import TaskId
     from headwater.kafka.statistics import ClientStatistics
+    from headwater.metrics_settings import MetricsSettings
     from headwater.native.opening import RunningTask
     from headwater.ports import Clock
 
@@ -34,8 +36,9 @@ class ThreadNumbers:
     """
 
     def __init__(self, config: StreamsConfig, clock: Clock, thread_id: str) -> None:
-        asked = config.metrics
-        self.measures = Measures.of(config, clock.now_ms, time.perf_counter_ns)
+        asked = self._asked = config.metrics
+        self._clock = clock
+        self.measures = self._measures_of(asked)
         self.is_on = asked.level.records(RecordingLevel.INFO)
         self.ratios = Ratios(self.measures.new_windows(), is_on=self.is_on)
         self._thread_id = thread_id
@@ -48,6 +51,24 @@ class ThreadNumbers:
         self._busy_s: dict[TaskId, float] = {}
         self.statistics: Mapping[str, ClientStatistics] = {}
         """What the clients of Kafka tell of themselves."""
+
+    def _measures_of(self, asked: MetricsSettings) -> Measures:
+        return Measures.of(asked, self._clock.now_ms, time.perf_counter_ns)
+
+    def change_level(self, level: RecordingLevel) -> bool:
+        """Measure at another level; tasks that are opened from now on do.
+
+        Returns:
+            Whether it is another one.
+        """
+        if level is self._asked.level:
+            return False
+        self._asked = replace(self._asked, level=level)
+        self.measures = self._measures_of(self._asked)
+        self.is_on = level.records(RecordingLevel.INFO)
+        self.ratios.keep_averages(is_on=self.is_on)
+        self._tree_due = 0.0
+        return True
 
     def opened(self, count: int) -> None:
         """Note that tasks were opened; they are looked at soon."""
@@ -115,7 +136,7 @@ class GlobalNumbers:
 
     def __init__(self, config: StreamsConfig, clock: Clock, thread_id: str) -> None:
         asked = config.metrics
-        self.measures = Measures.of(config, clock.now_ms, time.perf_counter_ns)
+        self.measures = Measures.of(asked, clock.now_ms, time.perf_counter_ns)
         self._is_on = asked.level.records(RecordingLevel.INFO)
         self._thread_id = thread_id
         self._rates = Rates(asked.samples, asked.window_ms / 1000)

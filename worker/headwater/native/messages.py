@@ -1,14 +1,14 @@
 """What the worker's main process and its children say to each other, as values over a pipe.
 
     main ──► StreamThread    Go  AddTasks  RevokeTasks  Pause  Resume  LeaseRenewed  ShareCache
-                             AskTask  Locate  Stop
+                             Configure  AskTask  Locate  Stop
     StreamThread ──► main    Initialized  TaskRunning  Released  Paused  TaskAnswered  Stats
                              Located  Failed
                              StoreRestore  Stopped
-    main ──► StateUpdater    Restore  Follow  CancelRestore  Stop
+    main ──► StateUpdater    Restore  Follow  CancelRestore  Configure  Stop
     StateUpdater ──► main    RestoreProgress  Restored  Following  UpdaterStats  Cancelled  Failed
                              StoreRestore  Stopped
-    main ──► GlobalStreamThread    Locate  Stop
+    main ──► GlobalStreamThread    Configure  Locate  Stop
     GlobalStreamThread ──► main    GlobalProgress  StoreRestore  Located  Failed  Stopped
 
 A StreamThread never touches Kafka output before ``Go``: main sends it only after it has read its
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.ids import TaskId, TopicPartition
+    from headwater.metrics_settings import RecordingLevel
     from headwater.model.metrics import Snapshot
     from headwater.model.restoring import RestoreStep
     from headwater.native.application import ApplicationSettings
@@ -95,6 +96,15 @@ class ShareCache:
     """The worker has so many StreamThreads now: each has its part of the record cache."""
 
     threads: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configure:
+    """These settings hold from now on; a child that does not know them yet takes them over."""
+
+    levels: Mapping[str, str]
+    """What the configuration says of loggers."""
+    metrics_level: RecordingLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,14 +316,14 @@ class Stopped:
 
 
 ToThread: TypeAlias = (
-    "Go | AddTasks | RevokeTasks | Pause | Resume | LeaseRenewed | ShareCache | AskTask | Locate "
-    "| Stop"
+    "Go | AddTasks | RevokeTasks | Pause | Resume | LeaseRenewed | ShareCache | Configure "
+    "| AskTask | Locate | Stop"
 )
 FromThread: TypeAlias = (
     "Initialized | TaskRunning | Released | Paused | Stats | TaskAnswered | Located | Failed "
     "| StoreRestore | Stopped"
 )
-ToUpdater: TypeAlias = Restore | Follow | CancelRestore | Stop
+ToUpdater: TypeAlias = Restore | Follow | CancelRestore | Configure | Stop
 FromUpdater: TypeAlias = (
     RestoreProgress
     | Restored
@@ -324,5 +334,5 @@ FromUpdater: TypeAlias = (
     | Failed
     | Stopped
 )
-ToGlobals: TypeAlias = Locate | Stop
+ToGlobals: TypeAlias = Configure | Locate | Stop
 FromGlobals: TypeAlias = GlobalProgress | StoreRestore | Located | Failed | Stopped

@@ -134,6 +134,10 @@ class TaskOpener:
         report = topology.report(config.application_id) if self.patterns else None
         self._taken = named.union(topics_to_describe(report)) if report is not None else named
 
+    def measure(self, measures: Measures) -> None:
+        """Have tasks that are opened from now on measured by these."""
+        self._measures = measures
+
     def topic_name(self, topic: str) -> str:
         """Return the broker's name of a topic of the topology."""
         if topic in self._internal:

@@ -98,6 +98,10 @@ class Ratios:
         self.poll = self.process = self.punctuate = self.commit = 0.0
         self._since = time.perf_counter()
 
+    def keep_averages(self, *, is_on: bool) -> None:
+        """Keep averages from now on, or no more."""
+        self._is_on = is_on
+
     def polled(self, records: int, took_s: float) -> None:
         """Note a poll."""
         self.poll += took_s

@@ -26,7 +26,8 @@ from headwater.ids import SlotId
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.settings import offset_reset
 from headwater.model import metrics
-from headwater.model.metrics import Snapshot
+from headwater.model.metrics import RecordingLevel, Snapshot
+from headwater.native import logs
 from headwater.native.clients import TaskClients
 from headwater.native.clock import SystemClock
 from headwater.native.commit import Committer
@@ -40,6 +41,7 @@ from headwater.native.losses import guard_of
 from headwater.native.measured import ThreadNumbers
 from headwater.native.messages import (
     AddTasks,
+    Configure,
     Go,
     Initialized,
     LeaseRenewed,
@@ -241,15 +243,10 @@ class StreamThread:
                 self._add(command.tasks)
             case RevokeTasks():
                 self._revoke(command)
-            case Pause() | Resume():
-                self._pause(command)
+            case Pause() | Resume() | ShareCache() | Configure():
+                self._adjust(command)
             case LeaseRenewed():
                 self._lease_until_ms = command.until_boot_ms
-            case ShareCache():
-                # Committed entries leave the cache without a word: nothing is forwarded here.
-                # Tasks that were added just now may have entries and no committed offsets yet.
-                self.loop.commit_now(every_offset=True)
-                self._stores.resize_cache(self._config.cache_share(command.threads))
             case Stop():
                 self._stopping = True
             case AskTask():
@@ -259,12 +256,31 @@ class StreamThread:
             case _:
                 assert_never(command)
 
-    def _pause(self, command: Pause | Resume) -> None:
-        if isinstance(command, Resume):
-            self.loop.resume()
-        else:
-            self.loop.pause()
-            self._link.send(Paused())
+    def _adjust(self, command: Pause | Resume | ShareCache | Configure) -> None:
+        match command:
+            case Pause():
+                self.loop.pause()
+                self._link.send(Paused())
+            case Resume():
+                self.loop.resume()
+            case ShareCache():
+                # Committed entries leave the cache without a word: nothing is forwarded here.
+                # Tasks that were added just now may have entries and no committed offsets yet.
+                self.loop.commit_now(every_offset=True)
+                self._stores.resize_cache(self._config.cache_share(command.threads))
+            case Configure():
+                self._configure(command)
+            case _:
+                assert_never(command)
+
+    def _configure(self, command: Configure) -> None:
+        """Take over settings; what is measured is compiled into tasks, so they are opened anew."""
+        logs.give_levels(command.levels)
+        if not self._numbers.change_level(command.metrics_level):
+            return
+        self._opener.measure(self._numbers.measures)
+        self._stores.blocks.statistics = command.metrics_level.records(RecordingLevel.DEBUG)
+        self._open_anew(tuple(self.loop.tasks))
 
     def _pass_time(self) -> None:
         """Take in renewals of the Lease while global stores are filled, and report."""
@@ -317,10 +333,16 @@ class StreamThread:
         if not grown:
             return
         log.info("partitions were added: opening anew %s", ", ".join(map(str, grown)))
+        self._open_anew(grown)
+
+    def _open_anew(self, tasks: tuple[TaskId, ...]) -> None:
+        """Commit, close and open tasks that stay with this thread."""
+        if not tasks:
+            return
         self.loop.commit_now()
-        for running in self.loop.remove(grown):
+        for running in self.loop.remove(tasks):
             self._close_task(running)
-        self._add(grown)
+        self._add(tasks)
 
     def _close_task(self, running: RunningTask) -> dict[str, int]:
         self._processed_by_closed += running.task.statistics().total(metrics.TASK_PROCESS)

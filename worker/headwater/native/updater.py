@@ -32,6 +32,7 @@ from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.settings import consumer_settings
 from headwater.metrics_settings import RecordingLevel
 from headwater.model.reporting import changelog_topic
+from headwater.native import logs
 from headwater.native.blocks import shared_blocks
 from headwater.native.changelogs import Changelogs, now_ms
 from headwater.native.courtesy import CourteousThread
@@ -42,6 +43,7 @@ from headwater.native.losses import ChangelogGuard
 from headwater.native.messages import (
     Cancelled,
     CancelRestore,
+    Configure,
     Follow,
     Following,
     Restore,
@@ -207,12 +209,18 @@ class StateUpdater:
                     wanted.pop(task, None)
                     self._drop(task)
                     self._link.send(Cancelled(task=task))
+                case Configure():
+                    self._configure(command)
                 case Stop():
                     pass
                 case _:
                     assert_never(command)
         self._begin([task for task, follows in wanted.items() if not follows], follow=False)
         self._begin([task for task, follows in wanted.items() if follows], follow=True)
+
+    def _configure(self, command: Configure) -> None:
+        logs.give_levels(command.levels)
+        self._measures = command.metrics_level.records(RecordingLevel.INFO)
 
     # -- begin -----------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.native.messages import Failed
+from headwater.native.messages import Configure, Failed
 from headwater.native.process import ChildProcess
 from headwater.service.decide.observations import (
     GlobalThreadSaid,
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from headwater.config import StreamsConfig
+    from headwater.model.livesettings import LiveSettings
     from headwater.native.messages import ToThread, ToUpdater
     from headwater.service.decide.observations import Observation
     from headwater.service.settings import WorkerSettings
@@ -46,6 +47,23 @@ class Children:
         self._threads: dict[int, ChildProcess] = {}
         self._updaters: dict[int, ChildProcess] = {}
         self.global_thread = GlobalChild(self._start, self._reap)
+
+    def configure(self, live: LiveSettings) -> tuple[WorkerSettings, StreamsConfig, Configure]:
+        """Tell every child of live settings, and start others with them.
+
+        Returns:
+            What a child is told from now on, the same parsed, and the message.
+
+        Raises:
+            ConfigError: a value is not allowed; nothing has changed.
+        """
+        settings = self._settings.with_live(live)
+        config = settings.parsed()
+        self._settings, self._config = settings, config
+        message = Configure(levels=config.logging_level or {}, metrics_level=config.metrics.level)
+        for child in self._all():
+            child.send(message)
+        return settings, config, message
 
     def start_thread(self, slot: int, threads: int) -> None:
         """Start the process of a slot, one of so many StreamThreads."""

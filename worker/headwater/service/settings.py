@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from headwater.dsl.loading import SourceText
 from headwater.errors import ConfigError
 from headwater.logsettings import LogSettings
+from headwater.model.livesettings import with_live
 from headwater.model.streamapp_topology import IMPORT_TIMEOUT_MS
 from headwater.native.logs import chosen
 from headwater.native.messages import ChildSettings
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headwater.config import StreamsConfig
+    from headwater.model.livesettings import LiveSettings
     from headwater.model.streamapp import StreamApp, TopologySource
     from headwater.native.application import ApplicationSettings, Options
 
@@ -66,6 +68,11 @@ class WorkerSettings:
                 "--bootstrap host:port, or 'bootstrap.servers' in the config of KafkaStreams"
             )
         return config
+
+    def with_live(self, live: LiveSettings) -> WorkerSettings:
+        """Return them with other live settings."""
+        options = with_live(self.application.config, live)
+        return replace(self, application=replace(self.application, config=options))
 
     def for_child(self, config: StreamsConfig, slot: int, threads: int) -> ChildSettings:
         """Return what the process of a slot, or a StateUpdater of that number, has to know.

@@ -167,6 +167,13 @@ class Numbers:
         self._updaters: dict[int, Snapshot] = {}
         self._global_tree = Snapshot()
 
+    def configure(self, settings: MetricsSettings) -> None:
+        """Show what is measured at another level."""
+        if settings.level is not self._settings.level:
+            self._trees.clear()
+            self._global_tree = Snapshot()
+        self._settings = settings
+
     def push_failed(self) -> None:
         """Count a push by OTLP that failed; called from its thread."""
         self._failed_pushes += 1
@@ -203,7 +210,7 @@ class Numbers:
     def _take_stats(self, slot: int, stats: Stats, now_ms: int) -> None:
         before = self._stats.get(slot)
         self._stats[slot] = (now_ms, stats)
-        if stats.tree is not None:
+        if stats.tree is not None and self._settings.level.records(RecordingLevel.INFO):
             self._trees[slot] = stats.tree
         if before is None or now_ms <= before[0]:
             return

@@ -20,10 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, assert_never
 
 from headwater import failpoints
-from headwater.errors import StateError
+from headwater.errors import ConfigError, StateError
 from headwater.model.cluster import Lease, WorkerError, WorkerStatus, format_epoch
 from headwater.model.duties import DescribeGroup, GroupDescribed
+from headwater.model.livesettings import live_options
 from headwater.model.reporting import configured
+from headwater.native import logs
 from headwater.native.loading import built
 from headwater.native.messages import Go
 from headwater.native.process import failed
@@ -32,6 +34,7 @@ from headwater.service.children import Children, log_failure
 from headwater.service.clock import boot_ms
 from headwater.service.decide.actions import (
     Action,
+    ApplyLive,
     BeginDuty,
     End,
     KillGlobalThread,
@@ -82,6 +85,7 @@ if TYPE_CHECKING:
     from headwater.httpserver import HttpServer
     from headwater.ids import TaskId
     from headwater.model.duties import Duty, DutyResult
+    from headwater.model.livesettings import LiveSettings
     from headwater.model.restoring import StateRestoreListener
     from headwater.model.topics import TopologyReport
     from headwater.model.topology import Topology
@@ -317,6 +321,8 @@ class Worker:
             case StartGlobalThread() | TellGlobalThread() | KillGlobalThread():
                 for observation in self._children.global_thread.act(action):
                     self._observe(observation)
+            case ApplyLive(settings=live):
+                self._apply_live(live)
             case BeginDuty(duty=duty):
                 return self._begin_duty(duty)
             case LookAtGroup():
@@ -347,6 +353,17 @@ class Worker:
             )
         self._observe(SpecRead(spec=spec))
         return True
+
+    def _apply_live(self, live: LiveSettings) -> None:
+        try:
+            settings, config, message = self._children.configure(live)
+        except ConfigError as error:
+            log.warning("what the StreamApp says now is not taken over: %s", error)
+            return
+        log.info("taken over while running: %s", live)
+        logs.give_levels(message.levels)
+        self._numbers.configure(config.metrics)
+        self.queries.configure(settings, message)
 
     def _begin_duty(self, duty: Duty) -> bool:
         """Carry out a duty if it still stands in the spec as it is at this moment."""
@@ -475,5 +492,6 @@ def _table(
             if not all(store.persistent for store in subtopology.stores)
         ),
         topology=configured(report, config),
+        live=live_options(settings.application.config),
         global_thread=GlobalThread() if shared_groups(topology) else None,
     )

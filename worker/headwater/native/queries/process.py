@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.model.positions import Position
+from headwater.native import logs
 from headwater.native.blocks import shared_blocks
 from headwater.native.garbage import tune_garbage_collection
 from headwater.native.loading import child_topology
-from headwater.native.messages import Stop, Stopped
+from headwater.native.messages import Configure, Stop, Stopped
 from headwater.native.queries.answering import Answerer, Held, TaskQuestions
 from headwater.native.queries.http import HttpCaller, HttpQueries
 from headwater.native.queries.secondaries import Secondaries
@@ -83,6 +84,8 @@ def run(settings: QuerySettings, link: Link) -> None:
                     welcome.start()  # nobody is answered before it is known what is here
             case TaskAnswered():
                 questions.take(command)
+            case Configure():
+                logs.give_levels(command.levels)
             case Stop():
                 link.send(Stopped())
                 return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from headwater.model.duties import Duty
+    from headwater.model.livesettings import LiveSettings
     from headwater.native.messages import ToGlobals, ToThread, ToUpdater
 
 
@@ -99,6 +100,13 @@ class KillGlobalThread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyLive:
+    """Let main and every child take over settings while they run."""
+
+    settings: LiveSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BeginDuty:
     """Re-read the own StreamWorker; carry the duty out if it still stands there."""
 
@@ -129,6 +137,7 @@ Action: TypeAlias = (
     | StartGlobalThread
     | TellGlobalThread
     | KillGlobalThread
+    | ApplyLive
     | BeginDuty
     | LookAtGroup
     | End

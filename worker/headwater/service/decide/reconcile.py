@@ -32,6 +32,7 @@ from headwater.native.messages import (
 from headwater.service.decide import copies, hanging, updaters
 from headwater.service.decide.actions import (
     Action,
+    ApplyLive,
     BeginDuty,
     End,
     KillThread,
@@ -85,6 +86,7 @@ def decide(table: Table, now_ms: int) -> list[Action]:
     reading = any(slot.phase is SlotPhase.READING for slot in table.slots.values())
     if leased and (table.must_read or reading):
         actions.append(ReadSpec())
+    actions += _apply_live(table)
     actions += _keep_leases(table, now_ms)
     actions += _bury(table, now_ms)
     wanted = _wanted(table, now_ms)
@@ -119,6 +121,15 @@ def _forgive_own_sleep(table: Table, now_ms: int) -> None:
 def _processes(table: Table) -> list[Slot | Updater | GlobalThread]:
     alone = [] if table.global_thread is None else [table.global_thread]
     return [*table.slots.values(), *table.updaters.values(), *alone]
+
+
+def _apply_live(table: Table) -> list[Action]:
+    """Take over settings before any process is started that would not know them."""
+    wanted = table.spec.live if table.spec is not None else None
+    if wanted is None or wanted == table.live:
+        return []
+    table.live = wanted
+    return [ApplyLive(settings=wanted)]
 
 
 def _wanted(table: Table, now_ms: int) -> frozenset[TaskId]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from headwater.model.duties import DutyResult
     from headwater.model.hangs import Hang
+    from headwater.model.livesettings import LiveSettings
     from headwater.model.topics import TopologyReport
     from headwater.native.messages import Located
     from headwater.service.decide.global_thread import GlobalThread
@@ -252,6 +253,8 @@ class Table:
     lease_ms: int | None = None
     """When the Lease was last renewed."""
     must_read: bool = True
+    live: LiveSettings | None = None
+    """What its processes have taken over; ``None``: what they were started with, unknown here."""
     idle_since_ms: int | None = None
     """Since when the spec has named no process of ours, so that nothing is granted."""
     slots: dict[int, Slot] = field(default_factory=dict)

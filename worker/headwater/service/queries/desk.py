@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater import privatefiles
 from headwater.errors import HeadwaterError, StreamsStoppedError
 from headwater.httpserver import HandOver
-from headwater.native.messages import Failed
+from headwater.native.messages import Configure, Failed
 from headwater.native.process import ChildProcess
 from headwater.native.queries.values import (
     CALLER,
@@ -182,6 +182,13 @@ class QueryDesk:
             if self._channel is channel:
                 channel.close()
                 self._channel = None
+
+    def configure(self, settings: WorkerSettings, message: Configure) -> None:
+        """Take over settings for the query process, whether it runs or is yet to start."""
+        with self._guard:
+            self._settings = settings
+            if self._child is not None:
+                self._child.send(message)
 
     # ---- from the main loop --------------------------------------------------------------------
 

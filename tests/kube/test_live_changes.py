@@ -1,0 +1,138 @@
+"""Real workers take over what a StreamApp says of logs, metrics and threads: no pod is replaced."""
+
+from __future__ import annotations
+
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.kube.story import APP, Counting, Workers, explained, step, until_shared
+from tests.support import pages
+
+if TYPE_CHECKING:
+    from tests.kube.journey import Installation, Journey
+    from tests.kube.kubelet.cluster import Cluster
+
+pytestmark = [
+    pytest.mark.usefixtures("crds"),
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.timeout(1_800),
+]
+
+CHATTY = """
+import logging, os
+from headwater import Serdes
+
+log = logging.getLogger("shop.orders")
+
+
+def build(builder):
+    prefix = os.environ["HEADWATER_TEST_TOPICS"]
+    (
+        builder.stream(f"{prefix}-in", key_serde=Serdes.string, value_serde=Serdes.string)
+        .peek(lambda key, value: log.debug("have seen %s", key))
+        .group_by_key()
+        .count(store="counts")
+        .to_stream()
+        .to(f"{prefix}-out", key_serde=Serdes.string, value_serde=Serdes.long)
+    )
+"""
+KEYS = [f"key-{number}" for number in range(40)]
+OF_DEBUG = "stream_task_process_latency_avg{"
+
+
+def test_running_workers_take_over_logs_metrics_and_threads_and_count_each_update_once(
+    bootstrap_servers: str,
+    unique_name: str,
+    journey: Journey,
+    own_installation: Installation,
+    cluster: Cluster,
+) -> None:
+    counting = Counting(bootstrap_servers, unique_name, partitions=4)
+    workers = Workers(journey)
+    with explained(journey, own_installation.process("first"), cluster):
+        with step("two workers"):
+            journey.apply(counting.app(replicas=2, topology={"inline": CHATTY}))
+            until_shared(journey, 2)
+            counting.feed(KEYS)
+        before = journey.uids(), journey.status()["revision"]["current"]
+        with step("another log level, and back"):
+            journey.patch("/spec/logging", {"level": "INFO,shop=DEBUG"})
+            until_taken_over(journey, workers, "INFO,shop=DEBUG")
+            counting.feed(f"loud-{key}" for key in KEYS)
+            for name in journey.held():
+                assert "have seen loud-" in cluster.log(journey.namespace, name), name
+            journey.patch("/spec/logging", {})
+            until_taken_over(journey, workers, "")
+            counting.feed(f"quiet-{key}" for key in KEYS)
+            for name in journey.held():
+                assert "have seen quiet-" not in cluster.log(journey.namespace, name), name
+        with counting.under_load():
+            with step("another metrics level, and back, under load"):
+                assert not any(OF_DEBUG in metrics(workers, name) for name in journey.held())
+                journey.patch("/spec/config/metrics.recording.level", "DEBUG")
+                journey.until(
+                    lambda: all(OF_DEBUG in metrics(workers, name) for name in journey.held()),
+                    "metrics of level DEBUG",
+                )
+                journey.patch("/spec/config/metrics.recording.level", "INFO")
+                journey.until(
+                    lambda: not any(OF_DEBUG in metrics(workers, name) for name in journey.held()),
+                    "no metrics of level DEBUG",
+                )
+            with step("more threads"):
+                journey.patch("/spec/threadsPerWorker", 2)
+                journey.until(
+                    lambda: all(
+                        len(workers.tasks(name)["threads"]) == 2 for name in journey.held()
+                    ),
+                    "a second StreamThread in each worker",
+                )
+        counting.until_counted()
+        with step("the operator is told to look on, with the commands of the page"):
+            look_on(journey)
+        assert (journey.uids(), journey.status()["revision"]["current"]) == before
+        journey.kubectl("delete", "sapp", APP, "--timeout=220s")
+        counting.check_volumes(journey, cluster)
+
+
+def look_on(journey: Journey) -> None:
+    """While the annotation is there, nothing is acted on; once it is gone, everything is."""
+    pause, go_on = (
+        block.strip().replace("word-count", APP).split()[1:]
+        for block in pages.blocks("live-changes.md")
+    )
+    journey.kubectl(*pause)
+    journey.until(lambda: journey.condition("Paused")[:2] == ("True", "Annotation"), "a pause")
+    journey.patch("/spec/assignment", {"standbyReplicas": 1})
+    acted_on = journey.status()["observedGeneration"]
+    journey.kubectl(*go_on)
+    journey.until(
+        lambda: (
+            journey.status()["observedGeneration"] > acted_on
+            and journey.condition("StandbysReady")[:2] == ("True", "CaughtUp")
+        ),
+        "standbys",
+    )
+
+
+def until_taken_over(journey: Journey, workers: Workers, level: str) -> None:
+    """Wait until every worker has acknowledged that this log level holds."""
+
+    def is_taken_over() -> bool:
+        return all(
+            worker.spec.live is not None
+            and worker.spec.live.logging_level == level
+            and worker.status.acknowledged_epoch >= worker.spec.epoch
+            for worker in workers.all().values()
+        )
+
+    journey.until(is_taken_over, f"the log level {level!r}")
+
+
+def metrics(workers: Workers, name: str) -> str:
+    endpoint = workers.all()[name].status.endpoint
+    with urllib.request.urlopen(f"http://{endpoint}/metrics", timeout=30) as answer:
+        return str(answer.read().decode())
