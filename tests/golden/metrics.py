@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.metrics import GROUPS, LEFT_OUT, METRICS, Scope
+from headwater_operator.metrics import OPERATOR_METRICS
 
 if TYPE_CHECKING:
     from headwater.model.metrics import Metric
@@ -21,8 +22,7 @@ another one, it is in brackets: what costs nothing is always measured. *Kafka St
 the metric there; it is empty for our own. A number that only JSON shows has no name in the first
 column. JSON shows it under its *key*.
 
-The numbers of the operator (`headwater_operator_…`) are declared in
-`operator/headwater_operator/handlers/metrics.py`.
+The operator serves its own numbers (`headwater_operator_…`) in the same way, at `/metrics` only.
 """
 _SCOPES: Final = {
     Scope.CLIENT: (
@@ -61,6 +61,7 @@ _SCOPES: Final = {
         "Spark's driver",
         "For each application that runs on Spark. Keys are those of the object at `/status`.",
     ),
+    Scope.OPERATOR: ("Operator", "For each process of the operator."),
 }
 
 
@@ -71,7 +72,7 @@ def metrics_page() -> str:
 
 def _section(scope: Scope) -> str:
     title, about = _SCOPES[scope]
-    metrics = [metric for metric in METRICS if metric.scope is scope]
+    metrics = [metric for metric in (*METRICS, *OPERATOR_METRICS) if metric.scope is scope]
     named = [metric for metric in metrics if not metric.tags]
     labels = ", ".join(f"`{label}`" for label in named[0].labels if label != "state")
     lines = [
@@ -92,6 +93,8 @@ def _row(metric: Metric) -> str:
     meaning = metric.help
     if metric.states:
         meaning += f" Also labelled `state`: {', '.join(metric.states)}."
+    if metric.scope is Scope.OPERATOR and metric.tags:
+        meaning += f" Labelled {', '.join(f'`{tag}`' for tag in metric.tags)}."
     if metric.roles:
         meaning += f" Roles: {', '.join(metric.roles)}."
     level = str(metric.level)

@@ -35,7 +35,8 @@ INFO, DEBUG = RecordingLevel.INFO, RecordingLevel.DEBUG
 NOT_HAPPENING = {
     metric.name
     for metric in (
-        # Nothing is restored or punctuated here, and nothing is in flight.
+        # Nothing is restored or punctuated here, nothing is in flight, and there is no StreamApp.
+        metrics.REVISION,
         metrics.RESTORE_REMAINING_RECORDS,
         metrics.RESTORED_RECORDS,
         metrics.GLOBAL_REMAINING,

@@ -11,12 +11,13 @@ import pytest
 from tests.support import prometheus
 
 from headwater.model import metrics
-from headwater.model.metrics import Metric, MetricType, Scope, Unit
+from headwater.model.metrics import Metric, MetricType, Scope
 from headwater_operator.dashboards import DASHBOARDS
 from headwater_operator.dashboards.evaluation import evaluate, values_of
 from headwater_operator.dashboards.history import History, Sample, Samples, label_set
 from headwater_operator.dashboards.panels import Aggregation, Function, Query, Quotient
 from headwater_operator.dashboards.promql import label_values, promql
+from headwater_operator.metrics import RECONCILES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -42,14 +43,6 @@ VALUES: Final = {
     "version": ("1.0",),
     "le": ("0.1", "1.0", "5.0", "+Inf"),
 }
-TOOK: Final = Metric(
-    kafka="took-seconds",
-    type=MetricType.HISTOGRAM,
-    scope=Scope.OPERATOR,
-    help="How long something took.",
-    unit=Unit.SECONDS,
-    tags=("result",),
-)
 OTHERS: Final[tuple[Expression, ...]] = (
     *(
         Query(
@@ -65,10 +58,15 @@ OTHERS: Final[tuple[Expression, ...]] = (
         for function in (Function.RATE, Function.INCREASE, Function.CHANGES)
     ),
     *(
-        Query(metric=TOOK, by=("result",), function=Function.QUANTILE, quantile=quantile)
+        Query(metric=RECONCILES, by=("result",), function=Function.QUANTILE, quantile=quantile)
         for quantile in (0.0, 0.5, 0.99, 1.0)
     ),
-    Query(metric=TOOK, by=("le",), function=Function.RATE),
+    Query(
+        metric=metrics.READY,
+        by=("namespace",),
+        aggregation=Aggregation.COUNT,
+        distinct="application_id",
+    ),
     Quotient(
         numerator=Query(metric=metrics.RECORDS_LAG, by=("task_id",)),
         denominator=Query(metric=metrics.TASK_PROCESS, by=("task_id",)),
@@ -96,7 +94,7 @@ def draw(chosen: random.Random) -> Iterator[tuple[int, Sample]]:
 
 def labels_of(metric: Metric) -> Iterator[Mapping[str, str]]:
     names = ["namespace", *metric.labels]
-    if metric.scope is Scope.DRIVER:
+    if metric.scope is Scope.OPERATOR:
         names.append("pod")
     values = [VALUES.get(name, (f"{name}-a",)) for name in names]
     for number, found in enumerate(itertools.product(*values)):

@@ -65,7 +65,8 @@ def test_spark_leaves_what_workers_leave_and_each_goes_on_after_the_other(
         driver.wait_counted()
         assert driver.get("/readyz") == (200, "ok\n")
         status = json.loads(driver.get("/status")[1])
-        total = f"headwater_spark_records_total {sum(word_count.sent.values()) + 140}\n"
+        count = sum(word_count.sent.values()) + 140
+        total = f'headwater_spark_records_total{{application_id="{mixed}"}} {count}\n'
         # A micro-batch is told when all its tasks have ended, later than what they commit.
         wait_for(lambda: total in driver.get("/metrics")[1], what=total)
         # Whatever is planned from now on is planned for the clock.

@@ -11,7 +11,7 @@ from tests.golden.chart import CHART
 from tests.golden.dashboards import GRAFANA_UNITS, dashboards
 
 from headwater.model import metrics
-from headwater.model.metrics import METRICS, Metric, MetricType, Scope, Unit
+from headwater.model.metrics import METRICS, MetricType, Scope, Unit
 from headwater_operator.dashboards import DASHBOARDS, FLEET, WORKER
 from headwater_operator.dashboards.choosing import NAMESPACE, OF_WORKERS
 from headwater_operator.dashboards.panels import (
@@ -28,17 +28,11 @@ from headwater_operator.dashboards.panels import (
     Row,
 )
 from headwater_operator.dashboards.promql import annotation_promql, label_values, promql
+from headwater_operator.metrics import OPERATOR_METRICS, RECONCILES
 
 PANELS = [(board, panel) for board in DASHBOARDS for panel in board]
 IDS = [f"{board.uid}: {panel.title}" for board, panel in PANELS]
 LAG = Query(metric=metrics.RECORDS_LAG, by=("task_id",))
-TOOK = Metric(
-    kafka="took-seconds",
-    type=MetricType.HISTOGRAM,
-    scope=Scope.OPERATOR,
-    help="How long something took.",
-    unit=Unit.SECONDS,
-)
 
 
 def queries_of(expression: Expression) -> tuple[Query, ...]:
@@ -55,6 +49,7 @@ def test_a_panel_asks_numbers_that_are_scraped_by_labels_that_they_have(
     for query in (each for it in panel.queries for each in queries_of(it)):
         labels = {*query.metric.labels, *OF_SCRAPING, BUCKET}
         assert query.metric.is_scraped
+        assert query.metric in (*METRICS, *OPERATOR_METRICS)
         assert {*query.by, *chosen, *dict(query.filters)} <= labels, query.metric.name
         assert query.function.is_ranged == (query.metric.type is not MetricType.GAUGE)
 
@@ -72,7 +67,7 @@ def test_a_panel_has_a_unit_and_says_what_to_look_for(board: Dashboard, panel: P
 def test_every_kind_of_number_has_a_panel() -> None:
     shown = {metric.scope for _, panel in PANELS for metric in panel.metrics}
 
-    assert set(Scope) - shown == {Scope.USER, Scope.OPERATOR}
+    assert set(Scope) - shown == {Scope.USER}
 
 
 def test_links_lead_to_dashboards() -> None:
@@ -111,7 +106,7 @@ def test_what_is_chosen_is_quoted_and_all_is_any_value_or_none() -> None:
 
 def test_a_quotient_and_a_quantile_are_of_sums() -> None:
     share = Quotient(numerator=LAG, denominator=replace(LAG, aggregation=Aggregation.COUNT))
-    slow = Query(metric=TOOK, by=("result",), function=Function.QUANTILE, quantile=0.9)
+    slow = Query(metric=RECONCILES, by=("result",), function=Function.QUANTILE, quantile=0.9)
 
     assert promql(share) == (
         "sum by (task_id) (stream_task_records_lag{}) / "
@@ -119,15 +114,23 @@ def test_a_quotient_and_a_quantile_are_of_sums() -> None:
     )
     assert promql(slow, window="1m") == (
         "histogram_quantile(0.9, "
-        "sum by (le, result) (rate(headwater_operator_took_seconds_bucket{}[1m])))"
+        "sum by (le, result) (rate(headwater_operator_reconcile_duration_seconds_bucket{}[1m])))"
     )
     assert promql(replace(slow, function=Function.RATE), window="1m") == (
-        "sum by (result) (rate(headwater_operator_took_seconds_count{}[1m]))"
+        "sum by (result) (rate(headwater_operator_reconcile_duration_seconds_count{}[1m]))"
+    )
+
+
+def test_values_of_a_label_are_counted() -> None:
+    count = replace(LAG, by=("namespace",), aggregation=Aggregation.COUNT, distinct="task_id")
+
+    assert promql(count) == (
+        "count by (namespace) (count by (namespace, task_id) (stream_task_records_lag{}))"
     )
 
 
 def test_a_unit_follows_from_metric_and_function() -> None:
-    took = Query(metric=TOOK, by=(), function=Function.QUANTILE)
+    took = Query(metric=RECONCILES, by=(), function=Function.QUANTILE)
 
     assert LAG.unit is Unit.RECORDS
     assert replace(LAG, aggregation=Aggregation.COUNT).unit is Unit.NONE
@@ -154,7 +157,7 @@ def test_two_panels_of_one_title_are_refused() -> None:
 
 
 def test_a_panel_is_found_by_its_title() -> None:
-    assert FLEET.panel_id("Workers") == 1
+    assert FLEET.panel_id("Workers") == 2
     assert WORKER.panels[WORKER.panel_id("Commits") - 1].title == "Commits"
     with pytest.raises(KeyError, match="the dashboard headwater-fleet has no panel 'Commits'"):
         FLEET.panel("Commits")

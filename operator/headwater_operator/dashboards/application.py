@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headwater.model import metrics
+from headwater.model.lifecycle import TaskState
 from headwater_operator.dashboards.choosing import (
     AVG,
     CLIENT,
@@ -14,12 +15,14 @@ from headwater_operator.dashboards.choosing import (
     NODE,
     OF_APPLICATIONS,
     PLACE,
+    ROLL_OUTS,
     TASK,
     average,
     lines,
+    shown,
     spread_lines,
 )
-from headwater_operator.dashboards.panels import Dashboard, Row
+from headwater_operator.dashboards.panels import Dashboard, Kind, Panel, Row
 
 _TOPIC: Final = ("topic",)
 
@@ -28,7 +31,7 @@ APPLICATION: Final = Dashboard(
     title="Headwater / Application",
     description="An application: which task is slow or behind, and where are records dropped?",
     variables=OF_APPLICATIONS,
-    annotations=(MOVES,),
+    annotations=(MOVES, ROLL_OUTS),
     links=("headwater-fleet", "headwater-worker", "headwater-state"),
     rows=(
         Row(
@@ -65,6 +68,15 @@ APPLICATION: Final = Dashboard(
         Row(
             title="Tasks",
             panels=(
+                Panel(
+                    title="Where tasks are",
+                    description="What each task does, and on which worker. A task that moves ends "
+                    "on one line and goes on on another. A standby that is RESTORING is behind.",
+                    queries=(shown(metrics.TASK_STATE_NUMBER, PLACE, MAX),),
+                    kind=Kind.STATE_TIMELINE,
+                    states=tuple(TaskState),
+                    width=24,
+                ),
                 lines("Records processed by task", "Per second.", metrics.TASK_PROCESS, TASK),
                 lines(
                     "Share of the thread's processing time",
@@ -84,6 +96,20 @@ APPLICATION: Final = Dashboard(
                     "Records that were skipped: no key, too late, or unreadable.",
                     metrics.DROPPED_RECORDS,
                     TASK,
+                    function=INCREASE,
+                ),
+                lines(
+                    "Dead letters",
+                    "Records that an exception handler has sent to a dead-letter topic.",
+                    metrics.DEAD_LETTERS,
+                    TASK,
+                    function=INCREASE,
+                ),
+                lines(
+                    "Commits that failed",
+                    "How often a StreamThread went back to its last commit, to process again.",
+                    metrics.FAILED_COMMITS,
+                    ("thread_id",),
                     function=INCREASE,
                 ),
                 lines("Punctuators called", "Per second.", metrics.TASK_PUNCTUATE, TASK),

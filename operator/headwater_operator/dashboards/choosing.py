@@ -21,8 +21,8 @@ TASK: Final = ("task_id",)
 PLACE: Final = ("task_id", "client_id")
 """A task and who has it."""
 NODE: Final = ("task_id", "processor_node_id")
-STORE: Final = ("task_id", "client_id", "state_id")
-"""A store has several copies."""
+STORE: Final = ("task_id", "state_id")
+"""Of active tasks: the stores of copies are not measured."""
 
 NAMESPACE: Final = Variable(label="namespace", title="Namespace", metric=metrics.READY)
 APPLICATION_ID: Final = Variable(label="application_id", title="Application", metric=metrics.READY)
@@ -36,7 +36,20 @@ MOVES: Final = Annotation(
 )
 """A worker acknowledged another epoch: tasks, roles or duties of a worker changed."""
 
-SUM, MAX, AVG, COUNT = Aggregation.SUM, Aggregation.MAX, Aggregation.AVG, Aggregation.COUNT
+ROLL_OUTS: Final = Annotation(
+    title="Roll-out",
+    query=Query(
+        metric=metrics.REVISION,
+        by=("application_id",),
+        aggregation=Aggregation.COUNT,
+        distinct="revision",
+    ),
+    above=1,
+)
+"""As long as workers of an application run several revisions of its specification."""
+
+SUM, MAX, MIN = Aggregation.SUM, Aggregation.MAX, Aggregation.MIN
+AVG, COUNT = Aggregation.AVG, Aggregation.COUNT
 INCREASE: Final = Function.INCREASE
 
 

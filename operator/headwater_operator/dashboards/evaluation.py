@@ -113,7 +113,9 @@ def _vectors(
 
 def _selected(query: Query, samples: Samples, chosen: Chosen) -> list[tuple[LabelSet, Series]]:
     """Return the series that a query reads, each with the labels that are kept of it."""
-    by = (*query.by, BUCKET) if query.function is Function.QUANTILE else query.by
+    by = (*query.by, *((query.distinct,) if query.distinct else ()))
+    if query.function is Function.QUANTILE:
+        by = (*by, BUCKET)
     found = []
     for series in samples.get(query.sample_name, ()):
         labels = dict(series.labels)
@@ -131,10 +133,22 @@ def _evaluated(
         value = _value(query.function, series, at_ms, window_ms)
         if value is not None:
             groups[kept].append(value)
+    if query.distinct:
+        groups = _regrouped(groups, query.distinct)
     combined = {labels: _combined(query.aggregation, found) for labels, found in groups.items()}
     if query.function is Function.QUANTILE:
         return _quantiles(query.quantile, combined)
     return combined
+
+
+def _regrouped(
+    groups: Mapping[LabelSet, list[float]], distinct: str
+) -> defaultdict[LabelSet, list[float]]:
+    """Return groups without a label, with an entry for each of its values."""
+    found: defaultdict[LabelSet, list[float]] = defaultdict(list)
+    for labels in groups:
+        found[tuple(pair for pair in labels if pair[0] != distinct)].append(1.0)
+    return found
 
 
 def _fits(labels: Mapping[str, str], filters: Iterable[tuple[str, str]], chosen: Chosen) -> bool:

@@ -12,13 +12,15 @@ from headwater_operator.dashboards.choosing import (
     COUNT,
     INCREASE,
     MAX,
+    MIN,
     MOVES,
     OF_APPLICATIONS,
+    ROLL_OUTS,
     greatest,
     lines,
     shown,
 )
-from headwater_operator.dashboards.panels import Dashboard, Kind, Panel, Quotient, Row
+from headwater_operator.dashboards.panels import Dashboard, Kind, Panel, Query, Quotient, Row
 
 _ALL: Final = ()
 _READY: Final = shown(metrics.READY, APP, legend="ready")
@@ -27,7 +29,7 @@ _WORKERS: Final = shown(metrics.READY, APP, COUNT, legend="workers")
 
 def _number(title: str, description: str, metric: metrics.Metric) -> Panel:
     query = shown(metric, _ALL)
-    return Panel(title=title, description=description, queries=(query,), kind=Kind.STAT, width=4)
+    return Panel(title=title, description=description, queries=(query,), kind=Kind.STAT, width=3)
 
 
 FLEET: Final = Dashboard(
@@ -35,18 +37,38 @@ FLEET: Final = Dashboard(
     title="Headwater / Fleet",
     description="Every application: is it running, how much does it do, how far is it behind?",
     variables=OF_APPLICATIONS,
-    annotations=(MOVES,),
-    links=("headwater-application", "headwater-worker", "headwater-state", "headwater-spark"),
+    annotations=(MOVES, ROLL_OUTS),
+    links=(
+        "headwater-application",
+        "headwater-worker",
+        "headwater-state",
+        "headwater-spark",
+        "headwater-operator",
+    ),
     rows=(
         Row(
             title="At a glance",
             panels=(
                 Panel(
+                    title="Running applications",
+                    description="Applications of which Prometheus reads a worker.",
+                    queries=(
+                        Query(
+                            metric=metrics.READY,
+                            by=(),
+                            aggregation=COUNT,
+                            distinct="application_id",
+                        ),
+                    ),
+                    kind=Kind.STAT,
+                    width=3,
+                ),
+                Panel(
                     title="Workers",
                     description="Workers that Prometheus reads.",
                     queries=(shown(metrics.READY, _ALL, COUNT),),
                     kind=Kind.STAT,
-                    width=4,
+                    width=3,
                 ),
                 _number(
                     "Workers that are ready",
@@ -72,6 +94,11 @@ FLEET: Final = Dashboard(
                     "Dropped per second",
                     "Records that were skipped: no key, too late, or unreadable.",
                     metrics.DROPPED_RECORDS,
+                ),
+                _number(
+                    "Dead letters per second",
+                    "Records that an exception handler has sent to a dead-letter topic.",
+                    metrics.DEAD_LETTERS,
                 ),
                 Panel(
                     title="Applications",
@@ -169,9 +196,16 @@ FLEET: Final = Dashboard(
             panels=(
                 lines(
                     "State on disk",
-                    "Files of RocksDB, those of standbys included.",
+                    "Files of RocksDB of active tasks; standbys need as much again.",
                     ROCKSDB_PROPERTIES["total-sst-files-size"],
                     APP,
+                ),
+                lines(
+                    "Disk still available",
+                    "Of the worker that has least. At 0 the application stops.",
+                    metrics.STATE_DIR_AVAILABLE,
+                    APP,
+                    MIN,
                 ),
                 lines(
                     "Changelog records restored",

@@ -84,6 +84,7 @@ class Query:
         aggregation: how series are combined that differ in other labels.
         function: what becomes of each series before.
         filters: values that labels have.
+        distinct: of ``COUNT``: a label, whose values are counted and not the series.
         quantile: of 0 to 1, for ``QUANTILE``.
         legend: names a series; ``{{label}}`` is the label's value. Empty: the values of ``by``.
     """
@@ -93,8 +94,12 @@ class Query:
     aggregation: Aggregation = Aggregation.SUM
     function: Function = Function.RAW
     filters: tuple[tuple[str, str], ...] = ()
+    distinct: str = ""
     quantile: float = 0.99
     legend: str = ""
+
+    def __post_init__(self) -> None:
+        assert not self.distinct or self.aggregation is Aggregation.COUNT
 
     @property
     def sample_name(self) -> str:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from headwater.model import metrics
-from headwater_operator.dashboards.choosing import INCREASE, MAX, lines
-from headwater_operator.dashboards.panels import Dashboard, Row, Variable
+from headwater_operator.dashboards.choosing import APPLICATION_ID, INCREASE, MAX, NAMESPACE, lines
+from headwater_operator.dashboards.panels import Dashboard, Row
 
-_DRIVER: Final = ("namespace", "pod")
+_DRIVER: Final = ("namespace", "application_id")
 
 SPARK: Final = Dashboard(
     uid="headwater-spark",
     title="Headwater / Spark",
     description="Applications that run on Spark: micro-batches, and what they did.",
-    variables=(Variable(label="namespace", title="Namespace", metric=metrics.SPARK_RUNNING),),
+    variables=(
+        replace(NAMESPACE, metric=metrics.SPARK_RUNNING),
+        replace(APPLICATION_ID, metric=metrics.SPARK_RUNNING),
+    ),
     links=("headwater-fleet",),
     rows=(
         Row(

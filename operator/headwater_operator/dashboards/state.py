@@ -10,9 +10,11 @@ from headwater_operator.dashboards.choosing import (
     AVG,
     CLIENT,
     MAX,
+    MIN,
     MOVES,
     OF_WORKERS,
     PLACE,
+    ROLL_OUTS,
     STORE,
     TASK,
     average,
@@ -39,7 +41,7 @@ STATE: Final = Dashboard(
     title="Headwater / State",
     description="Stores, restores and copies: how large is the state, and how far is each copy?",
     variables=OF_WORKERS,
-    annotations=(MOVES,),
+    annotations=(MOVES, ROLL_OUTS),
     links=("headwater-fleet", "headwater-application", "headwater-worker"),
     rows=(
         Row(
@@ -126,6 +128,17 @@ STATE: Final = Dashboard(
         Row(
             title="RocksDB",
             panels=(
+                Panel(
+                    title="Disk still available",
+                    description="Share of the file system that holds the stores. At 0 the "
+                    "application stops.",
+                    queries=(
+                        Quotient(
+                            numerator=shown(metrics.STATE_DIR_AVAILABLE, CLIENT, MIN),
+                            denominator=shown(metrics.STATE_DIR_SIZE, CLIENT, MAX),
+                        ),
+                    ),
+                ),
                 _rocksdb("Keys", "RocksDB's estimate.", "estimate-num-keys"),
                 _rocksdb("Size of the files", "All table files.", "total-sst-files-size"),
                 _rocksdb(

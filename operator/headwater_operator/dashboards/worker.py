@@ -13,6 +13,7 @@ from headwater_operator.dashboards.choosing import (
     MAX,
     MOVES,
     OF_WORKERS,
+    ROLL_OUTS,
     lines,
     shown,
     spread_lines,
@@ -26,7 +27,7 @@ WORKER: Final = Dashboard(
     title="Headwater / Worker",
     description="Workers and their StreamThreads: what do they spend their time on?",
     variables=OF_WORKERS,
-    annotations=(MOVES,),
+    annotations=(MOVES, ROLL_OUTS),
     links=("headwater-fleet", "headwater-application", "headwater-state"),
     rows=(
         Row(
@@ -56,6 +57,13 @@ WORKER: Final = Dashboard(
                     title="Versions",
                     description="The version of Headwater that each worker runs.",
                     queries=(shown(metrics.VERSION, ("client_id", "version"), MAX),),
+                    kind=Kind.TABLE,
+                ),
+                Panel(
+                    title="Revisions",
+                    description="The revision of the specification that each worker was started "
+                    "from. Several: a roll-out is under way.",
+                    queries=(shown(metrics.REVISION, ("client_id", "revision"), MAX),),
                     kind=Kind.TABLE,
                 ),
                 lines(

@@ -37,6 +37,7 @@ from headwater.service.decide.values import Copy, CopyPhase, Slot, SlotPhase, Ta
 from headwater.service.http import document
 from headwater.service.metrics import WorkerCollector
 from headwater.service.view import Numbers
+from headwater.state.directory import Room
 
 if TYPE_CHECKING:
     from headwater.service.view import WorkerView
@@ -310,6 +311,27 @@ def test_the_state_of_the_worker_follows_from_its_threads(table: Table) -> None:
     assert seen(numbers, table).numbers.value(metrics.STATE, "REBALANCING") == 1
     table.stopping_since_ms = 1
     assert seen(numbers, table).numbers.value(metrics.STATE, "PENDING_SHUTDOWN") == 1
+
+
+def test_the_disk_is_asked_for_its_room_now_and_then(table: Table) -> None:
+    rooms = iter([Room(100, 40), None])
+    numbers = Numbers(room=lambda: next(rooms))
+
+    for now_ms, available in ((10_000, 40), (14_999, 40), (15_000, None)):
+        view = numbers.view(table, NoProcesses(), "orders", now_ms)  # type: ignore[arg-type]
+        assert view.numbers.value(metrics.STATE_DIR_AVAILABLE) == available
+        assert view.numbers.value(metrics.STATE_DIR_SIZE) == (available and 100)
+
+
+def test_the_revision_is_shown_as_a_label_if_there_is_one(table: Table) -> None:
+    assert seen(Numbers(revision="0a1b"), table).numbers.rows(metrics.REVISION) == {("0a1b",): 1}
+    assert seen(Numbers(), table).numbers.rows(metrics.REVISION) == {}
+
+
+def test_the_state_of_a_task_is_a_number_too(table: Table) -> None:
+    assert seen(Numbers(), table).numbers.value(metrics.TASK_STATE_NUMBER, str(T0)) == 2
+    table.tasks[T0].phase = TaskPhase.RESTORING
+    assert seen(Numbers(), table).numbers.value(metrics.TASK_STATE_NUMBER, str(T0)) == 1
 
 
 def test_what_is_off_is_not_even_made(table: Table) -> None:

@@ -165,7 +165,7 @@ def test_what_ends_the_driver_holds_no_password(tmp_path: Path) -> None:
         state_dir=tmp_path / "state",
     )
     with pytest.raises(ConfigError, match=r'no such value "\*\*\*"') as raised:
-        Refused(settings, DriverStatus()).run()
+        Refused(settings, DriverStatus("app")).run()
     assert "hunter2" not in repr(settings)
     assert raised.value.__suppress_context__
 
@@ -174,7 +174,7 @@ class Told(DriverStatus):
     """What is served, as it was told."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__("app")
         self.errors: list[str] = []
 
     def stumbled(self, error: str) -> None:

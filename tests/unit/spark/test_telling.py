@@ -86,7 +86,7 @@ def test_the_live_line_has_micro_batches_rate_and_lag() -> None:
 
 
 def test_elsewhere_than_on_a_terminal_each_state_has_a_line() -> None:
-    status, said = DriverStatus(), io.StringIO()
+    status, said = DriverStatus("app"), io.StringIO()
 
     def lag() -> NoReturn:
         raise KafkaUnavailableError("no broker answers")

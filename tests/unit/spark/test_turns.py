@@ -74,7 +74,7 @@ def test_turns_are_in_order_whatever_was_started_again_between_them() -> None:
 
 
 def test_the_status_says_what_was_done(tmp_path: Path) -> None:
-    status = DriverStatus()
+    status = DriverStatus("app")
     server = StatusServer(0, status, tmp_path)
     try:
         status.begin(3)
@@ -116,7 +116,7 @@ def test_the_status_says_what_was_done(tmp_path: Path) -> None:
         }
         assert (document["batches"], document["busySince"], document["error"]) == (1, None, None)
         assert document["tasks"] == {"0_1": {"offsets": {"in-1": 20}}}
-        assert "headwater_spark_records_total 20\n" in get("/metrics")
+        assert 'headwater_spark_records_total{application_id="app"} 20\n' in get("/metrics")
         with pytest.raises(ConfigError, match="--http-port"):
             StatusServer(int(said["http"].rpartition(":")[2]), status, tmp_path)
     finally:

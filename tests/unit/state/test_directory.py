@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -45,6 +46,17 @@ def test_a_store_lies_where_kafka_streams_has_it(tmp_path: Path) -> None:
 
     assert directory.path == tmp_path / "app" / "0_3" / "rocksdb" / "counts"
     assert not directory.path.exists()
+
+
+def test_the_room_is_that_of_the_file_system(tmp_path: Path) -> None:
+    state = StateDirectory(tmp_path, "app")
+    assert state.room() is None
+    state.own()
+
+    room = state.room()
+
+    assert room is not None
+    assert 0 < room.available <= room.size == shutil.disk_usage(tmp_path).total
 
 
 def test_a_store_in_use_is_refused_and_the_holder_named(tmp_path: Path) -> None:

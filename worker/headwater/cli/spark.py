@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         is_by_hand = arguments.generation is None
         signal.signal(signal.SIGTERM, _interrupt if is_by_hand else end_at_once)
     app = streamapps.read(arguments.file, arguments.app, arguments.topology)
-    status = DriverStatus()
+    status = DriverStatus(app.application_id)
     with ExitStack() as stack:
         tell = _be_alone(arguments, app, stack)
         settings = _settings(arguments, app, stack)

@@ -184,6 +184,7 @@ def _required(arguments: argparse.Namespace, name: str) -> str:
 
 
 def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSettings:
+    from headwater.model.changes import revision_of  # noqa: PLC0415
     from headwater.model.streamapp import parse  # noqa: PLC0415
     from headwater.service.settings import (  # noqa: PLC0415
         WorkerSettings,
@@ -221,6 +222,7 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
         logs=LogSettings(levels={"": arguments.log_level}, format=_FORMATS[arguments.log_format]),
         watches_group=bool(arguments.namespace),
         import_timeout_ms=streamapp.spec.topology.import_timeout_ms,
+        revision=revision_of(streamapp.spec),
     )
 
 

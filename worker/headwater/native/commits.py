@@ -54,6 +54,7 @@ class Commits:
 
     Attributes:
         waiting: what a commit under way waits for.
+        failed: how often the tasks went back to their last commit.
         repeating: whether records are processed again because an output was refused.
     """
 
@@ -72,6 +73,7 @@ class Commits:
         full_commit_interval_s: float,
     ) -> None:
         self.waiting: Future[Any] | None = None
+        self.failed = 0
         self.repeating = Repeating(clients.producer)
         self._config = config
         self._tasks = tasks
@@ -266,6 +268,7 @@ class Commits:
 
     def forget(self) -> None:
         """Forget the commit under way, which was aborted."""
+        self.failed += 1
         self._under_way = self.waiting = None
 
     def check_abort(self, error: TransactionAbortedError, now: float) -> None:

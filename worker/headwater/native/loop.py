@@ -161,6 +161,11 @@ class ProcessingLoop:
         self._with_stages = [task for task in tasks if task.has_stages]
 
     @property
+    def failed_commits(self) -> int:
+        """How often the tasks went back to their last commit."""
+        return self._commits.failed
+
+    @property
     def failing(self) -> TaskId | None:
         """The task in which the last error happened."""
         return TASK.get()

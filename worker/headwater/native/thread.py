@@ -401,6 +401,7 @@ class StreamThread:
             {
                 metrics.THREAD_PROCESS: self._processed_by_closed + processed,
                 metrics.COMMIT: self._committer.commits,
+                metrics.FAILED_COMMITS: self.loop.failed_commits,
                 metrics.PRODUCED_RECORDS: self._producer.sent,
                 metrics.TRANSACTION_OPEN: self._producer.is_transaction_open,
                 **{metrics.RATIOS[part]: share for part, share in ratios.items()},

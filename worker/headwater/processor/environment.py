@@ -70,13 +70,15 @@ class Current(UnderWay):
 class Counters:
     """What happened in a task since it was created."""
 
-    __slots__ = ("dropped", "processed")
+    __slots__ = ("dead_letters", "dropped", "processed")
 
     def __init__(self) -> None:
         self.processed = 0
         """Records taken from the buffer, dropped ones included."""
         self.dropped = 0
         """Kafka's ``dropped-records``: null keys, handlers that said CONTINUE, and the like."""
+        self.dead_letters = 0
+        """Records that handlers have sent to dead-letter topics."""
 
 
 class GlobalStore(NamedTuple):

@@ -69,7 +69,7 @@ class Failures:
         handlers: asked.
         collector: sends dead letters.
         current: the record under way.
-        counters: count what is dropped.
+        counters: count what is dropped, and dead letters.
         warn: told one sentence per record that is dropped.
         whose: what messages begin with; the task if not given.
         way_out: what to do so that records are dropped whose processing raises.
@@ -271,6 +271,7 @@ class Failures:
             if send is None:
                 send = self._senders[letter.topic] = self._collector.sender(letter.topic)
             send(letter.key, letter.value, letter.timestamp, letter.headers, None)
+            self._counters.dead_letters += 1
         return response
 
     def _drop(self, sentence: str) -> None:

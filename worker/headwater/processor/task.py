@@ -443,6 +443,7 @@ class StreamTask:
             {
                 metrics.TASK_PROCESS: self._counters.processed,
                 metrics.DROPPED_RECORDS: self._counters.dropped,
+                metrics.DEAD_LETTERS: self._counters.dead_letters,
                 metrics.ACTIVE_BUFFER_COUNT: self._buffer.size,
                 metrics.STREAM_TIME: self.stream_time,
             },

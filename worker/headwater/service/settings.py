@@ -43,6 +43,7 @@ class WorkerSettings:
             cluster, where the control loop's looks are dear.
         import_timeout_ms: how long importing the topology may take.
         tells_restores: whether its children tell how stores are restored.
+        revision: of the StreamApp that it is started from, to be shown among its metrics.
     """
 
     app: str
@@ -54,6 +55,7 @@ class WorkerSettings:
     watches_group: bool = False
     import_timeout_ms: int = IMPORT_TIMEOUT_MS
     tells_restores: bool = False
+    revision: str = ""
 
     def parsed(self) -> StreamsConfig:
         """Return the configuration, checked.

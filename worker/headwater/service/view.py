@@ -11,7 +11,7 @@ from headwater.measuring.windows import Rates
 from headwater.metrics_settings import MetricsSettings, RecordingLevel
 from headwater.model import metrics
 from headwater.model.cluster import LAG_UNKNOWN, Role
-from headwater.model.lifecycle import ClientState, ThreadState, client_state_of
+from headwater.model.lifecycle import ClientState, TaskState, ThreadState, client_state_of
 from headwater.model.metrics import Snapshot
 from headwater.native.messages import (
     Following,
@@ -34,7 +34,7 @@ from headwater.service.decide.report import is_ready, status_of, thread_state
 from headwater.service.decide.values import SlotPhase, TaskPhase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from headwater.ids import TaskId
     from headwater.model.cluster import TaskStatus
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from headwater.service.decide.observations import Observation
     from headwater.service.decide.values import Copy, Slot, Table
     from headwater.service.global_view import GlobalThreadView
+    from headwater.state.directory import Room
 
 _VERSION: Final = metadata.version("headwater")
 _COUNTED: Final = (metrics.RESTORE_RECORDS, metrics.TASK_RESTORED, metrics.RESTORE_CALLS)
@@ -52,6 +53,7 @@ _RATES_HERE: Final = [metric for metric in metrics.RATES if metric.rate_of in _C
 _STATE_SIZE: Final = tuple(
     metrics.ROCKSDB_PROPERTIES[name] for name in ("total-sst-files-size", "cur-size-all-mem-tables")
 )
+_ROOM_INTERVAL_MS: Final = 5_000
 _ON_THREAD: Final = (TaskPhase.RUNNING, TaskPhase.REVOKING)
 
 
@@ -150,10 +152,21 @@ class Numbers:
 
     Args:
         settings: what is measured.
+        revision: of the specification that the worker was started from; empty if there is none.
+        room: asks how much room the stores have.
     """
 
-    def __init__(self, settings: MetricsSettings | None = None) -> None:
+    def __init__(
+        self,
+        settings: MetricsSettings | None = None,
+        revision: str = "",
+        room: Callable[[], Room | None] = lambda: None,
+    ) -> None:
         self._settings = settings = settings or MetricsSettings()
+        self._revision = revision
+        self._room = room
+        self._room_due_ms = 0
+        self._room_numbers = Snapshot()
         self._rates_here = Rates(settings.samples, settings.window_ms / 1000, _RATES_HERE)
         self._trees: dict[int, Snapshot] = {}
         self._failed_pushes = 0
@@ -287,7 +300,22 @@ class Numbers:
         told = [found, Snapshot.of({metrics.STATE: 1}, state)]
         if self._settings.level.records(RecordingLevel.INFO):
             told.append(Snapshot.of({metrics.VERSION: 1}, _VERSION))
+            told.append(self._room_told(now_ms))
+            if self._revision:
+                told.append(Snapshot.of({metrics.REVISION: 1}, self._revision))
         return Snapshot.merged(told)
+
+    def _room_told(self, now_ms: int) -> Snapshot:
+        if now_ms >= self._room_due_ms:
+            self._room_due_ms = now_ms + _ROOM_INTERVAL_MS
+            room = self._room()
+            told = (
+                {metrics.STATE_DIR_SIZE: room.size, metrics.STATE_DIR_AVAILABLE: room.available}
+                if room
+                else {}
+            )
+            self._room_numbers = Snapshot.of(told)
+        return self._room_numbers
 
     def _thread(self, table: Table, children: Children, number: int) -> ThreadView:
         slot, stats = table.slots[number], self._stats_of(number)
@@ -326,7 +354,13 @@ class Numbers:
 
     def _task_numbers(self, table: Table, shown: TaskView) -> Snapshot:
         name = str(shown.task)
-        state = Snapshot.of({metrics.TASK_STATE: True}, name, shown.state)
+        number = list(TaskState).index(TaskState(shown.state))
+        state = Snapshot.merged(
+            [
+                Snapshot.of({metrics.TASK_STATE: True}, name, shown.state),
+                Snapshot.of({metrics.TASK_STATE_NUMBER: number}, name),
+            ]
+        )
         if shown.role is not Role.ACTIVE:
             lag = table.copies[shown.task].lag
             known = None if lag == LAG_UNKNOWN else lag

@@ -152,7 +152,7 @@ class Worker:
         self._inbox: queue.SimpleQueue[Observation] = queue.SimpleQueue()
         self._table = _table(settings, config, topology, self._epoch_file.read())
         self._table.incarnation = incarnation or self._table.incarnation
-        self._numbers = Numbers(config.metrics)
+        self._numbers = Numbers(config.metrics, settings.revision, self._directory.room)
         self._written: WorkerStatus | None = None
         self._renewals = self._renew_due_ms = self._write_due_ms = self._view_due_ms = 0
         self._read_due_ms = 0

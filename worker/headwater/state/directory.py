@@ -22,7 +22,7 @@ import os
 import shutil
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headwater import failpoints, privatefiles
 from headwater.errors import DiskFullError, StateError, StoreFormatError, StoreLockedError
@@ -60,6 +60,13 @@ class StoredStore:
     position: Position | None
 
 
+class Room(NamedTuple):
+    """Of a file system, in bytes."""
+
+    size: int
+    available: int
+
+
 class StateDirectory:
     """The state of one application on one machine or volume.
 
@@ -92,6 +99,17 @@ class StateDirectory:
                 f"state.dir: {self.path} cannot be made: {error.strerror}; name a directory in "
                 "which this user may write"
             ) from error
+
+    def room(self) -> Room | None:
+        """Return how large the file system below is, and how much of it is available.
+
+        ``None`` if it cannot be said.
+        """
+        try:
+            found = os.statvfs(self.path)
+        except OSError:
+            return None
+        return Room(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def store(self, task: TaskId, name: str) -> StoreDirectory:
         """Return the directory of one store; nothing is touched yet."""

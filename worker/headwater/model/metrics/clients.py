@@ -13,6 +13,13 @@ _UPDATER: Final = "stream-state-updater-metrics"
 VERSION: Final = gauge(
     Scope.CLIENT, "version", "The version of Headwater, as the label `version`.", tags=("version",)
 )
+REVISION: Final = gauge(
+    Scope.CLIENT,
+    "revision",
+    "The revision of the specification that the worker was started from, as the label `revision`.",
+    is_kafkas=False,
+    tags=("revision",),
+)
 RECORDING_LEVEL: Final = gauge(
     Scope.CLIENT,
     "recording-level",
@@ -101,8 +108,23 @@ OTLP_FAILED_PUSHES: Final = counter(
     "Pushes by OTLP that failed; the next one holds what they would have told.",
     is_kafkas=False,
 )
+STATE_DIR_SIZE: Final = gauge(
+    Scope.CLIENT,
+    "state-dir-size-bytes",
+    "The size of the file system that holds the stores.",
+    Unit.BYTES,
+    is_kafkas=False,
+)
+STATE_DIR_AVAILABLE: Final = gauge(
+    Scope.CLIENT,
+    "state-dir-available-bytes",
+    "How much of the file system that holds the stores is available.",
+    Unit.BYTES,
+    is_kafkas=False,
+)
 METRICS_OF_CLIENTS: Final = (
     VERSION,
+    REVISION,
     RECORDING_LEVEL,
     STATE,
     CLIENT_STATE,
@@ -119,4 +141,6 @@ METRICS_OF_CLIENTS: Final = (
     STANDBY_UPDATE_RECORDS,
     GLOBAL_REMAINING,
     OTLP_FAILED_PUSHES,
+    STATE_DIR_SIZE,
+    STATE_DIR_AVAILABLE,
 )

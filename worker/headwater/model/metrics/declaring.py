@@ -70,7 +70,7 @@ SCOPE_LABELS: Final[Mapping[Scope, Labels]] = MappingProxyType(
         Scope.STORE: (*_TASK, "state_scope", "state_id"),
         Scope.CACHE: (*_TASK, "record_cache_id"),
         Scope.KAFKA_CLIENT: (*_CLIENT, "thread_id", "kafka_client"),
-        Scope.DRIVER: (),
+        Scope.DRIVER: ("application_id",),
         Scope.OPERATOR: (),
         Scope.USER: (*_CLIENT, "thread_id"),
     }

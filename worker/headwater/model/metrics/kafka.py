@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 GLOBAL_TASK: Final = "-1_-1"
 """What Kafka Streams calls the task that keeps global stores."""
+_TOLD: Final = (("version",), ("revision",))
+"""Labels of metrics whose value is a text: that of the label."""
 _NOT_TAGS: Final = frozenset({"application_id", "client_id", "state"})
 
 
@@ -61,7 +63,7 @@ def kafka_metrics(
                 continue
             name = MetricName(metric.kafka, metric.group, metric.help, tags_of(metric, labels))
             value = labels[-1] if metric.states else number
-            if metric.tags == ("version",):
+            if metric.tags in _TOLD:
                 value = labels[-1]
             found[name] = KafkaMetric(name, value)
     return found

@@ -84,6 +84,14 @@ DROPPED_RECORDS: Final = counter(
     roles=_ACTIVE,
     key="dropped",
 )
+DEAD_LETTERS: Final = counter(
+    _TASK,
+    "dead-letters-total",
+    "Records that an exception handler has sent to a dead-letter topic.",
+    Unit.RECORDS,
+    is_kafkas=False,
+    roles=_ACTIVE,
+)
 ACTIVE_PROCESS_RATIO: Final = gauge(
     _TASK,
     "active-process-ratio",
@@ -180,6 +188,12 @@ TASK_STATE: Final = gauge(
     is_kafkas=False,
     states=tuple(TaskState),
 )
+TASK_STATE_NUMBER: Final = gauge(
+    _TASK,
+    "task-state",
+    f"The same as a number: {', '.join(f'{i} {s}' for i, s in enumerate(TaskState))}.",
+    is_kafkas=False,
+)
 METRICS_OF_TASKS: Final = (
     TASK_PROCESS,
     rate(TASK_PROCESS),
@@ -193,6 +207,7 @@ METRICS_OF_TASKS: Final = (
     rate(ENFORCED_PROCESSING),
     DROPPED_RECORDS,
     rate(DROPPED_RECORDS),
+    DEAD_LETTERS,
     ACTIVE_PROCESS_RATIO,
     CACHE_SIZE_BYTES,
     ACTIVE_BUFFER_COUNT,
@@ -205,6 +220,7 @@ METRICS_OF_TASKS: Final = (
     LAST_RESTORED_RECORDS,
     STANDBY_RECORDS_LAG,
     TASK_STATE,
+    TASK_STATE_NUMBER,
 )
 
 NODE_PROCESS: Final = counter(

@@ -28,6 +28,12 @@ THREAD_PROCESS_RATE: Final = gauge(
     absent=0.0,
 )
 COMMIT: Final = counter(_THREAD, "commit-total", "Commits.", key="commits")
+FAILED_COMMITS: Final = counter(
+    _THREAD,
+    "failed-commits-total",
+    "Times that the tasks went back to their last commit, because an output or the commit failed.",
+    is_kafkas=False,
+)
 POLL: Final = counter(_THREAD, "poll-total", "Polls of the consumer.")
 PUNCTUATE: Final = counter(_THREAD, "punctuate-total", "Punctuators called.")
 PROCESS_LATENCY: Final = spread(
@@ -181,6 +187,7 @@ METRICS_OF_THREADS: Final = (
     COMMIT,
     rate(COMMIT),
     *COMMIT_LATENCY,
+    FAILED_COMMITS,
     POLL,
     rate(POLL),
     *POLL_LATENCY,

@@ -36,9 +36,14 @@ class State(StrEnum):
 
 
 class DriverStatus:
-    """How the driver comes on. Threads may share it."""
+    """How the driver comes on. Threads may share it.
 
-    def __init__(self) -> None:
+    Args:
+        application_id: whose driver it is.
+    """
+
+    def __init__(self, application_id: str) -> None:
+        self._application_id = application_id
         self.generation = 0
         """Under which the driver runs; 0 until it is known."""
         self._state = State.STARTING
@@ -156,10 +161,11 @@ class DriverStatus:
     def metrics(self) -> str:
         """Return ``/metrics`` in Prometheus' text format."""
         numbers = self.numbers()
+        labels = f'{{application_id="{self._application_id}"}}'
         return "".join(
             f"# HELP {metric.sample_name} {metric.help}\n"
             f"# TYPE {metric.sample_name} {metric.type}\n"
-            f"{metric.sample_name} {int(value)}\n"
+            f"{metric.sample_name}{labels} {int(value)}\n"
             for metric in METRICS
             if metric.is_scraped and (value := numbers.value(metric)) is not None
         )
