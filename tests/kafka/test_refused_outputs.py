@@ -13,6 +13,7 @@ from tests.support.waiting import wait_for
 
 from headwater import Serdes, StreamsBuilder
 from headwater.ids import TaskId
+from headwater.model import metrics
 from headwater.native.messages import Failed
 from headwater.processor.handlers import Result
 
@@ -96,6 +97,7 @@ def test_a_refused_output_is_dropped_with_its_input_in_a_dead_letter_and_nothing
             ),
             what="everything to be committed",
         )
+        rig.wait_stats("failed commits", lambda told: told.numbers.total(metrics.FAILED_COMMITS))
         rig.stop()
 
     delivered = [value for _, value in topics.read(f"{unique_name}-out")]

@@ -18,7 +18,8 @@ from headwater.errors import (
     SerializationError,
 )
 from headwater.ids import TopicPartition
-from headwater.model.metrics import DEAD_LETTERS, DROPPED_RECORDS
+from headwater.model import metrics
+from headwater.model.metrics import DROPPED_RECORDS
 from headwater.ports import Unreadable
 from headwater.processor.failures import has_wrong_type
 from headwater.processor.handlers import (
@@ -494,7 +495,7 @@ def test_built_in_handlers_send_the_source_record_to_the_dead_letter_topic(
             rig.process()
 
     [letter] = rig.collector.of_topic("dead")
-    assert rig.task.statistics().total(DEAD_LETTERS) == 1
+    assert rig.task.statistics().total(metrics.DEAD_LETTERS) == 1
     headers = dict(letter.headers or [])
     assert (letter.key, letter.value, letter.timestamp) == (record[2], record[3], 3)
     assert [name for name, _ in letter.headers or []] == [
