@@ -47,6 +47,7 @@ class Reason(StrEnum):
     MOUNT_AGAIN = "a Secret or ConfigMap was missing: a new pod finds it sooner"
     IMPORT_TIMED_OUT = "importing the topology takes longer than spec.topology.importTimeout"
     NEW_REVISION = "the worker is replaced by one of the new revision"
+    RESTART = "a StreamAction asks for new processes"
     NOT_WANTED = "the worker is not needed any more"
     ENGINE_TAKEN = "the application was taken over for Spark"
     ENGINE_LEAVES = "the application is handed over"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from headwater.model.cluster import Lease
     from headwater.model.streamapp import StreamApp
     from headwater_operator.decide.observed import WorkerView
+    from headwater_operator.decide.streamactions.asked import ActionView
     from headwater_operator.manifests.names import Owner
     from headwater_operator.status import Problem
 
@@ -170,6 +171,7 @@ class AppView:
         executors: pods that the driver has made.
         claims: by worker.
         leases: workers that have a Lease object, held or not.
+        actions: StreamActions about it, in the order of their creation.
     """
 
     owner: Owner
@@ -196,13 +198,15 @@ class AppView:
     executors: tuple[PodView, ...] = ()
     claims: Mapping[str, ClaimView] = field(default_factory=dict)
     leases: frozenset[str] = frozenset()
+    actions: tuple[ActionView, ...] = ()
 
-    def observed(self, generation: int, *, hour: int) -> Observed:
+    def observed(self, generation: int, *, hour: int, clock: str = "") -> Observed:
         """Return what the decision is made from.
 
         Args:
             generation: of this operator's leadership.
             hour: the time of day, in hours since 1970.
+            clock: the time of day, as Kubernetes writes it.
         """
         assert self.app is not None
         status = self.status
@@ -223,6 +227,8 @@ class AppView:
             started_from=self.driver_digest,
             hour=hour,
             look_again_ms=LOOK_AGAIN_ON_A_CLUSTER_MS,
+            actions=self.actions,
+            clock=clock,
             driver_log=(
                 f"its log went with its pod, `kubectl logs {driver_name(self.app.name)} "
                 f"--namespace {self.owner.namespace}` shows what the next one does"

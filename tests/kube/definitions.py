@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headwater.model.cluster import StreamWorker
 
 GROUP, VERSION = "headwater.dev", "v1alpha1"
-APPS, WORKERS = "streamapps", "streamworkers"
+APPS, WORKERS, ACTIONS = "streamapps", "streamworkers", "streamactions"
 _ALL_GROUPS = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -60,7 +60,7 @@ def are_served(api: ApiClient) -> bool:
     Each of the three comes up to some seconds after a definition, or after a start of the server.
     """
     version = f"/apis/{GROUP}/{VERSION}"
-    listed = [_read(api, f"{version}/{plural}").get("kind") for plural in (APPS, WORKERS)]
+    listed = [_read(api, f"{version}/{plural}").get("kind") for plural in (APPS, WORKERS, ACTIONS)]
     told = {
         resource["resource"]
         for group in _read(api, "/apis", _ALL_GROUPS).get("items", ())
@@ -72,9 +72,9 @@ def are_served(api: ApiClient) -> bool:
     place = documents.get(version.lstrip("/"), {}).get("serverRelativeURL")
     explained = _read(api, place).get("paths", {}) if place else {}
     return (
-        listed == ["StreamAppList", "StreamWorkerList"]
-        and told >= {APPS, WORKERS}
-        and all(f"{version}/{plural}" in explained for plural in (APPS, WORKERS))
+        listed == ["StreamAppList", "StreamWorkerList", "StreamActionList"]
+        and told >= {APPS, WORKERS, ACTIONS}
+        and all(f"{version}/{plural}" in explained for plural in (APPS, WORKERS, ACTIONS))
     )
 
 

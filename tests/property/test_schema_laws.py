@@ -14,6 +14,9 @@ from tests.support.values import apps, values_of
 
 from headwater.model.appstatus import AppStatus
 from headwater.model.cluster import StreamWorker, WorkerSpec, WorkerStatus
+from headwater.model.streamaction import StreamAction, StreamActionSpec
+from headwater.model.streamaction import parse as parse_action
+from headwater.model.streamaction_status import StreamActionStatus
 from headwater.model.streamapp import StreamApp, parse
 from headwater_operator.spec import custom_resource_definitions
 
@@ -28,6 +31,7 @@ def schema_of(name: str) -> dict[str, Any]:
 
 STREAM_APP = schema_of("streamapps.headwater.dev")
 STREAM_WORKER = schema_of("streamworkers.headwater.dev")
+STREAM_ACTION = schema_of("streamactions.headwater.dev")
 
 
 @FEW
@@ -64,7 +68,23 @@ def test_a_stream_worker_is_valid_and_survives(worker: StreamWorker) -> None:
     assert StreamWorker.from_dict(written) == worker
 
 
-@pytest.mark.parametrize("schema", [STREAM_APP, STREAM_WORKER], ids=["StreamApp", "StreamWorker"])
+@FEW
+@given(spec=values_of(StreamActionSpec), status=values_of(StreamActionStatus))
+def test_a_stream_action_is_valid_and_survives(
+    spec: StreamActionSpec, status: StreamActionStatus
+) -> None:
+    action = StreamAction(name="a", spec=spec, status=status)
+    written = json.loads(json.dumps(action.to_dict()))
+
+    assert problems(written, STREAM_ACTION) == []
+    assert parse_action(written) == action
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [STREAM_APP, STREAM_WORKER, STREAM_ACTION],
+    ids=["StreamApp", "StreamWorker", "StreamAction"],
+)
 def test_everything_is_bounded_and_described(schema: dict[str, Any]) -> None:
     def loose(part: dict[str, Any], path: str) -> list[str]:
         found = []

@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 
 _Key = tuple[str, str, str]
 
-_WITH_STATUS = {"streamapps", "streamworkers", "pods", "persistentvolumeclaims"}
+_WITH_STATUS = {
+    "streamapps",
+    "streamworkers",
+    "streamactions",
+    "pods",
+    "persistentvolumeclaims",
+}
 _FIXED = (
     "uid",
     "resourceVersion",

@@ -11,11 +11,20 @@ from headwater_operator.handlers.leases import LeaseBook
 from headwater_operator.handlers.metrics import Metrics
 from headwater_operator.handlers.reconcile import NEVER, Reconciler
 from headwater_operator.handlers.sweep import SWEEP_MS, Sweep
-from headwater_operator.kube.api import BUDGETS, EVENTS, LEASES, STREAM_APPS, Manifest, Resource
+from headwater_operator.kube.api import (
+    BUDGETS,
+    EVENTS,
+    LEASES,
+    STREAM_ACTIONS,
+    STREAM_APPS,
+    Manifest,
+    Resource,
+)
 from headwater_operator.kube.election import Election
 from headwater_operator.kube.errors import KubeApiError
 from headwater_operator.manifests.names import app_of
 from headwater_operator.manifests.settings import Installation
+from headwater_operator.observe.streamactions import app_of_action
 from tests.support.kube_drivers import FakeDrivers
 from tests.support.kube_fakes import (
     IMAGE,
@@ -102,11 +111,12 @@ class OperatorRig:
         self.hearing.hear(
             plural, metadata["uid"], metadata["resourceVersion"], metadata.get("namespace", "")
         )
-        is_app = plural == STREAM_APPS.plural
+        is_app, is_action = plural == STREAM_APPS.plural, plural == STREAM_ACTIONS.plural
         name = metadata["name"] if is_app else app_of(manifest)
+        name = app_of_action(manifest) if is_action else name
         if name and plural not in {LEASES.plural, EVENTS.plural}:
             key = (metadata["namespace"], name)
-            self.reconciler.changed(key)
+            self.reconciler.changed(key, has_actions=is_action)
             self._wake(key)
 
     def step(self) -> None:
@@ -213,6 +223,24 @@ class KubeRig:
     def tasks(self, app: str = "wc") -> list[str]:
         """All tasks that are granted; one twice if two workers have it."""
         return sorted(task for tasks in self.held(app).values() for task in tasks)
+
+    def act(self, name: str, kind: str, app: str = "wc", **spec: object) -> None:
+        """Create a StreamAction."""
+        manifest: Manifest = {
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"app": app, "type": kind, **spec},
+        }
+        self.api.create(STREAM_ACTIONS, manifest)
+
+    def action(self, name: str) -> Manifest:
+        """Return the status of a StreamAction."""
+        found = self.api.get(STREAM_ACTIONS, NAMESPACE, name)
+        assert found is not None, name
+        return dict(found.get("status") or {})
+
+    def phase(self, name: str) -> str:
+        """Return how far a StreamAction has come."""
+        return str(self.action(name).get("phase", ""))
 
     def delete(self, app: str = "wc") -> None:
         self.api.delete(STREAM_APPS, NAMESPACE, app)

@@ -21,6 +21,7 @@ from headwater.model.fields import (
     limit,
     rules_of,
 )
+from headwater.model.streamaction import PARTS, ActionType, StreamActionSpec
 from headwater.model.streamapp import ConfigMapSource, StreamApp, StreamAppSpec, TopologySource
 from headwater.model.streamapp_pod import (
     EnvSource,
@@ -206,6 +207,28 @@ def _mounted(template: PodTemplate, mounts: tuple[Any, ...]) -> PodTemplate:
     return replace(template, volume_mounts=named)
 
 
+def _stream_action_specs() -> st.SearchStrategy[Any]:
+    """Each type with what is said about it, and about no other."""
+    hints = get_type_hints(StreamActionSpec)
+    parts = {
+        kind: next(each for each in get_args(hints[name]) if each is not type(None))
+        for kind, name in PARTS.items()
+    }
+    return st.one_of(
+        *(
+            _built(
+                StreamActionSpec,
+                type=st.just(kind),
+                **{
+                    name: values_of(parts[kind]) if other is kind else st.none()
+                    for other, name in PARTS.items()
+                },
+            )
+            for kind in ActionType
+        )
+    )
+
+
 _BY_HAND: dict[type, Callable[[], st.SearchStrategy[Any]]] = {
     TopologySource: _topologies,
     EnvSource: _env_sources,
@@ -213,4 +236,5 @@ _BY_HAND: dict[type, Callable[[], st.SearchStrategy[Any]]] = {
     Toleration: _tolerations,
     Volume: _volumes,
     PodTemplate: _pod_templates,
+    StreamActionSpec: _stream_action_specs,
 }

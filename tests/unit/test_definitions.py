@@ -38,7 +38,11 @@ def test_what_is_committed_is_what_make_crds_writes(path: Any) -> None:
 def test_a_definition_stays_small_enough_for_any_client() -> None:
     sizes = {path.name: len(text) for path, text in generated().items() if path.suffix == ".yaml"}
 
-    assert sizes.keys() == {"streamapps.headwater.dev.yaml", "streamworkers.headwater.dev.yaml"}
+    assert sizes.keys() == {
+        "streamapps.headwater.dev.yaml",
+        "streamworkers.headwater.dev.yaml",
+        "streamactions.headwater.dev.yaml",
+    }
     assert max(sizes.values()) < 100_000
 
 
@@ -56,7 +60,8 @@ def test_short_names_subresources_and_few_columns() -> None:
     assert DEFINITIONS["streamworkers.headwater.dev"]["spec"]["names"]["shortNames"] == ["sw"]
     assert app["subresources"]["scale"]["labelSelectorPath"] == ".status.selector"
     assert worker["subresources"] == {"status": {}}
-    for version in (app, worker):
+    assert DEFINITIONS["streamactions.headwater.dev"]["spec"]["names"]["shortNames"] == ["sact"]
+    for version in (app, worker, version_of("streamactions.headwater.dev")):
         usual = [
             column for column in version["additionalPrinterColumns"] if "priority" not in column
         ]

@@ -26,6 +26,7 @@ STEPS: Final = (
     "create_lease",
     "create_pod",
     "create_worker",
+    "delete_action",
     "delete_claim",
     "delete_config",
     "delete_driver",
@@ -40,6 +41,7 @@ STEPS: Final = (
     "own_claim",
     "remove_finalizer",
     "take_claim",
+    "write_action",
     "write_spec",
     "write_status",
 )

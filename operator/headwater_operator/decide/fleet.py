@@ -28,6 +28,7 @@ class Fleet:
         wanted: names of existing workers that are to have a process.
         unwanted: names of existing workers that are to release everything and end.
         new: names of workers to create.
+        away: those of the unwanted that a StreamAction drains, and that come back.
         takes_tasks: whether wanted workers may be given tasks. A worker can be wanted for nothing
             but its duties: to fence the slots of a lost one, or to carry out a reset.
     """
@@ -35,6 +36,7 @@ class Fleet:
     wanted: frozenset[str]
     unwanted: frozenset[str]
     new: tuple[str, ...]
+    away: frozenset[str] = frozenset()
     takes_tasks: bool
 
 
@@ -46,7 +48,10 @@ def plan_fleet(scene: Scene) -> Fleet:
     count = max(replicas, 1 if _is_hand_needed(scene) else 0)
     # Where all are to go, none goes first; and a hand is taken from whom there is.
     removed = frozenset(scene.app.spec.scale_down.workers_to_remove if replicas > 0 else ())
-    candidates = [worker for worker in scene.workers if worker.name not in removed]
+    removed |= scene.demands.kept_out if replicas > 0 else frozenset()
+    away = _away(scene, replicas, removed)
+    count -= len(away)
+    candidates = [worker for worker in scene.workers if worker.name not in removed | away]
     staying = [worker for worker in candidates if not worker.spec.drain]
     surplus = len(staying) - count
     if surplus > 0:
@@ -62,8 +67,16 @@ def plan_fleet(scene: Scene) -> Fleet:
         wanted=frozenset(stay),
         unwanted=frozenset(worker.name for worker in scene.workers) - stay,
         new=tuple(new),
+        away=away,
         takes_tasks=replicas > 0 and not is_reset_under_way(scene),
     )
+
+
+def _away(scene: Scene, replicas: int, removed: frozenset[str]) -> frozenset[str]:
+    """Return whom a StreamAction drains for a moment: nobody, if that left nobody to take tasks."""
+    names = {worker.name for worker in scene.workers} - removed
+    away = scene.demands.away & names
+    return away if replicas > len(away) else frozenset()
 
 
 def _is_hand_needed(scene: Scene) -> bool:
@@ -105,7 +118,7 @@ def _returning(
 ) -> list[Judged]:
     """Return who of those that were drained comes back, one after the other.
 
-    With a process first; then who has most state that no wanted worker has; then most state of use;
+    Who was drained for a moment first; with a process; then who has most state that no wanted worker has; then most state of use;
     then the oldest.
     """
     state = state_by_worker(scene)
@@ -114,11 +127,18 @@ def _returning(
     for wanted in staying:
         _add(there, state[wanted.name])
 
-    def rank(worker: Judged) -> tuple[bool, int, int, int]:
+    def rank(worker: Judged) -> tuple[bool, bool, int, int, int]:
         own = state[worker.name]
+        was_away = worker.name in scene.demands.returning
         missing = sum(max(0, size - there.get(task, 0)) for task, size in own.items())
         has_process = worker.view.process is ProcessState.RUNNING
-        return not has_process, -missing, -sum(own.values()), worker_ordinal(worker.name)
+        return (
+            not was_away,
+            not has_process,
+            -missing,
+            -sum(own.values()),
+            worker_ordinal(worker.name),
+        )
 
     while drained and len(returning) < count:
         best = min(drained, key=rank)

@@ -22,7 +22,7 @@ from headwater_operator.decide.observed import Decision
 from headwater_operator.decide.placing import place
 from headwater_operator.decide.processes import deletions, starts, stops
 from headwater_operator.decide.recall import remember
-from headwater_operator.decide.rolling import is_settled, roll
+from headwater_operator.decide.rolling import is_settled, roll, roll_for_actions
 from headwater_operator.decide.scene import differing_topics, set_scene
 from headwater_operator.decide.status import (
     app_status,
@@ -30,6 +30,7 @@ from headwater_operator.decide.status import (
     why_unsettled,
     why_waiting,
 )
+from headwater_operator.decide.streamactions.ruling import Stage, rulings
 from headwater_operator.decide.writing import spec_writes
 
 if TYPE_CHECKING:
@@ -59,10 +60,11 @@ def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
     fleet = plan_fleet(scene)
     placing = place(scene, fleet)
     rolled = roll(scene, fleet)
+    asked = roll_for_actions(scene, fleet, rolled)
     writes = spec_writes(scene, fleet, placing)
     actions: tuple[Action, ...] = (
         *writes,
-        *stops(scene, fleet, rolled.next),
+        *stops(scene, fleet, rolled.next, asked.next),
         *starts(scene, fleet),
         *driver_actions(scene),
         *deletions(scene, fleet),
@@ -77,6 +79,7 @@ def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
         waits_for=why_waiting(scene, fleet, placing),
         importing=why_importing(scene),
         warnings=differing_topics(scene.app, scene.memory),
+        rulings=rulings(Stage(scene, fleet, placing, asked)),
     )
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from headwater.model.streamapp import StreamApp
     from headwater_operator.actions import Action
     from headwater_operator.decide.memory import Memory
+    from headwater_operator.decide.streamactions.asked import ActionView
+    from headwater_operator.decide.streamactions.ruling import Ruling
 
 
 RESET_NOW: Final = "now"
@@ -78,6 +80,7 @@ class WorkerView:
         problem: why its process cannot begin, if it is known that somebody has to do something.
         is_hopeless: its process is known not to begin by itself: its image cannot be had, or its
             container cannot be made. Nothing is known against one that merely waits for a node.
+        process_id: tells its process from every other one; empty where that is not known.
         lacks_file: its pod waits for a Secret or ConfigMap that was not there when it was last to
             be mounted.
         is_stopping: its process was told to end.
@@ -96,6 +99,7 @@ class WorkerView:
     waits_for: str = ""
     problem: str = ""
     is_hopeless: bool = False
+    process_id: str = ""
     lacks_file: bool = False
     is_stopping: bool = False
     is_tampered: bool = False
@@ -185,6 +189,8 @@ class Observed:
         request: counts up whenever somebody asks for something; what was done for an earlier
             request is no answer to a later one.
         reset_to: where the application begins after a reset (``headwater.model.resetting``).
+        actions: the StreamActions of the application.
+        clock: the time of day; empty where there are no actions.
         driver_log: says where the log of a driver that was killed is to be found; empty if nowhere.
     """
 
@@ -200,6 +206,8 @@ class Observed:
     look_again_ms: int = LOOK_AGAIN_MS
     request: int = 0
     reset_to: str = RESET_NOW
+    actions: tuple[ActionView, ...] = ()
+    clock: str = ""
     driver_log: str = ""
 
 
@@ -219,6 +227,7 @@ class Decision:
             yet to join, or something to look up first; empty for nothing.
         warnings: what is not as the StreamApp says, although it runs.
         importing: which workers import their topology; empty if none does.
+        rulings: the next statuses of StreamActions, to be written before anything is done.
     """
 
     actions: tuple[Action, ...]
@@ -230,3 +239,4 @@ class Decision:
     waits_for: str = ""
     importing: str = ""
     warnings: tuple[str, ...] = ()
+    rulings: tuple[Ruling, ...] = ()

@@ -49,13 +49,16 @@ def _is_time(scene: Scene, worker: Judged) -> bool:
     return ended_ms is None or scene.now_ms - ended_ms >= pause_ms(worker.memory.early_deaths)
 
 
-def stops(scene: Scene, fleet: Fleet, outdated: str = "") -> Iterator[StopWorker]:
+def stops(
+    scene: Scene, fleet: Fleet, outdated: str = "", restarted: str = ""
+) -> Iterator[StopWorker]:
     """Yield the workers to stop: drained ones, and those that will never speak again.
 
     Args:
         scene: what is known.
         fleet: which workers there are to be.
         outdated: the worker whose turn it is to run the new revision; empty for none.
+        restarted: the worker whose process a StreamAction replaces now; empty for none.
     """
     for worker in scene.workers:
         if worker.has_ended:
@@ -70,6 +73,8 @@ def stops(scene: Scene, fleet: Fleet, outdated: str = "") -> Iterator[StopWorker
             yield StopWorker(worker=worker.name, how=StopHow.GRACEFULLY, reason=Reason.DRAINED)
         elif worker.name == outdated:
             yield StopWorker(worker=worker.name, how=StopHow.GRACEFULLY, reason=Reason.NEW_REVISION)
+        elif worker.name == restarted:
+            yield StopWorker(worker=worker.name, how=StopHow.GRACEFULLY, reason=Reason.RESTART)
         elif _mounts_sooner_anew(scene, worker):
             yield StopWorker(worker=worker.name, how=StopHow.AT_ONCE, reason=Reason.MOUNT_AGAIN)
 
@@ -141,7 +146,8 @@ def _patience_ms(scene: Scene, worker: Judged) -> int:
 def deletions(scene: Scene, fleet: Fleet) -> Iterator[DeleteWorker]:
     """Yield the StreamWorkers to delete: retired ones that nobody wants to come back to."""
     for worker in scene.workers:
-        if worker.name not in fleet.unwanted or not worker.is_retired:
+        is_to_return = worker.name in fleet.away | scene.demands.returning
+        if worker.name not in fleet.unwanted or not worker.is_retired or is_to_return:
             continue
         delete_state = _deletes_state(scene)
         if delete_state is None:

@@ -8,12 +8,13 @@ new revision that fails, or whose topology does not fit, stops the roll-out and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headwater_operator.decide.failures import worker_failure
 from headwater_operator.decide.observed import Intent
 from headwater_operator.decide.processes import was_told_just_now
 from headwater_operator.decide.status import count_tasks, is_ready
+from headwater_operator.decide.streamactions.asked import digest_of
 from headwater_operator.rollout import Roll, RollingWorker, plan_roll
 
 if TYPE_CHECKING:
@@ -34,6 +35,43 @@ def roll(scene: Scene, fleet: Fleet) -> Roll:
     found = plan_roll(revision, workers, ready_timeout_ms=timeout_ms)
     waits_for = _waits_for(scene, scene.named(found.next))
     return Roll(outdated=found.outdated, waits_for=waits_for) if waits_for else found
+
+
+def roll_for_actions(scene: Scene, fleet: Fleet, rolled: Roll) -> Roll:
+    """Decide whose process is replaced next because a StreamAction asks for it.
+
+    Args:
+        scene: what is known.
+        fleet: which workers there are to be.
+        rolled: how far a rolling change has come; it replaces processes, too, and goes first.
+    """
+    asked = scene.demands.processes
+    if not asked or rolled.outdated or scene.intent is not Intent.RUN or not fleet.takes_tasks:
+        return Roll(waits_for="the rolling change goes first" if rolled.outdated else "")
+    workers = []
+    for worker in _least_first(scene):
+        if worker.name not in fleet.wanted:
+            continue
+        is_to_end = not worker.has_ended and digest_of(worker.view.process_id) in asked
+        workers.append(
+            RollingWorker(
+                name=worker.name,
+                revision=_BEFORE if is_to_end else _NOW,
+                is_ready=is_settled(scene, worker),
+                is_covered=_is_covered(scene, worker),
+                problem=_problem(scene, worker, is_outdated=is_to_end),
+                starting_ms=_starting_ms(scene, worker),
+            )
+        )
+    timeout_ms = scene.app.spec.upgrade.ready_timeout_ms
+    found = plan_roll(_NOW, workers, ready_timeout_ms=timeout_ms)
+    waits_for = _waits_for(scene, scene.named(found.next))
+    return Roll(outdated=found.outdated, waits_for=waits_for) if waits_for else found
+
+
+_BEFORE: Final = "before"
+_NOW: Final = "now"
+"""In place of revisions: whether a process was there when a StreamAction was begun."""
 
 
 def _waits_for(scene: Scene, worker: Judged | None) -> str:
@@ -57,7 +95,6 @@ def _least_first(scene: Scene) -> list[Judged]:
 def _rolling(scene: Scene, worker: Judged) -> RollingWorker:
     revision = scene.observed.revision
     is_outdated = worker.view.revision not in ("", revision)
-    unready_ms = worker.memory.unready_ms
     return RollingWorker(
         name=worker.name,
         # One without a process is started as what is wanted.
@@ -65,8 +102,13 @@ def _rolling(scene: Scene, worker: Judged) -> RollingWorker:
         is_ready=is_settled(scene, worker),
         is_covered=_is_covered(scene, worker),
         problem=_problem(scene, worker, is_outdated=is_outdated),
-        starting_ms=0 if unready_ms is None else scene.now_ms - unready_ms,
+        starting_ms=_starting_ms(scene, worker),
     )
+
+
+def _starting_ms(scene: Scene, worker: Judged) -> int:
+    unready_ms = worker.memory.unready_ms
+    return 0 if unready_ms is None else scene.now_ms - unready_ms
 
 
 def is_settled(scene: Scene, worker: Judged) -> bool:

@@ -14,6 +14,7 @@ from headwater_operator.decide.engines import driver_failure
 from headwater_operator.decide.failures import hang_failure, worker_failure
 from headwater_operator.decide.judge import Judged, judge
 from headwater_operator.decide.observed import Intent
+from headwater_operator.decide.streamactions.asked import Demands, demands_of
 from headwater_operator.rollout import difference
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Scene:
         missing_listed: topics that the StreamApp lists and that do not exist; empty until the
             topics were looked up in this run.
         base_epoch: no epoch in use is greater.
+        demands: what StreamActions that were begun ask for.
     """
 
     observed: Observed
@@ -57,6 +59,7 @@ class Scene:
     is_outgrown: bool
     missing_listed: tuple[InternalTopic, ...]
     base_epoch: int
+    demands: Demands
 
     @property
     def app(self) -> StreamApp:
@@ -143,6 +146,7 @@ def set_scene(observed: Observed, memory: Memory, now_ms: int) -> Scene:
         is_outgrown=is_outgrown,
         missing_listed=listed,
         base_epoch=_base_epoch(observed),
+        demands=demands_of(observed.actions, observed.clock),
     )
 
 

@@ -42,6 +42,7 @@ class App:
         going: since when pods have been stopping while the StreamApp is deleted, by uid.
         tidied: revisions that were kept when old ones were deleted last.
         driver: what Spark's driver has told of itself.
+        has_actions: there may be StreamActions to see to: they are read with every round.
     """
 
     upkeep: Upkeep
@@ -64,6 +65,7 @@ class App:
     going: dict[str, int] = field(default_factory=dict)
     tidied: set[str] = field(default_factory=set)
     driver: DriverTold = field(default_factory=DriverTold)
+    has_actions: bool = True
 
     @property
     def obstacles(self) -> tuple[Problem, ...]:

@@ -130,7 +130,13 @@ class Operator:
         self._metrics.watch_hearing(self._hearing.deaf_ms, [kind.plural for kind in WATCHED])
         self._sweep = Sweep(api, self._namespaces, self._reconciler, self._queue.add, self._hearing)
         self._metrics.watch_namespaces(lambda: float(len(self._sweep.closed)))
-        self._watches = Watches(self._namespaces, self._heard, self._hearing, options.kubeconfig)
+        self._watches = Watches(
+            self._namespaces,
+            self._heard,
+            self._heard_of_action,
+            self._hearing,
+            options.kubeconfig,
+        )
         self._threads: list[threading.Thread] = []
         self._is_leading = False
         self._turned_ms = boot_ms()
@@ -212,6 +218,10 @@ class Operator:
         self._http.close()
 
     # -- threads of a leader ---------------------------------------------------------------------
+
+    def _heard_of_action(self, key: Key) -> None:
+        self._reconciler.changed(key, has_actions=True)
+        self._queue.add(key)
 
     def _heard(self, key: Key) -> None:
         self._reconciler.changed(key)

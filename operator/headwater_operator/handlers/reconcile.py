@@ -26,16 +26,19 @@ from headwater_operator.act.workers import Actor
 from headwater_operator.actions import StartDriver, StartWorker, describe_action
 from headwater_operator.decide import Memory, decide
 from headwater_operator.handlers.app import App
+from headwater_operator.handlers.facts import facts_of
 from headwater_operator.handlers.intent import operation_of
 from headwater_operator.handlers.names import AppName, clash, name_of
-from headwater_operator.handlers.problems import by_hand, pod_problems, refused
+from headwater_operator.handlers.problems import refused
 from headwater_operator.handlers.removal import let_go, remove
 from headwater_operator.handlers.resetting import end_reset
 from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
-from headwater_operator.handlers.waiting import ask, has_waited, is_to_ask, with_missing_files
+from headwater_operator.handlers.streamactions import Actions, is_of_interest
+from headwater_operator.handlers.waiting import ask, is_to_ask, with_missing_files
 from headwater_operator.kube.clock import boot_ms, hours_since_1970, whole_time
 from headwater_operator.kube.election import NotLeadingError
 from headwater_operator.kube.errors import ApiUnavailableError, KubeApiError
+from headwater_operator.manifests.names import PAUSE_ANNOTATION
 from headwater_operator.observe.lags import with_lags
 from headwater_operator.observe.snapshot import Observer
 from headwater_operator.rollout import Roll
@@ -101,6 +104,7 @@ class Reconciler:
         self._numbers = numbers
         self._now_ms = now_ms
         self._gate = Gate(election.require)
+        self._actions = Actions(api, self._gate)
         self._observer = Observer(api, installation, now_ms)
         self._guard = threading.Lock()
         self._apps: dict[Key, App] = {}
@@ -108,9 +112,16 @@ class Reconciler:
 
     # -- what others say and ask -----------------------------------------------------------------
 
-    def changed(self, key: Key) -> None:
-        """Hear that something about a StreamApp may have changed: the next step reads it anew."""
-        self._app(key).is_dirty = True
+    def changed(self, key: Key, *, has_actions: bool = False) -> None:
+        """Hear that something about a StreamApp may have changed: the next step reads it anew.
+
+        Args:
+            key: of the StreamApp.
+            has_actions: there are StreamActions about it, which are read anew, too.
+        """
+        app = self._app(key)
+        app.is_dirty = True
+        app.has_actions |= has_actions
 
     def known(self) -> Mapping[Key, AppView | None]:
         """Return what was read last of every StreamApp."""
@@ -207,7 +218,9 @@ class Reconciler:
         if decision.actions:
             return None
         facts = self._facts(app, view, decision.status, decision.roll)
-        if self._status(app, view, facts, ()) != app.status:
+        if self._status(app, view, facts, ()) != app.status or self._actions.are_due(
+            view, decision.rulings
+        ):
             return None
         app.memory = decision.memory
         return max(decision.again_after_ms, _LOOK_MS)
@@ -217,16 +230,17 @@ class Reconciler:
     def _round(self, key: Key, app: App) -> tuple[str, int]:
         # Before reading: what changes meanwhile is read again.
         app.is_dirty = False
-        view = self._observer.look(*key, before=app.view)
+        view = self._observer.look(*key, before=app.view, with_actions=app.has_actions)
         if view is None or (view.is_deleting and not view.has_finalizer):
             self._forget(key)
-            return "gone", NEVER
-        app.view, app.status = view, view.status
+            return "gone", self._actions.of_none(key, view)
+        app.view, app.status, app.has_actions = view, view.status, is_of_interest(view.actions)
         app.forget_stuck(view)
         with self._guard:
             if (name := name_of(view)) is not None:
                 self._names[key] = name
         if view.is_deleting:
+            self._actions.end(view, f"the StreamApp {view.owner.name} is being deleted")
             return self._remove(app, view)
         if not view.has_finalizer:
             app.upkeep.add_finalizer(view)
@@ -237,11 +251,17 @@ class Reconciler:
             self._write(app, view, replace(view.status, conditions=first))
         if view.is_paused:
             self._report(app, view, self._looking_on(app, view))
+            self._actions.hold(
+                view, "OperatorPaused", f"take the annotation {PAUSE_ANNOTATION} away"
+            )
             return "paused", _PAUSED_MS
         view = self._allowed(key, view)
         if view.app is None:
             status = replace(view.status, state=ClientState.CREATED, reason="nothing runs yet")
             self._report(app, view, self._facts(app, view, status, Roll()))
+            self._actions.hold(
+                view, "InvalidSpec", "the StreamApp cannot be used: correct it first"
+            )
             return "invalid", _INVALID_MS
         return self._act(app, view)
 
@@ -256,7 +276,8 @@ class Reconciler:
         return replace(view, app=stopped, spec_problem=problem, is_resetting=False)
 
     def _decided(self, app: App, view: AppView) -> Decision:
-        observed = view.observed(self._election.generation, hour=hours_since_1970())
+        clock = whole_time() if view.actions else ""
+        observed = view.observed(self._election.generation, hour=hours_since_1970(), clock=clock)
         endpoints = {name: pod.endpoint for name, pod in view.pods.items()}
         observed = with_lags(observed, endpoints, self._numbers)
         observed = with_missing_files(observed, app, view)
@@ -279,6 +300,8 @@ class Reconciler:
         app.memory = decision.memory
         facts = self._facts(app, view, decision.status, decision.roll)
         self._report(app, view, facts, decision.actions)
+        if self._actions.write(view, decision.rulings, self._herald(view)):
+            app.is_dirty = True
         app.upkeep.keep_claims(view)
         app.upkeep.grow_claims(view, self._now_ms())
         app.upkeep.delete_leftovers(view)
@@ -368,42 +391,7 @@ class Reconciler:
 
     def _facts(self, app: App, view: AppView, decided: AppStatus, roll: Roll) -> Facts:
         now_ms = self._leases.now_ms(view.owner.key)
-        if decided.state is ClientState.RUNNING:
-            app.unsettled_since = None
-        elif app.unsettled_since is None:
-            app.unsettled_since = now_ms
-        since = app.unsettled_since
-        pods, volumes = pod_problems(view, has_waited=has_waited(app, self._now_ms()))
-        asked = [told.problem for told in app.asked]
-        return Facts(
-            generation=view.generation,
-            decided=decided,
-            wanted=view.app.wanted_workers if view.app is not None else 0,
-            is_suspended=(
-                view.app is not None and view.app.spec.suspend and view.spec_problem is None
-            ),
-            is_resetting=view.is_resetting,
-            is_paused=view.is_paused,
-            is_to_pause=(
-                view.app is not None and view.app.spec.paused and view.spec_problem is None
-            ),
-            is_deleting=view.is_deleting,
-            spec_problem=view.spec_problem,
-            problems=(*app.refused, *pods, *asked, *volumes, *app.obstacles, *by_hand(view)),
-            roll=roll,
-            revision=view.revision,
-            serving=app.status.revision.last_stable,
-            outdated=view.outdated,
-            is_stuck=view.is_stuck,
-            growing=view.growing,
-            standby_replicas=(
-                view.app.spec.assignment.standby_replicas if view.app is not None else 0
-            ),
-            unsettled=app.unsettled,
-            waits_for=app.waits_for,
-            is_importing=bool(app.importing),
-            unsettled_ms=0 if since is None else now_ms - since,
-        )
+        return facts_of(app, view, decided, roll, now_ms, waited_ms=self._now_ms())
 
     def _looking_on(self, app: App, view: AppView) -> Facts:
         """Return the facts while what was decided before stands: nothing more is acted on."""

@@ -12,10 +12,11 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from headwater_operator.handlers.namespaces import Namespaces
-from headwater_operator.kube.api import CLAIMS, PODS, STREAM_APPS, STREAM_WORKERS
+from headwater_operator.kube.api import CLAIMS, PODS, STREAM_ACTIONS, STREAM_APPS, STREAM_WORKERS
 from headwater_operator.kube.clock import boot_ms
 from headwater_operator.kube.errors import NotFoundError
 from headwater_operator.manifests.names import app_of, made_by_us
+from headwater_operator.observe.streamactions import app_of_action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 SWEEP_MS: Final = 30_000
 """Between two sweeps, give or take a tenth."""
 
-WATCHED: Final = (STREAM_APPS, STREAM_WORKERS, PODS, CLAIMS)
+WATCHED: Final = (STREAM_APPS, STREAM_WORKERS, PODS, CLAIMS, STREAM_ACTIONS)
 
 
 class Sweep:
@@ -85,10 +86,13 @@ class Sweep:
         live: Live = {kind.plural: {} for kind in WATCHED}
         apps: dict[Key, Manifest] = {}
         seen: dict[Key, set[tuple[str, str, str]]] = {}
+        acted: set[Key] = set()
         for resource, manifest in (each for listed in found.values() for each in listed):
             metadata = manifest["metadata"]
             is_app = resource is STREAM_APPS
-            key = (metadata["namespace"], metadata["name"] if is_app else app_of(manifest))
+            key = (metadata["namespace"], _app_named(resource, manifest))
+            if resource is STREAM_ACTIONS:
+                acted.add(key)
             if is_app:
                 apps[key] = manifest
                 stamp = ("", _app_stamp(manifest), "")
@@ -100,7 +104,8 @@ class Sweep:
         self._reconciler.learn_names(
             {key: self._reconciler.read(manifest) for key, manifest in apps.items()}, unread
         )
-        self._compare({key: frozenset(stamps) for key, stamps in seen.items()}, apps, unread)
+        stamps = {key: frozenset(its) for key, its in seen.items()}
+        self._compare(stamps, apps, acted, unread)
         return frozenset(found)
 
     def _read(self, namespace: str | None) -> list[tuple[Resource, Manifest]]:
@@ -110,12 +115,16 @@ class Sweep:
             with contextlib.suppress(NotFoundError):
                 listed = self._api.list(resource, namespace, labels=made_by_us())
                 found += [(resource, manifest) for manifest in listed]
+        with contextlib.suppress(NotFoundError):
+            listed = self._api.list(STREAM_ACTIONS, namespace)
+            found += [(STREAM_ACTIONS, manifest) for manifest in listed]
         return found
 
     def _compare(
         self,
         seen: dict[Key, frozenset[tuple[str, str, str]]],
         apps: dict[Key, Manifest],
+        acted: set[Key],
         unread: frozenset[str | None],
     ) -> None:
         known = self._reconciler.known().keys() - apps.keys()
@@ -125,9 +134,16 @@ class Sweep:
         before = {key: stamps for key, stamps in self._seen.items() if key[0] in unread}
         self._seen = before | {key: stamps for key, stamps in seen.items() if key in apps}
         for key in {*gone, *changed, *watched}:
-            self._reconciler.changed(key)
+            self._reconciler.changed(key, has_actions=key in acted)
         for key in {*gone, *seen}:
             self._wake(key)
+
+
+def _app_named(resource: Resource, manifest: Manifest) -> str:
+    """Return the StreamApp that an object is, or is about."""
+    if resource is STREAM_APPS:
+        return str(manifest["metadata"]["name"])
+    return app_of_action(manifest) if resource is STREAM_ACTIONS else app_of(manifest)
 
 
 def _app_stamp(manifest: Manifest) -> str:

@@ -19,9 +19,10 @@ import kopf
 
 from headwater import failpoints
 from headwater.model.cluster import API_VERSION
-from headwater_operator.kube.api import CLAIMS, PODS, STREAM_APPS, STREAM_WORKERS
+from headwater_operator.kube.api import CLAIMS, PODS, STREAM_ACTIONS, STREAM_APPS, STREAM_WORKERS
 from headwater_operator.kube.client import configuration_of
 from headwater_operator.manifests.names import APP_LABEL, PREFIX, made_by_us
+from headwater_operator.observe.streamactions import app_of_action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -69,6 +70,7 @@ class Watches:
     Args:
         namespaces: to watch; ``(None,)`` for all.
         wake: called with the key of every StreamApp that something was heard about.
+        wake_for_action: the same for one that a StreamAction is about.
         hearing: told of every event.
         kubeconfig: this file instead of the environment.
     """
@@ -77,11 +79,13 @@ class Watches:
         self,
         namespaces: Sequence[str | None],
         wake: Callable[[Key], None],
+        wake_for_action: Callable[[Key], None],
         hearing: Hearing,
         kubeconfig: Path | None = None,
     ) -> None:
         self._namespaces = tuple(namespaces)
         self._wake = wake
+        self._wake_for_action = wake_for_action
         self._hearing = hearing
         self._kubeconfig = kubeconfig
         self._has_begun = False
@@ -160,6 +164,14 @@ class Watches:
         ) -> None:
             self._note(resource.plural, meta)
             self._wake((namespace or "", name))
+
+        @kopf.on.event(group, version, STREAM_ACTIONS.plural, registry=registry, id="streamaction")
+        async def streamaction(
+            *, namespace: str | None, resource: kopf.Resource, body: kopf.Body, **_: Any
+        ) -> None:
+            self._note(resource.plural, body.metadata)
+            if app := app_of_action(dict(body)):
+                self._wake_for_action((namespace or "", app))
 
         async def belongings(
             *,

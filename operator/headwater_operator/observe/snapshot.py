@@ -48,6 +48,7 @@ from headwater_operator.observe.driver_pod import read_driver
 from headwater_operator.observe.leases import read_lease
 from headwater_operator.observe.nodes import NodeBook
 from headwater_operator.observe.pods import NO_VOLUME, is_hopeless, read_pod
+from headwater_operator.observe.streamactions import read_actions
 from headwater_operator.status import Problem
 from headwater_operator.views import AppView, ClaimView, Stored
 
@@ -76,13 +77,21 @@ class Observer:
         self._nodes = NodeBook(api, now_ms)
         self._installation = installation
 
-    def look(self, namespace: str, name: str, before: AppView | None = None) -> AppView | None:
+    def look(
+        self,
+        namespace: str,
+        name: str,
+        before: AppView | None = None,
+        *,
+        with_actions: bool = True,
+    ) -> AppView | None:
         """Read an application and everything that belongs to it; ``None`` if there is none.
 
         Args:
             namespace: where it is.
             name: of the StreamApp.
             before: how it was when it was looked at last.
+            with_actions: read its StreamActions, too.
 
         Raises:
             KubeApiError: something could not be read.
@@ -97,6 +106,8 @@ class Observer:
         pods, driver, executors = _sorted_out(self._api.list(PODS, namespace, labels=labels), name)
         claims = self._api.list(CLAIMS, namespace, labels=labels)
         view = self.read_app(manifest)
+        if with_actions:
+            view = replace(view, actions=read_actions(self._api, namespace, name))
         if before is not None and before.owner != view.owner:
             before = None  # of an earlier StreamApp of that name
         keys = view.app.spec.assignment.topology_keys if view.app is not None else ()
@@ -313,6 +324,7 @@ def _with_workers(
                 waits_for=pod.waits_for if pod is not None else "",
                 problem=_why_it_cannot_begin(pod),
                 is_hopeless=pod is not None and is_hopeless(pod),
+                process_id=pod.uid if pod is not None and not pod.state.is_proof_of_end else "",
                 is_stopping=pod is not None and pod.is_deleting,
                 is_tampered=bool(lacking) or not is_as_written(manifest, worker.spec),
                 labels=pod.labels if pod is not None else {},

@@ -1,4 +1,4 @@
-"""The two custom resource definitions: names, columns, subresources, and the schemas of both."""
+"""The custom resource definitions: names, columns, subresources, and their schemas."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Final
 from headwater.model.appstatus import AppStatus
 from headwater.model.cluster import API_VERSION, StreamWorker, WorkerSpec, WorkerStatus
 from headwater.model.fields import summary_of
+from headwater.model.streamaction import StreamAction, StreamActionSpec
+from headwater.model.streamaction_status import StreamActionStatus
 from headwater.model.streamapp import StreamApp, StreamAppSpec
 from headwater_operator.spec.schema import Schema, object_schema, validations
 
@@ -18,7 +20,11 @@ def custom_resource_definitions() -> dict[str, Schema]:
     """Return the definitions by name."""
     return {
         definition["metadata"]["name"]: definition
-        for definition in (stream_app_definition(), stream_worker_definition())
+        for definition in (
+            stream_app_definition(),
+            stream_worker_definition(),
+            stream_action_definition(),
+        )
     }
 
 
@@ -74,6 +80,31 @@ def stream_worker_definition() -> Schema:
             _column("Epoch", "integer", ".spec.epoch", "Of what is wanted of it.", wide=True),
             _column("Seen", "integer", ".status.acknowledgedEpoch", "Epoch it acts on.", wide=True),
             _column("Endpoint", "string", ".status.endpoint", "Its HTTP service.", wide=True),
+        ],
+        subresources={"status": {}},
+        selectable=[".spec.app"],
+    )
+
+
+def stream_action_definition() -> Schema:
+    """Return ``streamactions.headwater.dev``."""
+    return _definition(
+        kind="StreamAction",
+        singular="streamaction",
+        plural="streamactions",
+        short="sact",
+        schema=_resource(StreamAction, StreamActionSpec, StreamActionStatus),
+        columns=[
+            _column("App", "string", ".spec.app", "The StreamApp it is about."),
+            _column("Type", "string", ".spec.type", "What is done."),
+            _column("Phase", "string", ".status.phase", "How far it has come."),
+            _column("Step", "string", ".status.step", "What is being done now."),
+            _column("Progress", "string", ".status.progress", "How much of it is done."),
+            _column("Reason", "string", ".status.reason", "Why it is so."),
+            _column("Age", "date", ".metadata.creationTimestamp", "How old it is."),
+            _column("Message", "string", ".status.message", "What to do.", wide=True),
+            _column("Started", "date", ".status.startedAt", "When it was begun.", wide=True),
+            _column("Finished", "date", ".status.finishedAt", "When it ended.", wide=True),
         ],
         subresources={"status": {}},
         selectable=[".spec.app"],

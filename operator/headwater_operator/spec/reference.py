@@ -21,6 +21,8 @@ from headwater.model.fields import (
     rules_of,
     summary_of,
 )
+from headwater.model.streamaction import StreamAction, StreamActionSpec
+from headwater.model.streamaction_status import StreamActionStatus
 from headwater.model.streamapp import StreamApp, StreamAppSpec
 from headwater_operator.spec.schema import default_text
 
@@ -105,6 +107,13 @@ to be read: do not edit it.
 Fields that hold their default are left out. Tasks are written `<sub-topology>_<partition>`.
 """
 
+_ACTION_HEAD: Final = f"""# StreamAction
+
+`apiVersion: {API_VERSION}`, `kind: StreamAction`, short name `sact`. You create it, the control
+loop carries it out once and writes `status`. Of `spec` only `cancel` can be changed afterwards.
+[actions.md](../actions.md) shows each type at work. It needs a cluster.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class _Section:
@@ -116,7 +125,11 @@ class _Section:
 
 def reference_pages() -> dict[str, str]:
     """Return the pages by file name."""
-    return {"streamapp.md": _stream_app_page(), "streamworker.md": _stream_worker_page()}
+    return {
+        "streamapp.md": _stream_app_page(),
+        "streamworker.md": _stream_worker_page(),
+        "streamaction.md": _stream_action_page(),
+    }
 
 
 def _stream_app_page() -> str:
@@ -140,6 +153,13 @@ def _stream_worker_page() -> str:
     lines = [_WORKER_HEAD.rstrip(), "", *_rules(StreamWorker)]
     lines += _object("spec", WorkerSpec, changes=False)
     lines += _object("status", WorkerStatus, changes=False)
+    return _page(lines)
+
+
+def _stream_action_page() -> str:
+    lines = [_ACTION_HEAD.rstrip(), "", *_rules(StreamAction)]
+    lines += _object("spec", StreamActionSpec, changes=False)
+    lines += _object("status", StreamActionStatus, changes=False)
     return _page(lines)
 
 

@@ -1,0 +1,53 @@
+"""How one StreamAction stands, as its type finds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headwater.model.streamaction_status import ActionPhase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What a type says about an action of it.
+
+    Attributes:
+        phase: Running, Complete or Failed.
+        step: what is being done, as one word.
+        reason: why, as one word.
+        message: a sentence.
+        done: how much of it is done.
+        total: of how much.
+        processes: to be remembered; ``None``: as they are.
+        result: the name of what was made.
+    """
+
+    phase: ActionPhase
+    step: str
+    reason: str
+    message: str
+    done: int = 0
+    total: int = 0
+    processes: tuple[str, ...] | None = None
+    result: str = ""
+
+
+def runs(step: str, message: str, **rest: object) -> Standing:
+    """Return how an action stands that goes on."""
+    return Standing(phase=ActionPhase.RUNNING, step=step, reason=step, message=message, **rest)  # type: ignore[arg-type]
+
+
+def complete(message: str, **rest: object) -> Standing:
+    """Return how an action stands that is done."""
+    return Standing(
+        phase=ActionPhase.COMPLETE,
+        step="Complete",
+        reason="Complete",
+        message=message,
+        **rest,  # type: ignore[arg-type]
+    )
+
+
+def failed(reason: str, message: str) -> Standing:
+    """Return how an action stands that will never be done."""
+    return Standing(phase=ActionPhase.FAILED, step="Failed", reason=reason, message=message)

@@ -1,0 +1,177 @@
+"""StreamActions on the model API server: what each does, which wait, how they end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.kube_life import TASKS
+from tests.support.kube_rig import NAMESPACE, KubeRig
+
+from headwater_operator.kube.api import PODS, STREAM_ACTIONS, STREAM_APPS
+
+if TYPE_CHECKING:
+    from headwater_operator.kube.api import Manifest
+
+WORKERS = ("wc-w-0", "wc-w-1")
+
+
+def pods(rig: KubeRig) -> dict[str, str]:
+    return {name: rig.uid(PODS, name) for name in rig.names(PODS)}
+
+
+def condition(rig: KubeRig, name: str, kind: str) -> tuple[str, str, str]:
+    [found] = [each for each in rig.action(name)["conditions"] if each["type"] == kind]
+    return found["status"], found["reason"], found["message"]
+
+
+def finish(rig: KubeRig, name: str) -> str:
+    rig.until(lambda: rig.phase(name) in ("Complete", "Failed"), turns=800)
+    return rig.phase(name)
+
+
+def steps(rig: KubeRig, name: str) -> list[str]:
+    return [each["step"] for each in rig.action(name)["history"]]
+
+
+def test_a_restart_replaces_each_process_once_and_one_at_a_time(ready: KubeRig) -> None:
+    before, seen = pods(ready), set()
+    ready.act("again", "Restart")
+
+    def look() -> bool:
+        now = pods(ready)
+        gone = [name for name in WORKERS if now.get(name) != before[name]]
+        late = [name for name in gone if name not in ready.held() or not ready.is_ready()]
+        seen.update(now.values())
+        assert len(late) <= 1, late
+        return ready.phase("again") == "Complete"
+
+    ready.until(look)
+
+    ready.turn(40)
+    assert pods(ready).keys() == before.keys()
+    assert not set(pods(ready).values()) & set(before.values())
+    assert len(seen) == 4
+    assert ready.action("again")["progress"] == "2/2"
+    assert condition(ready, "again", "Complete")[0] == "True"
+    assert condition(ready, "again", "Failed")[0] == "False"
+    assert ready.tasks() == TASKS
+
+
+def test_a_restart_of_one_worker_leaves_the_others_alone(ready: KubeRig) -> None:
+    before = pods(ready)
+    ready.act("again", "Restart", restart={"workers": ["wc-w-1"]})
+    assert finish(ready, "again") == "Complete"
+    now = pods(ready)
+    assert now["wc-w-0"] == before["wc-w-0"]
+    assert now["wc-w-1"] != before["wc-w-1"]
+
+
+def test_a_drained_worker_gives_its_tasks_away_ends_and_runs_anew(ready: KubeRig) -> None:
+    before = pods(ready)
+    held: list[list[str]] = []
+    ready.act("drain", "DrainWorker", drainWorker={"worker": "wc-w-0"})
+
+    def look() -> bool:
+        if pods(ready).get("wc-w-0") != before["wc-w-0"]:
+            held.append(ready.held().get("wc-w-0", []))
+        return ready.phase("drain") == "Complete"
+
+    ready.until(look, turns=800)
+
+    assert held[0] == []
+    assert pods(ready)["wc-w-0"] != before["wc-w-0"]
+    assert pods(ready)["wc-w-1"] == before["wc-w-1"]
+    assert steps(ready, "drain") == ["Draining", "Returning", "Complete"]
+    ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)
+    ready.until(lambda: len(ready.held().get("wc-w-0", [])) == 2)
+
+
+def test_a_worker_that_is_kept_out_is_replaced_by_another_one(ready: KubeRig) -> None:
+    ready.act("drain", "DrainWorker", drainWorker={"worker": "wc-w-0", "keepOut": True})
+    assert finish(ready, "drain") == "Complete"
+    ready.until(ready.is_ready)
+    ready.turn(40)
+    assert ready.names(PODS) == ["wc-w-1", "wc-w-2"]
+    assert ready.tasks() == TASKS
+    ready.scale(3)
+    ready.until(lambda: ready.names(PODS) == ["wc-w-0", "wc-w-1", "wc-w-2"])
+
+
+def test_the_only_worker_is_not_drained(rig: KubeRig) -> None:
+    from tests.support.kube_rig import streamapp
+
+    rig.apply(streamapp(replicas=1))
+    rig.until(rig.is_ready)
+    rig.act("drain", "DrainWorker", drainWorker={"worker": "wc-w-0"})
+    assert finish(rig, "drain") == "Failed"
+    status, reason, message = condition(rig, "drain", "Failed")
+    assert (status, reason) == ("True", "NobodyTakesItsTasks")
+    assert "keepOut" in message
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [
+        ("DrainWorker", {"drainWorker": {"worker": "wc-w-7"}}),
+        ("Restart", {"restart": {"workers": ["wc-w-0", "wc-w-7"]}}),
+    ],
+)
+def test_an_unknown_worker_is_named_and_so_are_the_known_ones(
+    ready: KubeRig, kind: str, part: Manifest
+) -> None:
+    before = pods(ready)
+    ready.act("it", kind, **part)
+    assert finish(ready, "it") == "Failed"
+    _, reason, message = condition(ready, "it", "Failed")
+    assert reason == "UnknownWorker"
+    assert "wc-w-7" in message
+    assert "wc-w-0 wc-w-1" in message
+    assert pods(ready) == before
+
+
+def test_of_two_that_exclude_each_other_the_second_waits_and_names_the_first(
+    ready: KubeRig,
+) -> None:
+    ready.act("one", "DrainWorker", drainWorker={"worker": "wc-w-0"})
+    ready.act("two", "Restart", restart={"workers": ["wc-w-1"]})
+    ready.until(lambda: ready.phase("two") == "Waiting")
+    assert condition(ready, "two", "Waiting")[1] == "WaitsForAnother"
+    assert "one (DrainWorker)" in condition(ready, "two", "Waiting")[2]
+
+    def look() -> bool:
+        assert not (ready.phase("one") == "Running" and ready.phase("two") == "Running")
+        return ready.phase("two") == "Complete"
+
+    ready.until(look, turns=1200)
+    assert ready.phase("one") == "Complete"
+
+
+def test_a_cancelled_drain_leaves_the_worker_as_it_was(ready: KubeRig) -> None:
+    before = pods(ready)
+    ready.workers.of("wc").releases = False
+    ready.act("drain", "DrainWorker", drainWorker={"worker": "wc-w-0"})
+    ready.until(lambda: ready.phase("drain") == "Running")
+    cancel = {"op": "add", "path": "/spec/cancel", "value": True}
+    ready.api.patch(STREAM_ACTIONS, NAMESPACE, "drain", [cancel])
+    assert finish(ready, "drain") == "Failed"
+    assert condition(ready, "drain", "Failed")[1] == "Cancelled"
+    ready.workers.of("wc").releases = True
+    ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)
+    assert pods(ready) == before
+
+
+def test_an_action_of_an_application_that_is_not_there_says_so(rig: KubeRig) -> None:
+    rig.act("it", "Restart", app="nobody")
+    rig.until(lambda: rig.phase("it") != "")
+    assert rig.action("it")["reason"] == "ApplicationNotFound"
+    assert "nobody" in rig.action("it")["message"]
+
+
+def test_an_action_ends_with_its_application(ready: KubeRig) -> None:
+    ready.act("drain", "DrainWorker", drainWorker={"worker": "wc-w-0"})
+    ready.until(lambda: ready.phase("drain") == "Running")
+    ready.delete()
+    ready.until(lambda: not ready.names(STREAM_APPS))
+    assert ready.action("drain")["phase"] == "Failed"
+    assert ready.action("drain")["reason"] == "ApplicationDeleted"
