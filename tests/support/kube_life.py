@@ -11,6 +11,7 @@ from headwater_operator.kube.api import (
     CONFIG_MAPS,
     LEASES,
     PODS,
+    STREAM_ACTIONS,
     STREAM_APPS,
     STREAM_WORKERS,
 )
@@ -88,6 +89,9 @@ def whole_life(rig: KubeRig) -> None:
     incarnation = rig.workers["wc-w-1"].incarnation
     rig.node.end("wc-w-1")
     go_on(rig, lambda: rig.workers["wc-w-1"].incarnation not in ("", incarnation))
+    go_on(rig, lambda: rig.is_ready() and rig.tasks() == TASKS)
+    rig.act("again", "Restart", restart={"workers": ["wc-w-0"]}, ttlSecondsAfterFinished=0)
+    go_on(rig, lambda: not rig.names(STREAM_ACTIONS))
     go_on(rig, lambda: rig.is_ready() and rig.tasks() == TASKS)
     stray_pod(rig)
     rig.scale(1)

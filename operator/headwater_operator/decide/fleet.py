@@ -118,8 +118,8 @@ def _returning(
 ) -> list[Judged]:
     """Return who of those that were drained comes back, one after the other.
 
-    Who was drained for a moment first; with a process; then who has most state that no wanted worker has; then most state of use;
-    then the oldest.
+    Who was drained for a moment first; then with a process; then who has most state that no wanted
+    worker has; then most state of use; then the oldest.
     """
     state = state_by_worker(scene)
     there: dict[TaskId, int] = {}

@@ -36,7 +36,7 @@ def namespace_rules() -> list[Rule]:
         _rule(_OWN, "streamworkers", ["get", "list", "watch", "create", "patch", "delete"]),
         # Granted to workers, never used.
         _rule(_OWN, "streamworkers/status", ["patch"]),
-        _rule(_OWN, "streamactions", ["get", "list", "watch", "delete"]),
+        _rule(_OWN, "streamactions", ["list", "watch", "delete"]),
         _rule(_OWN, "streamactions/status", ["patch"]),
         # Workers' Leases, and its own; workers may get and update theirs.
         _rule(_COORDINATION, "leases", ["get", "list", "create", "update", "delete"]),

@@ -10,7 +10,14 @@ from tests.support.kube_rig import NAMESPACE, KubeRig, streamapp
 
 from headwater.model.drivercontract import driver_rules
 from headwater.model.podcontract import role_rules
-from headwater_operator.kube.api import CLAIMS, CONFIG_MAPS, PODS, STREAM_APPS, STREAM_WORKERS
+from headwater_operator.kube.api import (
+    CLAIMS,
+    CONFIG_MAPS,
+    PODS,
+    STREAM_ACTIONS,
+    STREAM_APPS,
+    STREAM_WORKERS,
+)
 from headwater_operator.manifests.permissions import (
     Rule,
     election_rules,
@@ -53,7 +60,7 @@ def used() -> set[Right]:
         calls = {rig.api.calls[number] for number in mine}
         found |= {right for verb, kind in calls for right in _rights_of(verb, kind)}
     # The watches, which the model has no clients for.
-    for resource in (STREAM_APPS, STREAM_WORKERS, PODS, CLAIMS):
+    for resource in (STREAM_APPS, STREAM_WORKERS, STREAM_ACTIONS, PODS, CLAIMS):
         found |= {("list", resource.plural), ("watch", resource.plural)}
     return found
 

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.kube_life import TASKS
 from tests.support.kube_rig import NAMESPACE, KubeRig
 
+from headwater import failpoints
+from headwater_operator.kube import clock
 from headwater_operator.kube.api import PODS, STREAM_ACTIONS, STREAM_APPS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from headwater_operator.kube.api import Manifest
 
 WORKERS = ("wc-w-0", "wc-w-1")
+
+
+@pytest.fixture(autouse=True)
+def _disarm() -> Iterator[None]:
+    yield
+    failpoints.disarm()
+
+
+@pytest.fixture
+def wall(ready: KubeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of day goes with the rig's clock."""
+
+    class Wall:
+        @staticmethod
+        def now(_: object) -> datetime:
+            return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ready.now_ms)
+
+    monkeypatch.setattr(clock, "datetime", Wall)
 
 
 def pods(rig: KubeRig) -> dict[str, str]:
@@ -149,16 +172,60 @@ def test_of_two_that_exclude_each_other_the_second_waits_and_names_the_first(
 
 def test_a_cancelled_drain_leaves_the_worker_as_it_was(ready: KubeRig) -> None:
     before = pods(ready)
-    ready.workers.of("wc").releases = False
+    ready.workers.workers["wc-w-0"].holds_on = True
     ready.act("drain", "DrainWorker", drainWorker={"worker": "wc-w-0"})
     ready.until(lambda: ready.phase("drain") == "Running")
     cancel = {"op": "add", "path": "/spec/cancel", "value": True}
     ready.api.patch(STREAM_ACTIONS, NAMESPACE, "drain", [cancel])
     assert finish(ready, "drain") == "Failed"
     assert condition(ready, "drain", "Failed")[1] == "Cancelled"
-    ready.workers.of("wc").releases = True
+    ready.workers.workers["wc-w-0"].holds_on = False
     ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)
     assert pods(ready) == before
+
+
+def test_a_drain_of_a_worker_that_lets_go_of_nothing_runs_out_of_time(
+    ready: KubeRig, wall: None
+) -> None:
+    ready.workers.workers["wc-w-0"].holds_on = True
+    ready.act("drain", "DrainWorker", drainWorker={"worker": "wc-w-0"}, timeout="60s")
+    assert finish(ready, "drain") == "Failed"
+    _, reason, message = condition(ready, "drain", "Failed")
+    assert reason == "DeadlineExceeded"
+    assert "60s" not in message or "1m" in message
+    assert "leave wc-w-0" in message
+    ready.workers.workers["wc-w-0"].holds_on = False
+    ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)
+
+
+def test_an_action_is_deleted_when_its_time_to_live_is_over(ready: KubeRig, wall: None) -> None:
+    ready.act("short", "Restart", ttlSecondsAfterFinished=30)
+    ready.act("long", "Restart")
+    assert finish(ready, "long") == "Complete"
+    ready.until(lambda: ready.names(STREAM_ACTIONS) == ["long"])
+
+
+@pytest.mark.parametrize("step", ["write_action", "delete_pod", "write_spec", "create_pod"])
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [("Restart", {}), ("DrainWorker", {"drainWorker": {"worker": "wc-w-1"}})],
+)
+def test_an_action_of_an_operator_that_is_killed_goes_on_under_the_next(
+    ready: KubeRig, step: str, kind: str, part: Manifest
+) -> None:
+    before, seen = pods(ready), set()
+    ready.act("it", kind, **part)
+    failpoints.arm(f"operator.{step}=error@2")
+
+    def look() -> bool:
+        seen.update(pods(ready).values())
+        return ready.phase("it") == "Complete"
+
+    ready.until(look, turns=1200)
+
+    assert len(seen) == 2 + (2 if kind == "Restart" else 1)
+    assert pods(ready).keys() == before.keys()
+    ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)
 
 
 def test_an_action_of_an_application_that_is_not_there_says_so(rig: KubeRig) -> None:

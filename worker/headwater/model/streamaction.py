@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from headwater.errors import SpecError
@@ -171,6 +172,14 @@ _FIXED: Final = (
 )
 
 
+def _says_more(kind: ActionType, spec: StreamActionSpec) -> bool:
+    return spec.type is not kind or spec.part is not None
+
+
+def _says_nothing_else(kind: ActionType, spec: StreamActionSpec) -> bool:
+    return spec.type is kind or spec.part_of(kind) is None
+
+
 def _rules() -> Iterator[Rule]:
     for kind, attribute in PARTS.items():
         part = camel_case(attribute)
@@ -179,13 +188,13 @@ def _rules() -> Iterator[Rule]:
                 cel=f"self.type != '{kind}' || has(self.{part})",
                 message=f"with type {kind} {part} says more: write it",
                 field=part,
-                holds=lambda spec, kind=kind: spec.type is not kind or spec.part is not None,
+                holds=partial(_says_more, kind),
             )
         yield Rule(
             cel=f"self.type == '{kind}' || !has(self.{part})",
             message=f"{part} is for type {kind}: take it away, or correct the type",
             field=part,
-            holds=lambda spec, kind=kind: spec.type is kind or spec.part_of(kind) is None,
+            holds=partial(_says_nothing_else, kind),
         )
     same = " && ".join(
         f"(has(self.{name}) == has(oldSelf.{name}) "

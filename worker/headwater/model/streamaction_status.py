@@ -21,6 +21,7 @@ from headwater.model.fields import meta
 
 _SENTENCE = meta(max_length=32_768, clip=True)
 _COUNT = meta(minimum=0, maximum=10_000_000)
+_DIGEST = meta(pattern="[0-9a-f]{12}", meaning="12 hexadecimal digits", max_length=12)
 HISTORY_MAX: Final = 20
 """So many steps are remembered, the last ones."""
 
@@ -123,9 +124,7 @@ class StreamActionStatus:
     progress: str = field(default="", metadata=meta(max_length=63))
     started_at: str | None = field(default=None, metadata=meta(date_time=True))
     finished_at: str | None = field(default=None, metadata=meta(date_time=True))
-    processes: tuple[str, ...] = field(
-        default=(), metadata=meta(max_items=10_000, each=meta(max_length=12))
-    )
+    processes: tuple[str, ...] = field(default=(), metadata=meta(max_items=10_000, each=_DIGEST))
     result: str = field(default="", metadata=meta(max_length=253))
     history: tuple[ActionStep, ...] = field(default=(), metadata=meta(max_items=HISTORY_MAX))
     conditions: tuple[ActionCondition, ...] = field(

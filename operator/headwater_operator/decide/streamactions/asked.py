@@ -114,7 +114,10 @@ def demands_of(actions: tuple[ActionView, ...], clock: str) -> Demands:
         actions: all of the application.
         clock: the time of day.
     """
-    away, kept_out, returning, processes = set(), set(), set(), set()
+    away: set[str] = set()
+    kept_out: set[str] = set()
+    returning: set[str] = set()
+    processes: set[str] = set()
     preferred: dict[TaskId, str] = {}
     for view in actions:
         if not view.is_running or view.spec.cancel or view.is_late(clock):
