@@ -42,6 +42,7 @@ COMMANDS_RUN_BY = {
     "docs/reprocessing-side-by-side.md": REPROCESSING,
     "docs/install.md": ROOT / "tests" / "kube" / "test_install_page.py",
     "docs/security.md": ROOT / "tests" / "kube" / "test_install_page.py",
+    "docs/actions.md": ROOT / "tests" / "kube" / "test_actions_page.py",
     "docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py",
     "docs/feeding.md": ROOT / "tests" / "kube" / "test_feeding_page.py",
     "docs/live-changes.md": ROOT / "tests" / "kube" / "test_live_changes.py",
@@ -55,6 +56,7 @@ PROGRAMS_RUN_BY = {"docs/dataframes.md": ROOT / "tests" / "spark" / "test_datafr
 RESOURCES_TRIED_BY = {
     "docs/reprocessing-in-place.md": REPROCESSING,
     "docs/reprocessing-side-by-side.md": REPROCESSING,
+    "docs/actions.md": ROOT / "tests" / "kube" / "test_actions_page.py",
     "docs/scaling.md": ROOT / "tests" / "kube" / "test_scaling_page.py",
     "docs/tools-on-a-cluster.md": ROOT / "tests" / "e2e" / "tools.py",
     "docs/backfill.md": ROOT / "tests" / "unit" / "spark" / "test_masters.py",

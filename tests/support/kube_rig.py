@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from headwater.failpoints import FailpointError
@@ -77,6 +78,7 @@ class OperatorRig:
         namespaces: tuple[str | None, ...] = (None,),
     ) -> None:
         self.api = api
+        self._now_ms = now_ms
         self.metrics = Metrics()
         self.election = Election(api, OPERATORS, now_ms=now_ms, place=place)
         self.leases = LeaseBook(api, namespaces, now_ms)
@@ -89,6 +91,7 @@ class OperatorRig:
             self.metrics,
             self.numbers,
             now_ms,
+            self._wall,
         )
         self.hearing = Hearing(now_ms, SWEEP_MS)
         self.hearing.begin()
@@ -96,9 +99,13 @@ class OperatorRig:
         self.sweep = Sweep(api, namespaces, self.reconciler, self._wake, self.hearing, now_ms)
         self.due: dict[Key, int] = {}
         self.failures: list[KubeApiError] = []
-        self._now_ms = now_ms
         self._sweep_ms = 0
         self._poll_ms = 0
+
+    def _wall(self) -> str:
+        """The time of day: with the rig's clock, from when the API server began."""
+        passed = timedelta(milliseconds=self._now_ms())
+        return (datetime(2026, 1, 1, tzinfo=UTC) + passed).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _wake(self, key: Key) -> None:
         self.due[key] = self._now_ms()

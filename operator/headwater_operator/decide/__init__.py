@@ -13,6 +13,7 @@
     placing    which task may be held where now      duties     what is asked of workers
     writing    the specs to write, in the safe order
     status     what is reported
+    streamactions  what StreamActions ask for, and how far they have come
 
 May import the pure floor of ``headwater`` and ``actions``.
 """

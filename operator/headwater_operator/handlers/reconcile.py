@@ -84,6 +84,7 @@ class Reconciler:
         metrics: numbers.
         numbers: workers that can be asked for exact lags.
         now_ms: a clock that never goes back.
+        clock: the time of day.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Reconciler:
         metrics: Metrics,
         numbers: NumbersSource,
         now_ms: Callable[[], int] = boot_ms,
+        clock: Callable[[], str] = whole_time,
     ) -> None:
         self._api = api
         self._election = election
@@ -103,8 +105,9 @@ class Reconciler:
         self._metrics = metrics
         self._numbers = numbers
         self._now_ms = now_ms
+        self._clock = clock
         self._gate = Gate(election.require)
-        self._actions = Actions(api, self._gate)
+        self._actions = Actions(api, self._gate, clock)
         self._observer = Observer(api, installation, now_ms)
         self._guard = threading.Lock()
         self._apps: dict[Key, App] = {}
@@ -247,7 +250,7 @@ class Reconciler:
             app.is_dirty = True
             return "acted", _SOON_MS
         if not view.status.conditions:
-            first = first_conditions(view.generation, whole_time())
+            first = first_conditions(view.generation, self._clock())
             self._write(app, view, replace(view.status, conditions=first))
         if view.is_paused:
             self._report(app, view, self._looking_on(app, view))
@@ -276,7 +279,7 @@ class Reconciler:
         return replace(view, app=stopped, spec_problem=problem, is_resetting=False)
 
     def _decided(self, app: App, view: AppView) -> Decision:
-        clock = whole_time() if view.actions else ""
+        clock = self._clock() if view.actions else ""
         observed = view.observed(self._election.generation, hour=hours_since_1970(), clock=clock)
         endpoints = {name: pod.endpoint for name, pod in view.pods.items()}
         observed = with_lags(observed, endpoints, self._numbers)
@@ -401,7 +404,7 @@ class Reconciler:
     def _status(
         self, app: App, view: AppView, facts: Facts, actions: tuple[Action, ...]
     ) -> AppStatus:
-        now = whole_time()
+        now = self._clock()
         if view.app is not None and not view.is_deleting:
             leaving = [
                 name for name, known in app.memory.workers.items() if known.leaving_ms is not None

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 from headwater.model.streamaction_status import ActionPhase, seconds_between
 from headwater_operator.act.streamactions import delete_expired, write_rulings
 from headwater_operator.decide.streamactions.ruling import CANCELLED, Ruling, ended, waiting
-from headwater_operator.kube.clock import whole_time
 from headwater_operator.observe.streamactions import read_actions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater.model.streamaction_status import StreamActionStatus
     from headwater_operator.act.events import Herald
     from headwater_operator.act.gate import Gate
@@ -31,15 +32,17 @@ class Actions:
     Args:
         api: the API server.
         gate: passed before every write.
+        clock: the time of day.
     """
 
-    def __init__(self, api: KubeApi, gate: Gate) -> None:
+    def __init__(self, api: KubeApi, gate: Gate, clock: Callable[[], str]) -> None:
         self._api = api
         self._gate = gate
+        self._clock = clock
 
     def are_due(self, view: AppView, rulings: tuple[Ruling, ...]) -> bool:
         """Whether anything is to be written about them now."""
-        clock = whole_time() if view.actions else ""
+        clock = self._clock() if view.actions else ""
         return bool(rulings) or any(each.is_expired(clock) for each in view.actions)
 
     def write(self, view: AppView, rulings: tuple[Ruling, ...], herald: Herald) -> bool:
@@ -56,7 +59,7 @@ class Actions:
 
     def hold(self, view: AppView, reason: str, why: str) -> None:
         """Let them wait: nothing can be decided about their StreamApp now."""
-        clock = whole_time()
+        clock = self._clock()
         found = []
         for each in _open(view.actions):
             if each.action is not None and each.spec.cancel and not each.is_running:
@@ -68,7 +71,7 @@ class Actions:
 
     def end(self, view: AppView, why: str) -> None:
         """End them: their StreamApp is being deleted."""
-        clock = whole_time()
+        clock = self._clock()
         found = [
             (each, ended(each, "ApplicationDeleted", why, clock)) for each in _open(view.actions)
         ]
@@ -86,7 +89,7 @@ class Actions:
         """
         namespace, app = key
         actions = view.actions if view is not None else read_actions(self._api, namespace, app)
-        clock = whole_time()
+        clock = self._clock()
         found = []
         for each in _open(actions):
             if each.is_running:
@@ -109,7 +112,7 @@ class Actions:
         write_rulings(self._api, self._gate, namespace, actions, rulings)
 
     def _delete(self, namespace: str, actions: tuple[ActionView, ...]) -> bool:
-        return delete_expired(self._api, self._gate, namespace, actions, whole_time())
+        return delete_expired(self._api, self._gate, namespace, actions, self._clock())
 
 
 def is_of_interest(actions: tuple[ActionView, ...]) -> bool:

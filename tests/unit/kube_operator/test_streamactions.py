@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +9,6 @@ from tests.support.kube_life import TASKS
 from tests.support.kube_rig import NAMESPACE, KubeRig
 
 from headwater import failpoints
-from headwater_operator.kube import clock
 from headwater_operator.kube.api import PODS, STREAM_ACTIONS, STREAM_APPS
 
 if TYPE_CHECKING:
@@ -25,18 +23,6 @@ WORKERS = ("wc-w-0", "wc-w-1")
 def _disarm() -> Iterator[None]:
     yield
     failpoints.disarm()
-
-
-@pytest.fixture
-def wall(ready: KubeRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of day goes with the rig's clock."""
-
-    class Wall:
-        @staticmethod
-        def now(_: object) -> datetime:
-            return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ready.now_ms)
-
-    monkeypatch.setattr(clock, "datetime", Wall)
 
 
 def pods(rig: KubeRig) -> dict[str, str]:
@@ -185,7 +171,7 @@ def test_a_cancelled_drain_leaves_the_worker_as_it_was(ready: KubeRig) -> None:
 
 
 def test_a_drain_of_a_worker_that_lets_go_of_nothing_runs_out_of_time(
-    ready: KubeRig, wall: None
+    ready: KubeRig,
 ) -> None:
     ready.workers.workers["wc-w-0"].holds_on = True
     ready.act("drain", "DrainWorker", drainWorker={"worker": "wc-w-0"}, timeout="60s")
@@ -198,7 +184,7 @@ def test_a_drain_of_a_worker_that_lets_go_of_nothing_runs_out_of_time(
     ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)
 
 
-def test_an_action_is_deleted_when_its_time_to_live_is_over(ready: KubeRig, wall: None) -> None:
+def test_an_action_is_deleted_when_its_time_to_live_is_over(ready: KubeRig) -> None:
     ready.act("short", "Restart", ttlSecondsAfterFinished=30)
     ready.act("long", "Restart")
     assert finish(ready, "long") == "Complete"
@@ -230,9 +216,12 @@ def test_an_action_of_an_operator_that_is_killed_goes_on_under_the_next(
 
 def test_an_action_of_an_application_that_is_not_there_says_so(rig: KubeRig) -> None:
     rig.act("it", "Restart", app="nobody")
-    rig.until(lambda: rig.phase("it") != "")
+    rig.now_ms = 0
+    rig.until(lambda: rig.phase("it") == "Waiting")
     assert rig.action("it")["reason"] == "ApplicationNotFound"
     assert "nobody" in rig.action("it")["message"]
+    assert finish(rig, "it") == "Failed"
+    assert condition(rig, "it", "Failed")[1] == "ApplicationNotFound"
 
 
 def test_an_action_ends_with_its_application(ready: KubeRig) -> None:
