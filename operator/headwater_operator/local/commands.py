@@ -1,8 +1,8 @@
 """The commands of the local cluster: ``up``, ``get``, ``scale``, ``pause``, ``resume`` and more.
 
 This module names the arguments; what the commands do is in ``running``, ``asking`` and ``logs``.
-``query`` has a module of its own, ``query_command``. It, ``reset`` and ``promote`` are for
-StreamApps on Kubernetes, too (``on_cluster``).
+``query`` and ``web`` have modules of their own, ``query_command`` and ``web_command``. ``query``,
+``reset`` and ``promote`` are for StreamApps on Kubernetes, too (``on_cluster``).
 """
 # ruff: noqa: PLC0415  # every `headwater` command imports this module: nothing heavy at the top
 
@@ -15,6 +15,8 @@ from headwater.errors import EnvironmentProblemError, UserError
 from headwater_operator.local import on_cluster
 from headwater_operator.local.layout import HOME_VARIABLE, ClusterDir, default_root
 from headwater_operator.local.query_command import add_query
+from headwater_operator.local.web_command import WebOptions, add_web
+from headwater_operator.web.starting import add_token_arguments
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,6 +32,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         _add_promote,
         _add_down,
         add_query,
+        add_web,
     ):
         parser = add(subparsers)
         parser.add_argument(
@@ -55,6 +58,9 @@ def run_up(args: argparse.Namespace) -> int:
         plain=args.plain,
         lost=args.allow_lost_changelog,
         threads=args.threads,
+        web=None
+        if args.web is None
+        else WebOptions(args.web, args.web_token_file, tuple(args.web_host_name)),
     )
 
 
@@ -186,6 +192,14 @@ def _add_up(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentP
         metavar="N",
         help="StreamThreads in each worker, instead of what the file says (threadsPerWorker)",
     )
+    up.add_argument(
+        "--web",
+        nargs="?",
+        const="",
+        metavar="HOST:PORT",
+        help="serve a page that shows them, too (default: 127.0.0.1:8780)",
+    )
+    add_token_arguments(up)
     up.set_defaults(run=run_up)
     return up
 

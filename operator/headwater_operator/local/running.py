@@ -28,6 +28,7 @@ from headwater_operator.local.observe import (
 from headwater_operator.local.patience import Patience
 from headwater_operator.local.records import ClusterPhase
 from headwater_operator.local.view import View
+from headwater_operator.local.web import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from headwater.model.streamapp import StreamApp
     from headwater_operator.local.control import Supervision
     from headwater_operator.local.layout import AppDir, ClusterDir
+    from headwater_operator.local.web_command import WebOptions
+    from headwater_operator.web.serving import Server
 
 _POLL_S: Final = 0.2
 _DETACH_S: Final = 120.0
@@ -54,6 +57,7 @@ def up(
     plain: bool,
     lost: Sequence[str] = (),
     threads: int | None = None,
+    web: WebOptions | None = None,
 ) -> int:
     """Run the StreamApps of a file until Ctrl-C; in the background if ``detach``.
 
@@ -64,11 +68,34 @@ def up(
         plain: lines instead of the live view.
         lost: changelogs whose stores may begin empty.
         threads: StreamThreads in each worker; ``None``: as the file says.
+        web: how the page is served; ``None``: there is none.
 
     Raises:
         HeadwaterError: the file is wrong, the cluster cannot be started, or an application has
-            failed for good.
+            failed for good; or the page cannot be served.
     """
+    if web is None:
+        return _up(cluster, file, None, detach=detach, plain=plain, lost=lost, threads=threads)
+    if detach:
+        raise errors.UserError(
+            "--detach returns, and the page would end with it: start headwater web beside it"
+        )
+    with page_of(cluster, web) as server:
+        if plain:
+            sys.stdout.write(f"page: {server.url}\n")
+        return _up(cluster, file, server, detach=False, plain=plain, lost=lost, threads=threads)
+
+
+def _up(
+    cluster: ClusterDir,
+    file: Path,
+    page: Server | None,
+    *,
+    detach: bool,
+    plain: bool,
+    lost: Sequence[str],
+    threads: int | None,
+) -> int:
     apps = manifest.allow_lost(manifest.load(file), lost)
     if threads is not None:
         apps = [app.with_threads(threads) for app in apps]
@@ -93,6 +120,9 @@ def up(
         sys.stdout.write(f"applied to the cluster that runs in {cluster.root}\n")
     supervision = None if is_joining else control.start_supervisor(cluster, detached=detach)
     view = View(cluster, [app.name for app in apps], plain=plain or detach, since_ms=began_ms)
+    if page is not None:
+        view.page = page.url
+        page.watch(app.name for app in apps)
     if detach:
         return _detached(cluster, apps, view)
     if supervision is None:

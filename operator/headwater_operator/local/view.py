@@ -50,6 +50,8 @@ class View:
         self._narrators = [Narrator() for _ in apps]
         self.footer = ""
         """What to press, in the last line."""
+        self.page = ""
+        """Where a browser shows the same; it stands before the footer."""
         self.pause_s = _LIVE_PAUSE_S if is_live else _PLAIN_PAUSE_S
         """How long to wait between two refreshes."""
 
@@ -84,12 +86,13 @@ class View:
             return snapshots
         size = self._console.size
         height = (size.height - 1) // len(snapshots)
+        footer = " · ".join(filter(None, (self.page, self.footer)))
         parts = [
             render(
                 snapshot,
                 height=height,
                 width=size.width,
-                footer=self.footer if snapshot is snapshots[-1] else "",
+                footer=footer if snapshot is snapshots[-1] else "",
             )
             for snapshot in snapshots
         ]

@@ -30,9 +30,10 @@ class Question(Generic[T]):
     Args:
         endpoint: ``host:port``.
         path: what is asked for.
-        parse: takes the answer, read as JSON, apart.
+        parse: takes the answer, as it was decoded, apart.
         nothing: stands for no answer, and for one that is not understood.
         timeout_s: of each step.
+        decode: reads the body; as JSON if not given.
     """
 
     def __init__(
@@ -43,7 +44,9 @@ class Question(Generic[T]):
         nothing: T,
         *,
         timeout_s: float,
+        decode: Callable[[bytes], object] = json.loads,
     ) -> None:
+        self._decode = decode
         self._endpoint = endpoint
         self._path = path
         self._parse = parse
@@ -95,4 +98,4 @@ class Question(Generic[T]):
         if len(body) > _MOST_BYTES:
             return self._nothing
         with _ONE_AT_A_TIME:
-            return self._parse(json.loads(body))
+            return self._parse(self._decode(body))

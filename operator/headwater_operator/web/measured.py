@@ -1,0 +1,113 @@
+"""What the page makes of workers' samples: flows through the topology, and a point of each panel.
+
+The queries are those of the dashboards, or of their kind, and are evaluated as Prometheus would.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.model.metrics import (
+    NODE_PROCESS,
+    RECORDS_CONSUMED,
+    RECORDS_PRODUCED,
+    ROCKSDB_PROPERTIES,
+)
+from headwater_operator.dashboards import APPLICATION, STATE, WORKER
+from headwater_operator.dashboards.evaluation import evaluate_at, legend_of
+from headwater_operator.dashboards.panels import Function, Kind, Query
+from headwater_operator.web.document import rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headwater_operator.dashboards.history import LabelSet, Samples
+    from headwater_operator.dashboards.panels import Dashboard, Expression, Panel
+
+DRAWN: Final[tuple[tuple[str, Dashboard], ...]] = (
+    ("application", APPLICATION),
+    ("state", STATE),
+    ("worker", WORKER),
+)
+"""The dashboards that the page draws, by the name under which it asks for them."""
+MOST_LINES: Final = 12
+"""Of one panel: the greatest."""
+_NODE: Final = ("processor_node_id",)
+_TOPIC: Final = ("topic",)
+_STORE: Final = ("state_id",)
+
+
+def _rate(metric: Any, by: tuple[str, ...]) -> Query:
+    return Query(metric=metric, by=by, function=Function.RATE)
+
+
+_FLOWS: Final = (
+    ("topics", "out", _rate(RECORDS_CONSUMED, _TOPIC)),
+    ("topics", "in", _rate(RECORDS_PRODUCED, _TOPIC)),
+    ("nodes", "rate", _rate(NODE_PROCESS, _NODE)),
+    ("nodes", "rate", _rate(RECORDS_PRODUCED, _NODE)),
+    ("stores", "bytes", Query(metric=ROCKSDB_PROPERTIES["total-sst-files-size"], by=_STORE)),
+    ("stores", "memory", Query(metric=ROCKSDB_PROPERTIES["size-all-mem-tables"], by=_STORE)),
+    ("stores", "keys", Query(metric=ROCKSDB_PROPERTIES["estimate-num-keys"], by=_STORE)),
+)
+SECTIONS: Final = ("topics", "nodes", "stores")
+"""Of the document: what moves through the topology now, and how large its stores are."""
+
+
+def flows(samples: Samples, at_ms: int, window_ms: int) -> dict[str, dict[str, dict[str, float]]]:
+    """Return rates of topics and nodes, and sizes of stores with all their copies."""
+    found: dict[str, dict[str, dict[str, float]]] = {section: {} for section in SECTIONS}
+    for section, key, query in _FLOWS:
+        for labels, value in evaluate_at(query, samples, at_ms=at_ms, window_ms=window_ms).items():
+            name = labels[0][1] if labels else ""
+            found[section].setdefault(name, {})[key] = rounded(value)
+    for row in found["stores"].values():
+        row["bytes"] = rounded(row.get("bytes", 0) + row.pop("memory", 0))
+    return found
+
+
+def point(samples: Samples, at_ms: int, window_ms: int) -> dict[str, float]:
+    """Return the newest value of every line of every panel, by its key.
+
+    A key is ``DASHBOARD/PANEL/QUERY/LEGEND``, with the numbers of panel and query.
+    """
+    found: dict[str, float] = {}
+    for prefix, panel in _panels():
+        for number, query in enumerate(panel.queries):
+            vector = evaluate_at(query, samples, at_ms=at_ms, window_ms=window_ms)
+            for labels, value in _greatest(vector):
+                found[f"{prefix}/{number}/{_legend(query, labels)}"] = value
+    return found
+
+
+def _legend(query: Expression, labels: LabelSet) -> str:
+    return legend_of(query, labels) or query.metrics[0].kafka
+
+
+def described(dashboard: str) -> list[dict[str, Any]]:
+    """Return the panels of a dashboard as JSON values, in their order."""
+    return [
+        {
+            "id": prefix,
+            "title": panel.title,
+            "about": panel.description,
+            "unit": str(panel.unit),
+            "stacked": panel.stacked,
+        }
+        for prefix, panel in _panels()
+        if prefix.startswith(f"{dashboard}/")
+    ]
+
+
+def _panels() -> Iterator[tuple[str, Panel]]:
+    """Yield the panels that are lines over time, each with its key."""
+    for name, dashboard in DRAWN:
+        for number, panel in enumerate(dashboard.panels):
+            if panel.kind is Kind.TIME_SERIES:
+                yield f"{name}/{number}", panel
+
+
+def _greatest(vector: dict[LabelSet, float]) -> list[tuple[LabelSet, float]]:
+    if len(vector) <= MOST_LINES:
+        return list(vector.items())
+    return sorted(vector.items(), key=lambda each: each[1], reverse=True)[:MOST_LINES]

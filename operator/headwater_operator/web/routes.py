@@ -1,0 +1,263 @@
+"""The page by HTTP: its files, a stream of events for each application, and actions.
+
+    GET  /                        the page; its files under /static/
+    GET  /api/apps                which applications there are
+    GET  /api/apps/KEY/events     server-sent events: ``whole`` once, then ``change`` every second
+    GET  /api/apps/KEY/history/D  the panels of dashboard D, and their last hour; ?since=SECONDS
+    POST /api/apps/KEY/ACTION     pause, resume, scale; with the token, else refused
+    GET  /healthz
+
+KEY is an application's name, on a cluster with its namespace: ``NAMESPACE/NAME``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import (
+    FileResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from headwater.errors import HeadwaterError
+from headwater_operator.web.admission import HEADERS, is_own_host, is_same_origin, is_token
+from headwater_operator.web.measured import DRAWN
+from headwater_operator.web.watcher import Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from headwater_operator.web.watcher import Sight
+
+STATIC: Final = Path(__file__).parent / "static"
+_BEAT_S: Final = 10.0
+_WRONG_TOKEN_S: Final = 0.3
+_MOST_BYTES: Final = 10_000
+_MOST_WATCHERS: Final = 50
+
+
+class Source(Protocol):
+    """Applications that can be looked at; calls may come from several threads."""
+
+    def apps(self) -> Sequence[str]:
+        """Return the keys of all."""
+        ...
+
+    def open(self, app: str) -> Sight:
+        """Return what looks at one of them."""
+        ...
+
+    def act(self, app: str, action: str, body: Mapping[str, Any]) -> str:
+        """Carry out an action; return a sentence that says what happens now.
+
+        Raises:
+            HeadwaterError: it is refused; the message says why.
+        """
+        ...
+
+
+class Page:
+    """What the page shows and may do.
+
+    Args:
+        source: the applications.
+        token: with which actions are allowed; empty: nothing may be changed.
+        names: by which the browser may call this host, besides addresses and ``localhost``.
+    """
+
+    def __init__(self, source: Source, *, token: str = "", names: Sequence[str] = ()) -> None:
+        self._source = source
+        self._token = token
+        self._names = frozenset(name.lower() for name in names)
+        self._watchers: dict[str, Watcher] = {}
+        self._guard = threading.Lock()
+        self._closing = asyncio.Event()
+
+    def app(self) -> ASGIApp:
+        """Return the ASGI application."""
+        inner = Starlette(
+            routes=[
+                Route("/", self._index),
+                Route("/healthz", lambda _: PlainTextResponse("ok\n")),
+                Route("/api/apps", self._apps),
+                Route("/api/apps/{app:path}/events", self._events),
+                Route("/api/apps/{app:path}/history/{dashboard:str}", self._history),
+                Route("/api/apps/{app:path}/{action:str}", self._act, methods=["POST"]),
+                Mount("/static", StaticFiles(directory=STATIC)),
+            ]
+        )
+        return _Guarded(inner, self._names)
+
+    def watch(self, app: str) -> Watcher:
+        """Return the watcher of an application, started if need be."""
+        with self._guard:
+            watcher = self._watchers.get(app)
+            if watcher is None or not watcher.is_running:
+                self._watchers = {k: w for k, w in self._watchers.items() if w.is_running}
+                if len(self._watchers) >= _MOST_WATCHERS:
+                    self._watchers.pop(next(iter(self._watchers))).close(0)
+                watcher = Watcher(app, lambda: self._source.open(app), self._about)
+                self._watchers[app] = watcher
+                watcher.start()
+            return watcher
+
+    def close(self) -> None:
+        """End all watchers, and the streams of those who look on."""
+        self._closing.set()
+        with self._guard:
+            for watcher in self._watchers.values():
+                watcher.close(0)
+
+    def _about(self) -> dict[str, Any]:
+        return {"apps": list(self._source.apps()), "may": bool(self._token)}
+
+    async def _index(self, _: Request) -> Response:
+        return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+
+    async def _apps(self, _: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(self._about))
+
+    async def _events(self, request: Request) -> Response:
+        app = request.path_params["app"]
+        if app not in await run_in_threadpool(self._source.apps):
+            return _refusal(404, f"there is no application {app!r}")
+        return StreamingResponse(
+            self._stream(self.watch(app)),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+
+    async def _history(self, request: Request) -> Response:
+        app, dashboard = request.path_params["app"], request.path_params["dashboard"]
+        if app not in await run_in_threadpool(self._source.apps):
+            return _refusal(404, f"there is no application {app!r}")
+        if dashboard not in dict(DRAWN):
+            return _refusal(404, f"there is no dashboard {dashboard!r}: {', '.join(dict(DRAWN))}")
+        try:
+            since_s = float(request.query_params.get("since", "0"))
+        except ValueError:
+            return _refusal(400, "since: give seconds since the epoch")
+        text = await run_in_threadpool(self.watch(app).history, dashboard, since_s)
+        return Response(text, media_type="application/json", headers={"Cache-Control": "no-store"})
+
+    async def _stream(self, watcher: Watcher) -> AsyncIterator[str]:
+        woken, loop, who = asyncio.Event(), asyncio.get_running_loop(), object()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(woken.set)
+
+        watcher.listen(who, wake)
+        number = 0
+        try:
+            while not self._closing.is_set() and watcher.is_running:
+                edition = watcher.edition
+                if edition.number > number:
+                    is_next = number and edition.number == number + 1
+                    kind, text = (
+                        ("change", edition.change)
+                        if is_next
+                        else ("whole", await run_in_threadpool(edition.whole))
+                    )
+                    number = edition.number
+                    yield f"event: {kind}\nid: {number}\ndata: {text}\n\n"
+                try:
+                    await asyncio.wait_for(woken.wait(), _BEAT_S)
+                    woken.clear()
+                except TimeoutError:
+                    yield ": beat\n\n"
+        finally:
+            watcher.leave(who)
+
+    async def _act(self, request: Request) -> Response:
+        app, action = request.path_params["app"], request.path_params["action"]
+        if (refusal := await self._refusal_of(request)) is not None:
+            return refusal
+        body = await _body(request)
+        if body is None:
+            return _refusal(400, "the body is no JSON object")
+        if app not in await run_in_threadpool(self._source.apps):
+            return _refusal(404, f"there is no application {app!r}")
+        try:
+            said = await run_in_threadpool(self._source.act, app, action, body)
+        except HeadwaterError as error:
+            return _refusal(409, str(error))
+        return JSONResponse({"message": said})
+
+    async def _refusal_of(self, request: Request) -> Response | None:
+        """Return why a caller may not change anything; ``None`` if he may."""
+        if not self._token:
+            return _refusal(
+                403, "this page only shows: start it with a token (--web-token-file) to act"
+            )
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if not is_same_origin(origin, host):
+            return _refusal(403, f"the request comes from another page: {origin}")
+        if not is_token(request.headers.get("authorization"), self._token):
+            await asyncio.sleep(_WRONG_TOKEN_S)
+            return _refusal(
+                401, "the token is wrong, or the page was started anew with another one"
+            )
+        return None
+
+
+async def _body(request: Request) -> dict[str, Any] | None:
+    data = b""
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > _MOST_BYTES:
+            return None
+    try:
+        value = json.loads(data or b"{}")
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _refusal(status: int, message: str) -> JSONResponse:
+    return JSONResponse({"error": message}, status)
+
+
+class _Guarded:
+    """Refuses callers by other names, and adds the headers of every answer."""
+
+    def __init__(self, inner: ASGIApp, names: frozenset[str]) -> None:
+        self._inner = inner
+        self._names = names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(key.lower().encode(), text.encode()) for key, text in HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *own]}
+            await send(message)
+
+        host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+        if is_own_host(host, self._names):
+            await self._inner(scope, receive, send_with_headers)
+        else:
+            refusal = PlainTextResponse(
+                f"this page is not known as {host!r}: give the name with --web-host-name, or use "
+                "an address\n",
+                421,
+            )
+            await refusal(scope, receive, send_with_headers)

@@ -1,0 +1,68 @@
+// The stream of events: connects, connects again, and says how old the values are.
+
+const SILENT_MS = 6000;
+const AGAIN_MS = 1000;
+
+/**
+ * Follow an application.
+ * @param {string} key its key
+ * @param {{whole: Function, change: Function, trouble: Function}} told is called with what comes
+ * @returns {() => void} ends it
+ */
+export function follow(key, told) {
+  let source = null;
+  let heardAt = performance.now();
+  let timer = 0;
+  let isOver = false;
+
+  function connect() {
+    if (isOver) return;
+    source = new EventSource(`/api/apps/${key}/events`);
+    source.addEventListener("whole", (event) => {
+      heardAt = performance.now();
+      told.trouble("");
+      told.whole(JSON.parse(event.data));
+    });
+    source.addEventListener("change", (event) => {
+      heardAt = performance.now();
+      told.trouble("");
+      told.change(JSON.parse(event.data));
+    });
+    source.onerror = () => {
+      // The browser connects again by itself unless the answer was refused.
+      told.trouble("the connection is lost; connecting again");
+      if (source.readyState === EventSource.CLOSED) {
+        source.close();
+        clearTimeout(timer);
+        timer = setTimeout(again, AGAIN_MS);
+      }
+    };
+  }
+
+  async function again() {
+    try {
+      const answer = await fetch("/api/apps", { cache: "no-store" });
+      const { apps } = await answer.json();
+      if (apps.length && !apps.includes(key)) {
+        told.trouble(`there is no application ${key} any more`);
+        timer = setTimeout(again, 5 * AGAIN_MS);
+        return;
+      }
+    } catch {
+      timer = setTimeout(again, AGAIN_MS);
+      return;
+    }
+    connect();
+  }
+
+  const watch = setInterval(() => {
+    if (performance.now() - heardAt > SILENT_MS) told.trouble("nothing has come for a while");
+  }, 1000);
+  connect();
+  return () => {
+    isOver = true;
+    clearInterval(watch);
+    clearTimeout(timer);
+    if (source) source.close();
+  };
+}

@@ -1,0 +1,203 @@
+// Brings the parts together: what comes from the server goes to those that show it.
+
+import * as actions from "./actions.js";
+import * as charts from "./charts.js";
+import * as decisions from "./decisions.js";
+import * as detail from "./detail.js";
+import { byId, classes, eachFrame, el, text } from "./dom.js";
+import { clock, duration } from "./format.js";
+import { follow } from "./link.js";
+import { merge } from "./merge.js";
+import { shown, tone } from "./states.js";
+import * as tasks from "./tasks.js";
+import * as topology from "./topology.js";
+import * as vitals from "./vitals.js";
+import * as workers from "./workers.js";
+
+const KEPT = 1800;
+const EVENTS = 500;
+const page = { key: "", document: null, events: [], history: { t: [], v: {} }, at: 0, trouble: "", may: false };
+let chosen = "";
+let group = null;
+let stop = () => {};
+let lost = "";
+
+function choose(task, { stays = false } = {}) {
+  chosen = task === chosen && !stays ? "" : task;
+  workers.mark(chosen);
+  tasks.mark(chosen);
+  detail.update(page, chosen);
+}
+
+function chooseGroup(number) {
+  group = group === number ? null : number;
+  topology.mark(group);
+  tasks.only(group);
+}
+
+// -- what comes ---------------------------------------------------------------------------------
+
+function whole(news) {
+  const isFirst = page.key !== news.key || !page.document;
+  const before = JSON.stringify(page.document?.topology);
+  Object.assign(page, { key: news.key, document: { app: {}, workers: {}, tasks: {}, ...news.document }, events: news.events, history: news.history, at: news.at, trouble: news.trouble, may: news.may });
+  choices(news.apps);
+  if (!page.document.app.name) {
+    freshen();
+    return;
+  }
+  show(isFirst);
+  decisions.whole(page);
+  vitals.sparks(page.history);
+  if (isFirst || JSON.stringify(page.document.topology) !== before) requestAnimationFrame(() => topology.draw(page));
+  else topology.update(page);
+  charts.whole(page);
+  actions.whole(page);
+  performance.mark("headwater-painted");
+}
+
+function change(news) {
+  if (news.trouble !== undefined) page.trouble = news.trouble;
+  if (news.at) page.at = news.at;
+  if (news.events) {
+    page.events = [...page.events, ...news.events].slice(-EVENTS);
+    if (page.document) decisions.add(news.events);
+  }
+  if (news.point) point(news.point);
+  const changed = news.change;
+  if (changed && page.document) {
+    const isFirst = !page.document.app.name;
+    merge(page.document, changed);
+    if (page.document.app.name) {
+      if (changed.topology || isFirst) topology.draw(page);
+      later(isFirst);
+    }
+  }
+  freshen();
+}
+
+let isFirstDue = false;
+const drawn = eachFrame(() => {
+  show(isFirstDue);
+  isFirstDue = false;
+  topology.update(page);
+});
+function later(isFirst) {
+  isFirstDue ||= isFirst;
+  drawn();
+}
+
+function show(isFirst) {
+  const { app } = page.document;
+  const state = app.paused ? app.paused : app.state;
+  text(byId("state"), shown(state));
+  classes(byId("state"), `pill ${tone(state)}`);
+  text(byId("reason"), app.reason || "");
+  notice();
+  vitals.update(page);
+  workers.update(page, isFirst);
+  tasks.update(page);
+  detail.update(page, chosen);
+  const foot = [app.kafka ? `Kafka at ${app.kafka}` : "", app.engine === "Native" ? "" : `engine ${app.engine}`, `control loop ${app.generation}`, app.version ? `Headwater ${app.version}` : "", app.inexact || ""];
+  text(byId("foot"), foot.filter(Boolean).join(" · "));
+  document.title = `${app.name} · Headwater`;
+  freshen();
+}
+
+function point({ t, v }) {
+  const { history } = page;
+  history.t.push(t);
+  for (const name of new Set([...Object.keys(history.v), ...Object.keys(v)])) {
+    (history.v[name] ||= new Array(history.t.length - 1).fill(null)).push(v[name] ?? null);
+  }
+  if (history.t.length > KEPT + 60) {
+    history.t.splice(0, history.t.length - KEPT);
+    for (const name in history.v) history.v[name].splice(0, history.v[name].length - KEPT);
+  }
+  if (document.hidden) return;
+  vitals.sparks(history);
+  charts.update(page);
+}
+
+// -- how old it is ------------------------------------------------------------------------------
+
+function freshen() {
+  const isOld = Boolean(lost || page.trouble);
+  const place = byId("freshness");
+  classes(place, isOld ? "freshness old" : "freshness");
+  if (!page.at) text(place, lost ? "not connected" : "connecting");
+  else if (isOld) text(place, `as of ${clock(page.at)}, ${duration(Math.max(0, Date.now() - page.at) / 1000)} ago`);
+  else text(place, "live");
+  notice();
+}
+
+function notice() {
+  const app = page.document?.app || {};
+  const said = app.failure || page.trouble || (lost && page.at ? `The values are old: ${lost}.` : lost);
+  const place = byId("notice");
+  place.hidden = !said;
+  text(place, said || "");
+  classes(place, app.failure ? "notice" : "notice busy");
+}
+
+setInterval(() => {
+  if (lost || page.trouble) freshen();
+}, 1000);
+
+// -- which application --------------------------------------------------------------------------
+
+function choices(apps) {
+  const list = byId("apps");
+  const said = apps.join("\n");
+  if (list.said !== said) {
+    list.said = said;
+    list.replaceChildren(...apps.map((key) => el("option", { value: key }, key)));
+  }
+  list.value = page.key;
+}
+
+function open(key) {
+  stop();
+  chosen = "";
+  group = null;
+  workers.clear();
+  Object.assign(page, { key: "", document: null, at: 0 });
+  history.replaceState(null, "", `${location.pathname}?app=${encodeURIComponent(key)}${location.hash}`);
+  stop = follow(key, {
+    whole,
+    change,
+    trouble: (said) => {
+      if (lost === said) return;
+      lost = said;
+      freshen();
+    },
+  });
+}
+
+async function begin() {
+  try {
+    const { apps } = await (await fetch("/api/apps", { cache: "no-store" })).json();
+    const asked = new URLSearchParams(location.search).get("app");
+    if (apps.length) {
+      choices(apps);
+      open(apps.includes(asked) ? asked : apps[0]);
+      return;
+    }
+    lost = "there is no application yet; this page looks again every two seconds";
+  } catch {
+    lost = "the server does not answer; this page tries again every two seconds";
+  }
+  freshen();
+  setTimeout(begin, 2000);
+}
+
+vitals.start();
+decisions.start(choose);
+workers.start(choose);
+tasks.start(choose);
+detail.start(() => choose(""));
+topology.start(chooseGroup);
+charts.start();
+actions.start(() => page);
+byId("apps").addEventListener("change", (event) => open(event.target.value));
+begin();
