@@ -14,6 +14,7 @@ from typing import Final
 from headwater.model.codec import decode, encode_object
 from headwater.model.fields import meta
 from headwater.model.lifecycle import ClientState, Engine
+from headwater.model.streamapp_autoscaling import AutoscalingMode
 
 _COUNT = meta(minimum=0, maximum=10_000_000, always=True)
 _SENTENCE = meta(max_length=32_768, clip=True)
@@ -200,6 +201,40 @@ class EngineStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AutoscalingStatus:
+    """How many workers there should be by lag, and why; written before anything is done about it.
+
+    Attributes:
+        mode: whether it is carried out.
+        replicas: how many workers count now: in mode Auto what was decided last, else
+            spec.replicas.
+        desired: how many there should be.
+        reason: a sentence: why so many, or what is waited for.
+        since: since when so many are desired.
+        min_replicas: the least number of workers now, by spec.autoscaling and its schedule.
+        max_replicas: the greatest number of workers now.
+        lag: input records that wait, of all tasks together; absent while it cannot be read.
+        arrival_rate: records per second that come in.
+        process_rate: records per second that are processed.
+        capacity_per_worker: records per second that a worker can process; 0 while it is not known.
+        spec_replicas: spec.replicas as it was when it was taken over last.
+    """
+
+    mode: AutoscalingMode = field(default=AutoscalingMode.ADVISE, metadata=meta(always=True))
+    replicas: int = field(default=0, metadata=_COUNT)
+    desired: int = field(default=0, metadata=_COUNT)
+    reason: str = field(default="", metadata=_SENTENCE)
+    since: str | None = field(default=None, metadata=meta(date_time=True))
+    min_replicas: int = field(default=0, metadata=meta(minimum=0))
+    max_replicas: int = field(default=0, metadata=meta(minimum=0))
+    lag: int | None = field(default=None, metadata=meta(minimum=0))
+    arrival_rate: int = field(default=0, metadata=meta(minimum=0))
+    process_rate: int = field(default=0, metadata=meta(minimum=0))
+    capacity_per_worker: int = field(default=0, metadata=meta(minimum=0))
+    spec_replicas: int = field(default=0, metadata=meta(minimum=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AppStatus:
     """What the control loop reports about a StreamApp.
 
@@ -221,6 +256,7 @@ class AppStatus:
         paused: whether nothing is processed, as spec.paused wants it: every worker has committed
             what it had processed.
         engine: which engine has the application.
+        autoscaling: how many workers there should be by lag; absent without spec.autoscaling.
         revision: which versions of the specification the workers run.
         operation: what is being done to the workers.
         failure: set while something prevents the application from running.
@@ -240,6 +276,7 @@ class AppStatus:
     unread_records: int = field(default=0, metadata=meta(minimum=0))
     paused: bool = False
     engine: EngineStatus = EngineStatus()
+    autoscaling: AutoscalingStatus | None = None
     revision: Revision = Revision()
     operation: Operation | None = None
     failure: Failure | None = None

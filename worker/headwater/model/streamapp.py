@@ -36,6 +36,7 @@ from headwater.model.fields import Change, Rule, meta
 from headwater.model.lifecycle import Engine
 from headwater.model.livesettings import LIVE_OPTIONS, live_option_rules
 from headwater.model.streamapp_assignment import AssignmentPolicy
+from headwater.model.streamapp_autoscaling import AutoscalingSpec
 from headwater.model.streamapp_kafka import (
     NAME_MEANING,
     NAME_PATTERN,
@@ -53,6 +54,7 @@ from headwater.model.streamapp_topology import ConfigMapSource, TopologySource
 __all__ = [
     "KIND",
     "AssignmentPolicy",
+    "AutoscalingSpec",
     "ConfigMapSource",
     "Engine",
     "KafkaSpec",
@@ -218,7 +220,9 @@ class StreamAppSpec:
         image_pull_policy: when a node fetches the image; left out: as Kubernetes decides by the
             tag.
         image_pull_secrets: Secrets with which to fetch the image.
-        replicas: how many workers; 0 runs nothing and keeps everything.
+        replicas: how many workers; 0 runs nothing and keeps everything. With autoscaling in mode
+            Auto, where it begins, and from where it goes on whenever you change this number.
+        autoscaling: how many workers there are to be, decided by lag.
         threads_per_worker: StreamThreads (processes) per worker.
         processing_guarantee: as Kafka Streams.
         suspend: stop the workers and keep everything, as with 0 replicas; replicas stays as it is.
@@ -250,6 +254,12 @@ class StreamAppSpec:
             field="paused",
             holds=lambda spec: not spec.paused or spec.engine is Engine.NATIVE,
         ),
+        Rule(
+            cel="!has(self.autoscaling) || !has(self.engine) || self.engine != 'Spark'",
+            message="Spark's executors are not autoscaled: take autoscaling out, or set replicas",
+            field="autoscaling",
+            holds=lambda spec: spec.autoscaling is None or spec.engine is Engine.NATIVE,
+        ),
     )
 
     topology: TopologySource = field(metadata=meta(change=Change.ROLL))
@@ -278,6 +288,7 @@ class StreamAppSpec:
         default=1,
         metadata=meta(minimum=0, maximum=10_000, change=Change.LIVE, default_in_schema=True),
     )
+    autoscaling: AutoscalingSpec | None = field(default=None, metadata=meta(change=Change.LIVE))
     threads_per_worker: int = field(
         default=1, metadata=meta(minimum=1, maximum=256, change=Change.LIVE)
     )
