@@ -156,6 +156,7 @@ class AppView:
         is_paused: the operator is to look on.
         is_resetting: a reset was asked for, and is not done.
         reset_to: where the application begins then (``headwater.model.resetting``).
+        scaled_by: which other autoscaler has written ``spec.replicas`` last; empty if none has.
         shifts: how many resets have shifted offsets: the same wish may come again.
         unclear_reset: why the annotation that asks for a reset is not followed.
         app: with everything filled in; of the last specification that could be used, if the present
@@ -184,6 +185,7 @@ class AppView:
     is_paused: bool = False
     is_resetting: bool = False
     reset_to: str = RESET_NOW
+    scaled_by: str = ""
     shifts: int = 0
     unclear_reset: Problem | None = None
     app: StreamApp | None = None
@@ -200,12 +202,12 @@ class AppView:
     leases: frozenset[str] = frozenset()
     actions: tuple[ActionView, ...] = ()
 
-    def observed(self, generation: int, *, hour: int, clock: str = "") -> Observed:
+    def observed(self, generation: int, *, minute: int, clock: str = "") -> Observed:
         """Return what the decision is made from.
 
         Args:
             generation: of this operator's leadership.
-            hour: the time of day, in hours since 1970.
+            minute: the time of day, in minutes since 1970.
             clock: the time of day, as Kubernetes writes it.
         """
         assert self.app is not None
@@ -225,7 +227,9 @@ class AppView:
             status=status,
             revision=self.revision,
             started_from=self.driver_digest,
-            hour=hour,
+            hour=minute // 60,
+            minute=minute,
+            scaled_by=self.scaled_by,
             look_again_ms=LOOK_AGAIN_ON_A_CLUSTER_MS,
             actions=self.actions,
             clock=clock,

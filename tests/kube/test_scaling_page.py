@@ -1,4 +1,4 @@
-"""The commands and samples of docs/scaling.md, on a real API server."""
+"""The commands and samples of docs/scaling.md and docs/autoscaling.md, on a real API server."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from headwater.model.appstatus import AutoscalingStatus
+from headwater.model.codec import encode_object
+from headwater_operator.observe.snapshot import scaled_by
 from tests.golden.crds import ROOT
 from tests.kube.definitions import APPS, GROUP, VERSION
 from tests.kube.situations import RUNNING, facts_of, status
@@ -57,6 +60,27 @@ def test_the_commands_scale_and_show(kubectl: Command, stream_apps: Resources) -
     assert stream_apps.read("word-count")["spec"]["replicas"] == 3
 
 
+def test_the_page_about_autoscaling_is_applied_and_its_decision_shown(
+    kubectl: Command, stream_apps: Resources
+) -> None:
+    [sample] = blocks("autoscaling.md", "yaml")
+    [command] = blocks("autoscaling.md")
+    kubectl("apply", "--filename=-", stdin=sample)
+    decided = AutoscalingStatus(replicas=4, desired=4, reason="4 workers are needed", lag=5_000)
+    stream_apps.write_status("word-count", {**WORD_COUNT, "autoscaling": encode_object(decided)})
+
+    program, *arguments = command.split()
+    assert program == "kubectl"
+    said = kubectl(*arguments)
+    assert '"reason":"4 workers are needed"' in said
+    wide = kubectl("get", "streamapp/word-count", "--output=wide").splitlines()
+    assert dict(zip(wide[0].split(), wide[1].split(), strict=False))["DESIRED"] == "2"
+    assert "AUTOSCALED" in wide[0]
+    # A user's kubectl is no autoscaler.
+    kubectl("scale", "streamapp/word-count", "--replicas=3")
+    assert scaled_by(stream_apps.read("word-count")["metadata"]) == ""
+
+
 def test_the_autoscaler_of_the_page_finds_the_scale_and_keeps_its_bounds(
     kubectl: Command, stream_apps: Resources
 ) -> None:
@@ -83,6 +107,12 @@ def test_the_autoscaler_of_the_page_finds_the_scale_and_keeps_its_bounds(
         what="the autoscaler to scale to its maximum",
         timeout_s=120,
     )
+    # So autoscaling by lag knows that somebody else decides.
+    written = stream_apps.read("word-count")["metadata"]
+    assert scaled_by(written) == "kube-controller-manager"
+    kubectl("delete", "hpa/word-count")
+    kubectl("scale", "streamapp/word-count", "--replicas=3")
+    assert scaled_by(stream_apps.read("word-count")["metadata"]) == ""
 
 
 def test_the_scaled_object_of_the_page_has_kedas_fields_and_a_target_with_a_scale(

@@ -63,8 +63,9 @@ def test_the_number_is_within_its_bounds_and_changes_only_while_all_is_settled(
 ) -> None:
     memory, done, every_ms = ScalingMemory(), dict[int, int](), sample_every_ms(policy)
     for count, each in enumerate(told, 1):
-        unsettled, unread = data.draw(st.sampled_from(["", "a move"])), data.draw(
-            st.sampled_from(["", "", "w-0 does not answer"])
+        unsettled, unread = (
+            data.draw(st.sampled_from(["", "a move"])),
+            data.draw(st.sampled_from(["", "", "w-0 does not answer"])),
         )
         seen = Seen(
             replicas=replicas,
@@ -105,9 +106,7 @@ def test_the_fewest_workers_that_can_process_a_rate_are_wanted(
 
 
 @given(st.integers(2, 20), st.floats(1, 1e5), st.floats(1, 50))
-def test_what_no_worker_can_help_asks_for_none(
-    tasks: int, capacity: float, times: float
-) -> None:
+def test_what_no_worker_can_help_asks_for_none(tasks: int, capacity: float, times: float) -> None:
     policy = AutoscalingSpec(max_replicas=9, target_lag=1)
     arrivals = {TaskId(0, number): capacity / 10 for number in range(tasks)}
     one = replace(

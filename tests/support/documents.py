@@ -81,6 +81,19 @@ spec:
     priorityClassName: high
 """
 
+LEAST_AND_MOST = "minReplicas is greater than maxReplicas: exchange them"
+"""The rule about bounds."""
+AUTOSCALED = f"""{MINIMAL}
+  autoscaling:
+    mode: Auto
+    minReplicas: 2
+    maxReplicas: 6
+    targetCatchUp: 2m
+    behavior: {{scaleUp: {{stabilizationWindow: 1m}}, scaleDown: {{stabilizationWindow: 10m}}}}
+    schedule:
+      - {{name: nights, start: "0 22 * * *", end: "30 5,6 * * 1-5", minReplicas: 1, maxReplicas: 2}}
+"""
+
 LEFT_OUT: Any = object()
 """Stands for a field that is taken out."""
 
@@ -126,6 +139,10 @@ class Case:
 
 GOOD = (
     Case("metadata/labels", {}),
+    Case("spec/autoscaling/mode", "Advise", base=AUTOSCALED),
+    Case("spec/autoscaling/minReplicas", LEFT_OUT, base=AUTOSCALED),
+    Case("spec/autoscaling/schedule/0/minReplicas", LEFT_OUT, base=AUTOSCALED),
+    Case("spec/autoscaling/schedule/0/start", "*/5 0-6/2,12 * 1-3 7", base=AUTOSCALED),
     Case("metadata/name", "counter"),
     Case("spec/topology", {"inline": "def build(builder): ..."}),
     Case("spec/topology", {"inline": "x", "function": "make"}),
@@ -238,6 +255,15 @@ BROKEN_RULES = (
     Case("spec/config/metrics.recording.level", "LOUD", rule=_LEVEL),
     Case("spec/config/metrics.recording.level", 2, rule=_LEVEL),
     Case("spec/paused", True, rule="Spark cannot pause; set suspend instead"),
+    Case(
+        "spec/autoscaling",
+        {"maxReplicas": 2, "targetLag": 5},
+        rule="Spark's executors are not autoscaled",
+    ),
+    Case("spec/autoscaling/minReplicas", 7, rule=LEAST_AND_MOST, base=AUTOSCALED),
+    Case("spec/autoscaling/schedule/0/minReplicas", 3, rule=LEAST_AND_MOST, base=AUTOSCALED),
+    Case("spec/autoscaling/targetLag", 100, rule="set one target", base=AUTOSCALED),
+    Case("spec/autoscaling/targetCatchUp", LEFT_OUT, rule="set one target", base=AUTOSCALED),
     Case("spec/podTemplate/volumeMounts/0/mountPath", "/etc/headwater/kafka", rule=_PATHS),
 )
 
@@ -247,6 +273,11 @@ BAD_NAMES = (
 )
 
 MISTAKES = (
+    Case("spec/autoscaling/maxReplicas", LEFT_OUT, "required field", base=AUTOSCALED),
+    Case("spec/autoscaling/mode", "On", "expected Advise, Auto, got 'On'", base=AUTOSCALED),
+    Case("spec/autoscaling/targetCatchUp", "2", "expected a duration", base=AUTOSCALED),
+    Case("spec/autoscaling/schedule/0/end", "at noon", "five fields of cron", base=AUTOSCALED),
+    Case("spec/autoscaling/minReplicas", 0, "expected an integer >= 1", base=AUTOSCALED),
     Case("spec", LEFT_OUT, "spec: required field is missing"),
     Case("sepc", {}, "sepc: unknown field; did you mean 'spec'?"),
     Case("spec/replica", 2, "spec.replica: unknown field; did you mean 'replicas'?"),

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tests.support.documents import LEFT_OUT, MINIMAL, Case
+from tests.support.documents import AUTOSCALED, LEAST_AND_MOST, LEFT_OUT, MINIMAL, Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +75,10 @@ JUST_KEPT = (
         for level in ("OFF", "trace")
     ),
     Case("spec/config/metrics.recording.levels", "x", rule="metrics.recording.level: expected"),
+    Case("spec/autoscaling/targetCatchUp", "1ms", rule="set one target", base=AUTOSCALED),
+    Case("spec/autoscaling/minReplicas", 6, rule=LEAST_AND_MOST, base=AUTOSCALED),
+    Case("spec/autoscaling/schedule/0/minReplicas", 2, rule=LEAST_AND_MOST, base=AUTOSCALED),
+    Case("spec/engine", "Native", rule="Spark's executors are not autoscaled", base=AUTOSCALED),
     Case("spec/paused", value=False, rule="Spark cannot pause"),
     *(
         Case("spec/topology", topology, rule="give exactly one of module, inline and configMapRef")

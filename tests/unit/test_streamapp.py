@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args, get_type_hints
 import pytest
 import yaml
 from tests.support.documents import (
+    AUTOSCALED,
     BAD_NAMES,
     BROKEN_RULES,
     FULL,
@@ -76,11 +77,11 @@ def test_every_field_is_read():
         for field in dataclasses.fields(StreamAppSpec)
         if getattr(default, field.name) == getattr(app.spec, field.name)
     ]
-    # A suspended application has another test, and Spark cannot pause.
-    assert same == ["topology", "suspend", "paused"]
+    # A suspended application has another test; Spark cannot pause, and is not autoscaled.
+    assert same == ["topology", "autoscaling", "suspend", "paused"]
 
 
-@pytest.mark.parametrize("text", [MINIMAL, FULL], ids=["minimal", "full"])
+@pytest.mark.parametrize("text", [MINIMAL, FULL, AUTOSCALED], ids=["minimal", "full", "autoscaled"])
 def test_a_streamapp_survives_a_round_trip(text: str):
     app = parse(yaml.safe_load(text))
 

@@ -5,6 +5,7 @@
     recall     observed -> memory                   limits     how long is waited for what
     judge      one worker: live, lost, what it holds
     scene      all workers, topology, plan, failure  failures   which of them are final
+    autoscaling  how many workers there are to be, by lag
     fleet      which workers there are to be         processes  starts, stops, deletions
     rolling    whose process is replaced by one of a new revision
     stores     what stored state is worth

@@ -15,6 +15,7 @@ from headwater_operator.actions import (
     StopWorker,
     WriteWorkerSpec,
 )
+from headwater_operator.decide.autoscaling.applied import autoscaled
 from headwater_operator.decide.engines import driver_actions
 from headwater_operator.decide.fleet import plan_fleet
 from headwater_operator.decide.limits import LATER_MS, SOON_MS
@@ -57,6 +58,7 @@ def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
         return Decision(
             actions=(), status=observed.status, memory=scene.memory, again_after_ms=LATER_MS
         )
+    scene = autoscaled(scene)
     fleet = plan_fleet(scene)
     placing = place(scene, fleet)
     rolled = roll(scene, fleet)
@@ -69,13 +71,14 @@ def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
         *driver_actions(scene),
         *deletions(scene, fleet),
     )
+    unsettled = why_unsettled(scene, fleet, placing, writes)
     return Decision(
         actions=actions,
         status=app_status(scene, placing, writes),
-        memory=_note(scene, fleet, actions),
+        memory=replace(_note(scene, fleet, actions), unsettled=unsettled),
         again_after_ms=SOON_MS if actions else LATER_MS,
         roll=rolled,
-        unsettled=why_unsettled(scene, fleet, placing, writes),
+        unsettled=unsettled,
         waits_for=why_waiting(scene, fleet, placing),
         importing=why_importing(scene),
         warnings=differing_topics(scene.app, scene.memory),

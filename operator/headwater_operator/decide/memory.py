@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from headwater_operator.decide.autoscaling.verdict import ScalingMemory
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -181,6 +183,9 @@ class Memory:
         reset_done: the reset of this request was carried out.
         engine: which engine has the application; ``None`` before the first answer.
         driver: of an engine that is not Native.
+        scaling: what autoscaling has learned.
+        unsettled: why the assignment was not what it is to be at the last decision; ``None``
+            before the first.
     """
 
     workers: Mapping[str, WorkerMemory] = field(default_factory=dict)
@@ -198,6 +203,8 @@ class Memory:
     reset_done: bool = False
     engine: EngineMemory | None = None
     driver: DriverMemory = field(default_factory=DriverMemory)
+    scaling: ScalingMemory = field(default_factory=ScalingMemory)
+    unsettled: str | None = None
 
     def of(self, worker: str) -> WorkerMemory:
         """Return what is remembered of a worker; an empty memory if nothing is."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headwater.model.cluster import Lease, StreamWorker
     from headwater.model.streamapp import StreamApp
     from headwater_operator.actions import Action
+    from headwater_operator.decide.autoscaling.load import Reading
     from headwater_operator.decide.memory import Memory
     from headwater_operator.decide.streamactions.asked import ActionView
     from headwater_operator.decide.streamactions.ruling import Ruling
@@ -185,6 +186,11 @@ class Observed:
         revision: of the specification as it is now; empty where processes have none.
         started_from: a digest of what a driver would be started from now; empty as above.
         hour: the time of day, in hours since 1970; 0 when it is not known.
+        minute: the same in minutes.
+        loads: what workers that were asked for it just now tell of their active tasks, by worker;
+            one that has not answered is left out. ``None`` if nobody was asked.
+        scaled_by: who else writes ``spec.replicas`` through the scale subresource, as an
+            autoscaler does; empty if nobody is known to.
         look_again_ms: topics and group members are looked up this often.
         request: counts up whenever somebody asks for something; what was done for an earlier
             request is no answer to a later one.
@@ -203,6 +209,9 @@ class Observed:
     revision: str = ""
     started_from: str = ""
     hour: int = 0
+    minute: int = 0
+    loads: Mapping[str, Mapping[TaskId, Reading]] | None = None
+    scaled_by: str = ""
     look_again_ms: int = LOOK_AGAIN_MS
     request: int = 0
     reset_to: str = RESET_NOW

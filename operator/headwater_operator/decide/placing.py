@@ -10,6 +10,7 @@ from headwater.assignor.refine import Holder, Rules, Step, next_step, refine
 from headwater.assignor.sticky import assign
 from headwater.model.cluster import generation_of
 from headwater.model.lifecycle import TaskState
+from headwater_operator.decide.autoscaling.owner import is_patient
 from headwater_operator.decide.duties import is_reset_under_way
 from headwater_operator.decide.engines import engine_reason, owed_engine
 from headwater_operator.decide.judge import listed_as_active
@@ -252,6 +253,8 @@ def is_stalled(scene: Scene, name: str, task: TaskId) -> bool:
 
 def _has_waited(scene: Scene, worker: Judged) -> bool:
     """Whether a worker that is to go has waited long enough for copies of its state elsewhere."""
+    if is_patient(scene.app) and worker.name not in scene.app.spec.scale_down.workers_to_remove:
+        return False  # nobody has asked for it to go: its tasks do not stop for that
     since_ms = worker.memory.leaving_ms
     limit_ms = scene.app.spec.scale_down.drain_timeout_ms
     return since_ms is not None and scene.now_ms - since_ms >= limit_ms

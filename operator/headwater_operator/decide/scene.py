@@ -20,6 +20,7 @@ from headwater_operator.rollout import difference
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.model.appstatus import AutoscalingStatus
     from headwater.model.streamapp import StreamApp
     from headwater.model.topics import InternalTopic, TopologyReport
     from headwater_operator.decide.memory import Memory
@@ -46,6 +47,8 @@ class Scene:
             topics were looked up in this run.
         base_epoch: no epoch in use is greater.
         demands: what StreamActions that were begun ask for.
+        autoscaling: how many workers there are to be by lag; ``None`` without autoscaling, and
+            before that is decided.
     """
 
     observed: Observed
@@ -60,6 +63,7 @@ class Scene:
     missing_listed: tuple[InternalTopic, ...]
     base_epoch: int
     demands: Demands
+    autoscaling: AutoscalingStatus | None = None
 
     @property
     def app(self) -> StreamApp:

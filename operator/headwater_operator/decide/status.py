@@ -41,6 +41,7 @@ def app_status(scene: Scene, placing: Placing, writes: tuple[WriteWorkerSpec, ..
         unread_records=sum((scene.memory.unread or {}).values()),
         paused=is_paused(scene),
         engine=engine_status(scene),
+        autoscaling=scene.autoscaling,
         failure=scene.failure,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.model.lifecycle import ClientState
+from headwater_operator.decide.autoscaling.owner import wanted_workers
 from headwater_operator.handlers.problems import by_hand, pod_problems
 from headwater_operator.handlers.waiting import has_waited
 from headwater_operator.status import Facts
@@ -39,7 +40,7 @@ def facts_of(
     return Facts(
         generation=view.generation,
         decided=decided,
-        wanted=view.app.wanted_workers if view.app is not None else 0,
+        wanted=wanted_workers(view.app, decided) if view.app is not None else 0,
         is_suspended=(view.app is not None and view.app.spec.suspend and view.spec_problem is None),
         is_resetting=view.is_resetting,
         is_paused=view.is_paused,

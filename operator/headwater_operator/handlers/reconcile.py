@@ -25,6 +25,7 @@ from headwater_operator.act.upkeep import Upkeep
 from headwater_operator.act.workers import Actor
 from headwater_operator.actions import StartDriver, StartWorker, describe_action
 from headwater_operator.decide import Memory, decide
+from headwater_operator.decide.autoscaling.owner import news_of
 from headwater_operator.handlers.app import App
 from headwater_operator.handlers.facts import facts_of
 from headwater_operator.handlers.intent import operation_of
@@ -35,11 +36,12 @@ from headwater_operator.handlers.resetting import end_reset
 from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
 from headwater_operator.handlers.streamactions import Actions, is_of_interest
 from headwater_operator.handlers.waiting import ask, is_to_ask, with_missing_files
-from headwater_operator.kube.clock import boot_ms, hours_since_1970, whole_time
+from headwater_operator.kube.clock import boot_ms, minutes_since_1970, whole_time
 from headwater_operator.kube.election import NotLeadingError
 from headwater_operator.kube.errors import ApiUnavailableError, KubeApiError
 from headwater_operator.manifests.names import PAUSE_ANNOTATION
 from headwater_operator.observe.lags import with_lags
+from headwater_operator.observe.loads import with_loads
 from headwater_operator.observe.snapshot import Observer
 from headwater_operator.rollout import Roll
 from headwater_operator.status import Facts, Problem, first_conditions, full_status
@@ -280,12 +282,15 @@ class Reconciler:
 
     def _decided(self, app: App, view: AppView) -> Decision:
         clock = self._clock() if view.actions else ""
-        observed = view.observed(self._election.generation, hour=hours_since_1970(), clock=clock)
+        minute = minutes_since_1970()
+        observed = view.observed(self._election.generation, minute=minute, clock=clock)
+        now_ms = self._leases.now_ms(view.owner.key)
         endpoints = {name: pod.endpoint for name, pod in view.pods.items()}
         observed = with_lags(observed, endpoints, self._numbers)
+        observed = with_loads(observed, endpoints, self._numbers, app.memory.scaling, now_ms)
         observed = with_missing_files(observed, app, view)
         observed = app.driver.observe(observed, view.driver_pod, self._numbers, self._now_ms())
-        decision = decide(observed, app.memory, self._leases.now_ms(view.owner.key))
+        decision = decide(observed, app.memory, now_ms)
         app.heed(decision)
         return decision
 
@@ -432,6 +437,8 @@ class Reconciler:
 
     def _tell_changes(self, view: AppView, before: AppStatus, status: AppStatus) -> None:
         herald = self._herald(view)
+        if (scaled := news_of(before, status)) is not None:
+            herald.note("Autoscaled", scaled)
         if status.state is not before.state:
             herald.note("StateChanged", f"{status.state}: {status.reason}")
         said = _condition(before, ConditionType.DEGRADED)

@@ -24,6 +24,6 @@ def whole_time() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def hours_since_1970() -> int:
-    """Return the time of day in whole hours."""
-    return int(time.time()) // 3600
+def minutes_since_1970() -> int:
+    """Return the time of day in whole minutes."""
+    return int(time.time()) // 60

@@ -10,6 +10,7 @@ from headwater import driverlock
 from headwater.errors import UserError
 from headwater.model.cluster import LAG_UNKNOWN, Role, format_epoch
 from headwater.model.lifecycle import Engine
+from headwater_operator.decide.autoscaling.owner import wanted_workers
 from headwater_operator.local import control
 from headwater_operator.local.observe import (
     process_state,
@@ -127,11 +128,12 @@ def _summary(
     reason = status.failure.message if status.failure is not None else status.reason
     if not is_decided:
         reason = "the control loop has yet to look at it"
+    wanted = wanted_workers(record.app, status)
     private = "" if supervisor is None else supervisor.kafka.bootstrap_servers
     return (
         directory.name,
         state if is_up else "DOWN",
-        f"{status.ready_replicas if is_up and is_decided else 0}/{record.app.spec.replicas}",
+        f"{status.ready_replicas if is_up and is_decided else 0}/{wanted}",
         f"{status.tasks.running if is_up and is_decided else 0}/{status.tasks.total}",
         format_epoch(status.assignment_epoch),
         record.app.spec.kafka.bootstrap_servers or private or "-",

@@ -34,6 +34,7 @@ from headwater_operator.actions import (
     describe_action,
 )
 from headwater_operator.decide import Intent, Memory, decide
+from headwater_operator.decide.autoscaling.owner import news_of
 from headwater_operator.local import files
 from headwater_operator.local.act import Actor, OutdatedDecisionError
 from headwater_operator.local.control import change
@@ -44,6 +45,7 @@ from headwater_operator.local.observe import observe, read_record, read_report, 
 from headwater_operator.local.records import AppReport, SupervisorRecord
 from headwater_operator.observe.driver_told import DriverTold
 from headwater_operator.observe.lags import with_lags
+from headwater_operator.observe.loads import with_loads
 from headwater_operator.observe.numbers import HttpNumbers
 from headwater_operator.overview.events import Event, EventKind
 
@@ -122,7 +124,9 @@ class ControlLoop:
         # A process that listens has told so in its own file.
         endpoints = {each.worker.name: each.worker.status.endpoint for each in observed.workers}
         observed = with_lags(observed, endpoints, self._numbers)
-        decision = decide(observed, self._memories.get(directory.name, Memory()), _monotonic_ms())
+        memory, now_ms = self._memories.get(directory.name, Memory()), _monotonic_ms()
+        observed = with_loads(observed, endpoints, self._numbers, memory.scaling, now_ms)
+        decision = decide(observed, memory, now_ms)
         self._memories[directory.name] = decision.memory
         self._report(directory, record, decision.status)
         self._warn(directory, decision.warnings)
@@ -172,6 +176,8 @@ class ControlLoop:
         report = AppReport(status=status, applied=record.applied, generation=self._generation)
         if report == before:
             return
+        if (scaled := news_of(before.status, status)) is not None:
+            self._say(directory, EventKind.STATE, scaled)
         if status.state is not before.status.state:
             self._say(directory, EventKind.STATE, f"{status.state}: {status.reason}")
         if status.failure is not None and status.failure != before.status.failure:

@@ -133,6 +133,7 @@ def observe(directory: AppDir, record: AppRecord, *, generation: int) -> Observe
         request=record.applied,
         reset_to=record.reset_to,
         hour=int(time.time()) // 3600,
+        minute=int(time.time()) // 60,
         driver_log=f"`headwater logs {record.app.name} --worker driver` shows what it was doing",
     )
 

@@ -18,6 +18,7 @@ from headwater.ids import SlotId, TaskId
 from headwater.model import metrics
 from headwater.model.cluster import LAG_UNKNOWN, Role
 from headwater.model.metrics import Scope, Snapshot
+from headwater_operator.decide.autoscaling.load import Reading
 from headwater_operator.kube.clock import boot_ms
 from headwater_operator.observe import driver
 from headwater_operator.observe.asking import Question
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _TIMEOUT_S: Final = 0.5
 _AT_ONCE: Final = 32
 _SILENCE_MS: Final = 10_000
+_BUSY: Final = ("process", "punctuate", "commit")
+"""What a StreamThread spends its time on when it does not wait for records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +42,22 @@ class WorkerAnswer:
 
     Attributes:
         incarnation: of the process that has answered.
+        worker: its name.
         numbers: of the worker, its StreamThreads and its tasks.
         copies: its standby and warm-up tasks.
         committed: of its active tasks, while a StreamThread has them: the next offset to read of
             each input partition, by ``topic-partition``.
         state_bytes: of its active tasks: the size of their stores.
+        slots: of its active tasks that a StreamThread has.
     """
 
     incarnation: str = ""
+    worker: str = ""
     numbers: Snapshot = field(default_factory=Snapshot)
     copies: frozenset[TaskId] = frozenset()
     committed: Mapping[TaskId, Mapping[str, int]] = field(default_factory=dict)
     state_bytes: Mapping[TaskId, int] = field(default_factory=dict)
+    slots: Mapping[TaskId, int] = field(default_factory=dict)
 
     def told_by(self, one: SeenWorker) -> SeenWorker:
         """Return what was found out about a worker, with the numbers of this answer."""
@@ -60,6 +67,22 @@ class WorkerAnswer:
             numbers=self.numbers,
             committed=self.committed,
             state_bytes=self.state_bytes,
+        )
+
+    @property
+    def readings(self) -> Mapping[TaskId, Reading]:
+        """What its StreamThreads process, by task."""
+        return {task: self._reading(task, slot) for task, slot in self.slots.items()}
+
+    def _reading(self, task: TaskId, slot: int) -> Reading:
+        thread = SlotId(self.worker, slot).thread_id
+        shares = [self.numbers.value(metrics.RATIOS[part], thread) for part in _BUSY]
+        known = [share for share in shares if share is not None]
+        return Reading(
+            thread=f"{self.incarnation}/{slot}",
+            processed=self.numbers.count(metrics.TASK_PROCESS, str(task)) or 0,
+            lag=self.numbers.count(metrics.RECORDS_LAG, str(task)),
+            busy=sum(known) if known else None,
         )
 
     @property
@@ -177,7 +200,7 @@ def parse(data: object) -> WorkerAnswer:
         KeyError: something is missing in it.
     """
     document = _object(data)
-    worker, copies = str(document["worker"]), set[TaskId]()
+    worker, copies, slots = str(document["worker"]), set[TaskId](), dict[TaskId, int]()
     committed: dict[TaskId, Mapping[str, int]] = {}
     state_bytes: dict[TaskId, int] = {}
     parts = [Snapshot.read(document, Scope.CLIENT)]
@@ -190,16 +213,20 @@ def parse(data: object) -> WorkerAnswer:
         if role is not Role.ACTIVE:
             copies.add(task_id)
             continue
+        if task.get("slot") is not None:
+            slots[task_id] = int(task["slot"])
         offsets = _object(task.get("committed") or {})
         committed[task_id] = {str(name): int(offset) for name, offset in offsets.items()}
         if (size := task.get("stateBytes")) is not None:
             state_bytes[task_id] = int(size)
     return WorkerAnswer(
         incarnation=str(document["incarnation"]),
+        worker=worker,
         numbers=Snapshot.merged(parts),
         copies=frozenset(copies),
         committed=committed,
         state_bytes=state_bytes,
+        slots=slots,
     )
 
 

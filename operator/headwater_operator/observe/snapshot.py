@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import ResetError, SpecError
 from headwater.model import resetting
@@ -51,6 +51,9 @@ from headwater_operator.observe.pods import NO_VOLUME, is_hopeless, read_pod
 from headwater_operator.observe.streamactions import read_actions
 from headwater_operator.status import Problem
 from headwater_operator.views import AppView, ClaimView, Stored
+
+_AUTOSCALERS: Final = ("kube-controller-manager", "keda")
+"""How the field managers of other autoscalers begin."""
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -171,6 +174,7 @@ class Observer:
             is_paused=str(annotations.get(PAUSE_ANNOTATION)).lower() == "true",
             is_resetting=reset_to is not None,
             reset_to=reset_to or RESET_NOW,
+            scaled_by=scaled_by(metadata),
             shifts=_count(annotations.get(SHIFTS_ANNOTATION)),
             unclear_reset=unclear_reset,
             app=app,
@@ -224,6 +228,19 @@ def _reset_to(annotations: Mapping[str, Any]) -> tuple[str | None, Problem | Non
             f"volumes, or take the annotation away. {error}"
         )
         return None, Problem(reason="ResetNotUnderstood", message=message)
+
+
+def scaled_by(metadata: Mapping[str, Any]) -> str:
+    """Return which autoscaler has written spec.replicas last; empty if none has.
+
+    A HorizontalPodAutoscaler, and KEDA through one, write as the controller manager.
+    """
+    for entry in metadata.get("managedFields") or ():
+        fields = (entry.get("fieldsV1") or {}).get("f:spec") or {}
+        manager = str(entry.get("manager") or "")
+        if entry.get("subresource") == "scale" and "f:replicas" in fields:
+            return manager if manager.startswith(_AUTOSCALERS) else ""
+    return ""
 
 
 def _count(text: object) -> int:

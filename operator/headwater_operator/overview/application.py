@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from headwater.model.cluster import format_epoch
 from headwater.model.lifecycle import Engine
+from headwater_operator.decide.autoscaling.owner import wanted_workers
 from headwater_operator.overview.rows import task_rows, worker_rows
 from headwater_operator.overview.snapshot import DriverRow, Snapshot
 
@@ -57,7 +58,7 @@ def snapshot_of(
         reason=status.reason,
         guarantee=str(app.spec.processing_guarantee),
         epoch=format_epoch(status.assignment_epoch),
-        replicas=app.spec.replicas,
+        replicas=wanted_workers(app, status),
         ready_replicas=status.ready_replicas,
         threads=app.spec.threads_per_worker,
         kafka=app.spec.kafka.bootstrap_servers or "",

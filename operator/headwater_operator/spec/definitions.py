@@ -46,6 +46,13 @@ def stream_app_definition() -> Schema:
             _column("Reason", "string", _condition("Ready", "reason"), "Why it is, or is not."),
             _column("Age", "date", ".metadata.creationTimestamp", "How old it is."),
             _column("Updated", "integer", ".status.updatedReplicas", "As specified.", wide=True),
+            _column(
+                "Autoscaled",
+                "integer",
+                ".status.autoscaling.replicas",
+                "Workers that count, by lag.",
+                wide=True,
+            ),
             _column("Epoch", "integer", ".status.assignmentEpoch", "Of the assignment.", wide=True),
             _column("Message", "string", _condition("Ready", "message"), "What to do.", wide=True),
         ],

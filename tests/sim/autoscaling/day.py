@@ -96,15 +96,11 @@ def simulate(seed: str, *, decide: Advise = advise, policy: AutoscalingSpec = PO
             verdict, memory = decide(policy, seen, memory, (sample + 1) * every_ms)
             laws.look(world, seen, verdict)
             if verdict.replicas != world.wanted:
-                day.moves.append(
-                    (world.now_s, world.wanted, verdict.replicas, verdict.why.name)
-                )
+                day.moves.append((world.now_s, world.wanted, verdict.replicas, verdict.why.name))
                 world.scale(verdict.replicas, is_asked=verdict.why is Why.BOUNDS)
             lag = sum(task.lag for task in world.tasks)
             day.moments.append(
-                Moment(
-                    world.now_s, sum(rates), lag, world.wanted, verdict.why.name, verdict.reason
-                )
+                Moment(world.now_s, sum(rates), lag, world.wanted, verdict.why.name, verdict.reason)
             )
         laws.at_last()
     except ViolationError as violation:

@@ -58,9 +58,7 @@ class Arrivals:
         total = self.peak * (0.12 + 0.88 * day)
         for begin, end, factor in self.bursts:
             total *= factor if begin <= now_s < end else 1.0
-        rates = [
-            total * share * max(0.0, self._noise.gauss(1.0, 0.12)) for share in self._shares
-        ]
+        rates = [total * share * max(0.0, self._noise.gauss(1.0, 0.12)) for share in self._shares]
         if self.is_hot(now_s):
             rates[self.hot_task] += self.hot_rate
         return rates

@@ -106,7 +106,7 @@ class World:
 
     def _plan(self) -> None:
         """Say which tasks are to move, so that workers have equally many, as few as can be."""
-        counts = {number: 0 for number in range(self.wanted)}
+        counts = dict.fromkeys(range(self.wanted), 0)
         most = -(-TASKS // self.wanted)
         surplus: list[Task] = []
         for task in self.tasks:
@@ -135,7 +135,7 @@ class World:
         whole = can
         waiting = [task for task in self.tasks if task.worker == worker and task.lag > 0]
         while waiting and can > 1e-6:
-            turn = min(can / len(waiting), min(task.lag for task in waiting))
+            turn = min(can / len(waiting), *(task.lag for task in waiting))
             for task in waiting:
                 task.lag -= turn
                 task.processed += turn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from headwater.ids import TaskId
 from headwater.model.appstatus import AppStatus
@@ -61,6 +62,9 @@ from headwater_operator.decide import (
     WorkerView,
     decide,
 )
+
+if TYPE_CHECKING:
+    from headwater_operator.decide.autoscaling.load import Reading
 
 REPORT = TopologyReport(
     hash="one",
@@ -125,6 +129,10 @@ class Cluster:
     """Records in partitions without a committed offset, by topic."""
     delete_retention_ms: dict[str, int] = field(default_factory=dict)
     hour: int = 0
+    minute: int = 0
+    loads: dict[str, dict[TaskId, Reading]] | None = None
+    """What workers tell of their load; ``None`` while nobody is asked."""
+    scaled_by: str = ""
     reset_to: str = "now"
     revision: str = ""
     """Of the processes that are started now."""
@@ -170,6 +178,9 @@ class Cluster:
             revision=self.revision,
             started_from=self.started_from,
             hour=self.hour,
+            minute=self.minute,
+            loads=self.loads,
+            scaled_by=self.scaled_by,
             reset_to=self.reset_to,
             driver_log=self.driver_log,
         )

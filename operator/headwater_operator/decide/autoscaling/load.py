@@ -106,7 +106,6 @@ def learn(load: Load, readings: Mapping[TaskId, Reading], now_ms: int, *, is_cal
     return _with_capacity(found, pairs, seconds) if is_calm else found
 
 
-
 def _arrivals(
     load: Load,
     readings: Mapping[TaskId, Reading],

@@ -105,9 +105,7 @@ def hot(load: Load) -> list[TaskId]:
     """Return the tasks that have more to do than one StreamThread can."""
     if not load.is_measured:
         return []
-    return sorted(
-        task for task, rate in load.arrivals.items() if rate >= _HOT * load.capacity > 0
-    )
+    return sorted(task for task, rate in load.arrivals.items() if rate >= _HOT * load.capacity > 0)
 
 
 def useful_after_s(shape: Shape, workers: int) -> float:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from headwater.model.streamapp_autoscaling import AutoscalingMode
 from headwater_operator.decide.autoscaling import sizing
 from headwater_operator.decide.autoscaling.load import Load, learn
 from headwater_operator.decide.autoscaling.windows import Window
@@ -67,6 +66,7 @@ class Seen:
         unsettled: why the assignment is not what it is to be; empty if it is.
         cold: tasks whose state no copy can follow.
         bounds: the least and the greatest number of workers now.
+        is_advice: what is decided is not carried out.
     """
 
     replicas: int
@@ -76,6 +76,7 @@ class Seen:
     unsettled: str = ""
     cold: tuple[TaskId, ...] = ()
     bounds: tuple[int, int]
+    is_advice: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,8 @@ class ScalingMemory:
         ups: workers that would do, with the margin for adding some.
         downs: workers that would do, with the margin for taking some away.
         why: what the last verdict was about.
-        told_ms: when its numbers were last told.
+        told: what the one was about that was written last.
+        told_ms: when that was.
     """
 
     load: Load = field(default_factory=Load)
@@ -98,6 +100,7 @@ class ScalingMemory:
     ups: Window = field(default_factory=Window)
     downs: Window = field(default_factory=Window)
     why: Why | None = None
+    told: Why | None = None
     told_ms: int | None = None
 
 
@@ -144,7 +147,7 @@ def advise(
     memory = _remember(policy, seen, memory, now_ms)
     verdict = _bounded(seen) or _held(policy, seen, memory, now_ms)
     verdict = verdict or _sized(policy, seen, memory, now_ms)
-    is_move = verdict.replicas != seen.replicas and policy.mode is AutoscalingMode.AUTO
+    is_move = verdict.replicas != seen.replicas and not seen.is_advice
     if is_move or verdict.why is Why.UNSETTLED:
         # What was right before says nothing about the time after.
         memory = replace(memory, ups=Window(), downs=Window())
