@@ -19,6 +19,7 @@ from headwater.model.appstatus import (
     Revision,
 )
 from headwater.model.lifecycle import ClientState
+from headwater.version import VERSION
 from headwater_operator.manifests.names import PAUSE_ANNOTATION
 from headwater_operator.rollout import Roll
 
@@ -464,4 +465,5 @@ def full_status(
         selector=selector,
         revision=revision,
         conditions=conditions(facts, before.conditions, now),
+        version=VERSION,
     )

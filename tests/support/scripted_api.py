@@ -120,7 +120,7 @@ def _handler(api: ScriptedApi) -> type[BaseHTTPRequestHandler]:
                 answer.hold.wait(60)
             self._send(answer)
 
-        do_PUT = do_PATCH = do_GET  # noqa: N815 - names of the base class
+        do_PUT = do_PATCH = do_POST = do_GET  # noqa: N815 - names of the base class
 
         def _send(self, answer: Answer) -> None:
             content = answer.body

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import kubernetes.client
@@ -25,12 +26,16 @@ from headwater_operator.kube.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+_NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_NO_NAMESPACE: Final = "default"
 _CONNECT_S: Final = 5.0
 _READ_S: Final = 20.0
 _PAGE: Final = 500
+_VERSION: Final = Resource("v1", "Version", "version", is_namespaced=False)
+_OK: Final = 200
+_PART: Final = 64 * 1024
 _CONNECTIONS: Final = 16
 
 _JSON: Final = "application/json"
@@ -77,6 +82,7 @@ class KubeClient:
         cls,
         kubeconfig: Path | None = None,
         *,
+        context: str | None = None,
         field_manager: str = FIELD_MANAGER,
         observe_call: Callable[[str, str, int], None] | None = None,
     ) -> KubeClient:
@@ -84,6 +90,7 @@ class KubeClient:
 
         Args:
             kubeconfig: this file and nothing else.
+            context: of the kubeconfig, instead of its current one.
             field_manager: see the constructor.
             observe_call: see the constructor.
 
@@ -91,7 +98,7 @@ class KubeClient:
             ApiUnavailableError: nothing says where the API server is.
         """
         return cls(
-            configuration_of(kubeconfig),
+            configuration_of(kubeconfig, context),
             user_agent=field_manager,
             field_manager=field_manager,
             observe_call=observe_call,
@@ -249,6 +256,63 @@ class KubeClient:
             raise _error(int(response.status), answer, f"GET {at}", "")
         return int(response.status), data
 
+    def server_version(self) -> str:
+        """Return the version of Kubernetes, such as ``v1.33.1``.
+
+        Raises:
+            KubeApiError: the API server does not answer.
+        """
+        return str(self._call("GET", "get", _VERSION, "/version").get("gitVersion") or "unknown")
+
+    def pod_log(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        *,
+        follow: bool = False,
+        lines: int | None = None,
+    ) -> Iterator[str]:
+        """Yield the lines that a container of a pod has printed.
+
+        Args:
+            namespace: of the pod.
+            pod: its name.
+            container: of the pod.
+            follow: go on with what it prints, until its container ends.
+            lines: only the last ones.
+
+        Raises:
+            ApiUnavailableError: the API server does not answer, or breaks off.
+            ForbiddenError: pods/log may not be read.
+            InvalidError: its container has not begun.
+            NotFoundError: there is no such pod.
+        """
+        at = PODS.path(namespace, pod, "log")
+        query = {
+            "container": container,
+            "follow": "true" if follow else "",
+            "tailLines": "" if lines is None else str(lines),
+        }
+        with self._guard:
+            request = self._client.param_serialize(
+                "GET",
+                at,
+                query_params=[(name, value) for name, value in query.items() if value],
+                auth_settings=["BearerToken"],
+            )
+        timeout = (self._timeout[0], None if follow else self._timeout[1])
+        try:
+            response = self._client.call_api(*request, _request_timeout=timeout)
+            if int(response.status) != _OK:
+                answer = _decoded(response.read())
+                raise _error(int(response.status), answer, f"GET {at}", "")
+            yield from _lines(response.response)
+        except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
+            raise ApiUnavailableError(
+                f"the API server does not answer GET {at}: {error}"
+            ) from error
+
     def _call(
         self,
         method: str,
@@ -292,20 +356,24 @@ class KubeClient:
         raise _error(status, answer, f"{method} {path}", response.getheader("Retry-After", ""))
 
 
-def configuration_of(kubeconfig: Path | None) -> kubernetes.client.Configuration:
+def configuration_of(
+    kubeconfig: Path | None, context: str | None = None
+) -> kubernetes.client.Configuration:
     """Return address and credentials of the API server: see :meth:`KubeClient.from_environment`.
 
     Raises:
         ApiUnavailableError: nothing says where the API server is.
     """
     configuration = kubernetes.client.Configuration()
-    is_in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ
     try:
-        if kubeconfig is None and is_in_cluster:
+        if _is_in_cluster(kubeconfig, context):
             kubernetes.config.load_incluster_config(client_configuration=configuration)
         else:
+            if context is not None:
+                _named_context(kubeconfig, context)
             kubernetes.config.load_kube_config(
                 config_file=None if kubeconfig is None else str(kubeconfig),
+                context=context,
                 client_configuration=configuration,
             )
     except kubernetes.config.ConfigException as error:
@@ -316,9 +384,67 @@ def configuration_of(kubeconfig: Path | None) -> kubernetes.client.Configuration
     return configuration
 
 
+def default_namespace(kubeconfig: Path | None, context: str | None = None) -> str:
+    """Return the namespace that ``kubectl`` would use without ``--namespace``.
+
+    Args:
+        kubeconfig: this file and nothing else.
+        context: of the kubeconfig, instead of its current one.
+
+    Raises:
+        ApiUnavailableError: the file or the context cannot be used.
+    """
+    if _is_in_cluster(kubeconfig, context):
+        try:
+            return _NAMESPACE_FILE.read_text(encoding="utf-8").strip() or _NO_NAMESPACE
+        except OSError:
+            return _NO_NAMESPACE
+    chosen = _named_context(kubeconfig, context)
+    return str((chosen.get("context") or {}).get("namespace") or _NO_NAMESPACE)
+
+
+def _named_context(kubeconfig: Path | None, context: str | None) -> Mapping[str, Any]:
+    """Return a context of the kubeconfig; the current one, if none is named.
+
+    Raises:
+        ApiUnavailableError: the file cannot be used, or has no such context.
+    """
+    try:
+        contexts, current = kubernetes.config.list_kube_config_contexts(
+            config_file=None if kubeconfig is None else str(kubeconfig)
+        )
+    except kubernetes.config.ConfigException as error:
+        raise ApiUnavailableError(f"no Kubernetes cluster is configured: {error}") from error
+    named: dict[str, Mapping[str, Any]] = {each["name"]: each for each in contexts}
+    chosen: Mapping[str, Any] | None = current if context is None else named.get(context)
+    if chosen is None:
+        raise ApiUnavailableError(
+            f"there is no context {context!r} in the kubeconfig; there are: "
+            f"{', '.join(sorted(named)) or 'none'}"
+        )
+    return chosen
+
+
+def _is_in_cluster(kubeconfig: Path | None, context: str | None) -> bool:
+    if kubeconfig is not None or context is not None:
+        return False
+    return "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ
+
+
 def _path_of(resource: Resource, manifest: Manifest, subresource: str = "") -> str:
     metadata = manifest["metadata"]
     return resource.path(metadata.get("namespace"), metadata["name"], subresource)
+
+
+def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[str]:
+    """Yield the lines of an answer as they come."""
+    rest = b""
+    for part in response.stream(_PART, decode_content=True):
+        *whole, rest = (rest + part).split(b"\n")
+        for line in whole:
+            yield line.decode(errors="replace")
+    if rest:
+        yield rest.decode(errors="replace")
 
 
 def _decoded(data: bytes) -> Manifest:

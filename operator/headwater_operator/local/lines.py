@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.cluster import Role
-from headwater_operator.local.render import clock, driver_line, number
+from headwater_operator.local.render import clock, driver_line
+from headwater_operator.overview.texts import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,6 +26,7 @@ from headwater import failpoints
 from headwater.errors import HeadwaterError
 from headwater.model.lifecycle import ClientState
 from headwater.model.streamapp import Retention
+from headwater.version import VERSION
 from headwater_operator.actions import (
     StartDriver,
     StartWorker,
@@ -172,7 +173,7 @@ class ControlLoop:
         return True
 
     def _report(self, directory: AppDir, record: AppRecord, status: AppStatus) -> None:
-        before = read_report(directory)
+        before, status = read_report(directory), replace(status, version=VERSION)
         report = AppReport(status=status, applied=record.applied, generation=self._generation)
         if report == before:
             return

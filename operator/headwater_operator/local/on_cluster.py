@@ -1,5 +1,8 @@
 """StreamApps on Kubernetes, for commands that a person runs with rights of his own.
 
+One rule says which applications a command is about: ``kubectl headwater`` means those of the
+cluster, ``headwater`` those of this machine unless an option names a cluster.
+
 The API server decides what he may do. What it refuses is told with the right that is missing.
 """
 # ruff: noqa: PLC0415  # every `headwater` command imports this module: nothing heavy at the top
@@ -29,18 +32,25 @@ _MISSING_RIGHT: Final = re.compile(
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name a cluster."""
+    """Add the options that name a cluster, as ``kubectl`` has them."""
     parser.add_argument(
+        "-n",
         "--namespace",
         metavar="NS",
-        help="of StreamApps on the Kubernetes cluster that kubectl would use",
+        help="of the StreamApp on Kubernetes (default: that of the context)",
     )
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="the same, by this file")
+    parser.add_argument(
+        "--context", metavar="NAME", help="of the kubeconfig (default: its current context)"
+    )
+    parser.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="instead of the one that kubectl would use"
+    )
 
 
 def is_meant(args: argparse.Namespace) -> bool:
     """Whether the arguments name a cluster; else the applications of this machine are meant."""
-    return args.namespace is not None or args.kubeconfig is not None
+    named = (args.namespace, args.context, args.kubeconfig)
+    return getattr(args, "is_plugin", False) or any(value is not None for value in named)
 
 
 @contextmanager
@@ -58,20 +68,50 @@ def connected(args: argparse.Namespace) -> Iterator[KubeClient]:
         raise EnvironmentProblemError(
             f"a cluster is asked with {error.name}: pip install 'headwater[operator]'"
         ) from error
-    from headwater_operator.kube.errors import ForbiddenError
+    from headwater_operator.kube.errors import (
+        ApiUnavailableError,
+        ForbiddenError,
+        NotFoundError,
+    )
 
-    client = KubeClient.from_environment(args.kubeconfig, field_manager=FIELD_MANAGER)
+    client = KubeClient.from_environment(
+        args.kubeconfig, context=args.context, field_manager=FIELD_MANAGER
+    )
     try:
         yield client
     except ForbiddenError as error:
         raise ForbiddenError(with_advice(str(error), namespace_of(args))) from error
+    except ApiUnavailableError as error:
+        said = str(error).removesuffix("; trying again")
+        raise ApiUnavailableError(f"{said}; see kubectl cluster-info") from error
+    except NotFoundError as error:
+        if not is_about_definitions(error):
+            raise
+        raise NotFoundError(
+            f"the cluster knows no StreamApps ({error}): install the operator of Headwater there"
+        ) from error
     finally:
         client.close()
 
 
 def namespace_of(args: argparse.Namespace) -> str:
-    """Return the namespace that is meant."""
-    return args.namespace or "default"
+    """Return the namespace that is meant: the one that is named, else that of the context.
+
+    Raises:
+        ApiUnavailableError: the kubeconfig or the context cannot be used.
+    """
+    if args.namespace is not None:
+        return str(args.namespace)
+    from headwater_operator.kube.client import default_namespace
+
+    return default_namespace(args.kubeconfig, args.context)
+
+
+def is_about_definitions(error: Exception) -> bool:
+    """Whether the API server does not know a kind of Headwater's objects."""
+    return "the server could not find the requested resource" in str(error) or (
+        "404 page not found" in str(error)
+    )
 
 
 def with_advice(said: str, namespace: str) -> str:

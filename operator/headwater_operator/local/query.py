@@ -28,6 +28,10 @@ def run(workers: Workers, question: Question, output: str) -> int:
     if output == "json":
         json.dump(answer, sys.stdout, indent=2)
         sys.stdout.write("\n")
+    elif output == "yaml":
+        import yaml  # noqa: PLC0415 - it takes time to load
+
+        yaml.safe_dump(answer, sys.stdout, sort_keys=False, allow_unicode=True)
     elif "error" in answer:
         sys.stderr.write(f"{answer['message']}\n")
     else:

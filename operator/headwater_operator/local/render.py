@@ -12,6 +12,7 @@ from rich.text import Text
 
 from headwater.model.cluster import Role
 from headwater_operator.overview.events import EventKind
+from headwater_operator.overview.texts import MARKS, Tone, duration, number, tone_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,20 +33,8 @@ _BUSY: Final = "yellow"
 _BAD: Final = "red"
 _QUIET: Final = "grey50"
 _STRONG: Final = "bold"
-
-_STYLES: Final = {
-    "RUNNING": _GOOD,
-    "running": _GOOD,
-    "ended": _BAD,
-    "silent": _BAD,
-    "fenced": _BAD,
-    "ERROR": _BAD,
-    "PENDING_ERROR": _BAD,
-    "UNASSIGNED": _BAD,
-    "NOT_RUNNING": _QUIET,
-    "stopped": _QUIET,
-}
-_MARKS: Final = {_GOOD: "●", _BUSY: "◐", _BAD: "✖", _QUIET: "○"}
+STYLES: Final = {Tone.GOOD: _GOOD, Tone.BUSY: _BUSY, Tone.BAD: _BAD, Tone.QUIET: _QUIET}
+"""Colours of a terminal."""
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _BAR_WIDTH: Final = 16
 _WORKERS_WIDTH: Final = 79
@@ -89,29 +78,12 @@ def render(snapshot: Snapshot, *, height: int, width: int, footer: str = "") -> 
     return Group(*parts)
 
 
-def style_of(state: str) -> str:
-    """The colour of a state: what is neither good nor bad is on its way."""
-    return _STYLES.get(state, _BUSY)
-
-
-def number(value: float) -> str:
-    """A count or rate for people: ``41,203``."""
-    return f"{value:,.0f}"
-
-
 def sparkline(values: Sequence[float]) -> str:
     """Values as a line of small bars; the greatest fills its place."""
     top = max(values, default=0.0)
     if top <= 0:
         return _SPARKS[0] * len(values)
     return "".join(_SPARKS[min(7, int(value / top * 7.999))] for value in values)
-
-
-def duration(seconds: float) -> str:
-    """``1:05`` or ``2:03:04``."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def bar(done: int, total: int, width: int = _BAR_WIDTH) -> Text:
@@ -124,8 +96,8 @@ def bar(done: int, total: int, width: int = _BAR_WIDTH) -> Text:
 
 
 def _state(state: str) -> Text:
-    style = style_of(state)
-    return Text(f"{_MARKS[style]} {state}", style=style)
+    tone = tone_of(state)
+    return Text(f"{MARKS[tone]} {state}", style=STYLES[tone])
 
 
 def _header(snapshot: Snapshot) -> Text:
@@ -308,11 +280,11 @@ def _copy(copy: CopyRow, app: str) -> Text:
     line = Text(f"{what} {copy.worker.removeprefix(f'{app}-')}")
     if copy.is_caught_up:
         line.stylize(_GOOD)
-        line.append(f" {_MARKS[_GOOD]}", style=_GOOD)
+        line.append(f" {MARKS[Tone.GOOD]}", style=_GOOD)
         return line
     line.stylize(_BUSY)
     left = "" if copy.behind is None else f" {number(copy.behind)} left"
-    line.append(f" {_MARKS[_BUSY]}{left}", style=_BUSY)
+    line.append(f" {MARKS[Tone.BUSY]}{left}", style=_BUSY)
     return line
 
 

@@ -182,6 +182,25 @@ class ClusterReader:
             return None
 
 
+def in_short(manifest: Manifest) -> Snapshot:
+    """Return the overview of a StreamApp without a look at what belongs to it."""
+    metadata, status = manifest["metadata"], read_status(manifest)
+    name, namespace = str(metadata["name"]), str(metadata["namespace"])
+    try:
+        app = parse(manifest)
+    except SpecError as error:
+        return Snapshot(app=name, namespace=namespace, failure=str(error))
+    found = snapshot_of(
+        app,
+        status,
+        (),
+        rate=lambda _key, _count: None,
+        is_decided=status.observed_generation >= 0,
+        driver=_driver_row(status),
+    )
+    return replace(found, namespace=namespace, reason=_reason(manifest, status))
+
+
 def read_event(manifest: Manifest, workers: Sequence[str] = ()) -> Event:
     """Read an Event that the operator has posted.
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from headwater_operator.kube.api import Manifest
 
-_CONTAINERS: Final = (podcontract.CONTAINER, drivercontract.DRIVER, drivercontract.EXECUTOR)
+CONTAINERS: Final = (podcontract.CONTAINER, drivercontract.DRIVER, drivercontract.EXECUTOR)
+"""Names of the containers that Headwater makes; a pod may have others beside."""
 _TOPOLOGY: Final = "topology.kubernetes.io/"
 _SIGNALS: Final = {137: "SIGKILL", 143: "SIGTERM", 139: "SIGSEGV", 134: "SIGABRT"}
 
@@ -99,7 +100,7 @@ def _place(manifest: Manifest) -> dict[str, str]:
 
 def _container(status: Mapping[str, Any]) -> Mapping[str, Any]:
     for found in status.get("containerStatuses") or ():
-        if found.get("name") in _CONTAINERS:
+        if found.get("name") in CONTAINERS:
             return dict(found)
     return {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater.model.appstatus import TaskCounts
 from headwater.model.cluster import format_epoch
 from headwater.model.lifecycle import Engine
 from headwater_operator.decide.autoscaling.owner import wanted_workers
@@ -67,11 +68,12 @@ def snapshot_of(
         workers=workers,
         tasks=tasks,
         paused=_paused(app, status) if is_decided else "",
-        unassigned=status.tasks.unassigned,
+        counts=status.tasks if is_decided else TaskCounts(),
         operation=status.operation,
         conditions=status.conditions,
         topology=topology_of(seen),
         inexact=inexact_of(seen, why_silent),
+        version=status.version,
         unread=status.unread_records,
         events=tuple(events),
         failure="" if failure is None else f"{failure.error}: {failure.message}",
@@ -95,7 +97,10 @@ def inexact_of(seen: Sequence[SeenWorker], why: str = "") -> str:
     silent = [
         one.worker.name
         for one in seen
-        if one.is_alive and not one.waits_for and one.worker.status.endpoint and not one.has_told
+        if one.is_alive
+        and not one.waits_for
+        and not one.has_told
+        and (one.is_ready or one.worker.status.endpoint)
     ]
     if not silent:
         return ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from headwater.model.appstatus import ConditionStatus, ConditionType, TaskCounts
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -163,7 +165,7 @@ class Snapshot:
         workers: by name.
         tasks: by id.
         paused: ``paused``, or ``pausing`` as long as anything is processed; empty if neither.
-        unassigned: how many tasks nobody holds.
+        counts: of tasks, as the control loop has reported them.
         operation: what is being done to the workers; ``None`` if nothing.
         conditions: as Kubernetes has them; empty on one machine.
         topology: as a worker has reported it; ``None`` before the first.
@@ -193,7 +195,7 @@ class Snapshot:
     workers: tuple[WorkerRow, ...] = ()
     tasks: tuple[TaskRow, ...] = ()
     paused: str = ""
-    unassigned: int = 0
+    counts: TaskCounts = field(default_factory=TaskCounts)
     operation: Operation | None = None
     conditions: tuple[Condition, ...] = ()
     topology: TopologyReport | None = None
@@ -211,6 +213,14 @@ class Snapshot:
         return self.unread + sum(row.lag for row in self.tasks if row.lag is not None)
 
     @property
+    def is_ready(self) -> bool:
+        """Whether it processes all that it is to: Ready on a cluster, RUNNING on one machine."""
+        for condition in self.conditions:
+            if condition.type is ConditionType.READY:
+                return condition.status is ConditionStatus.TRUE
+        return self.state == "RUNNING" and not self.failure
+
+    @property
     def records_per_s(self) -> float:
         """Records processed by the whole application."""
         on_spark = 0.0 if self.driver is None else self.driver.input_rows_per_s
@@ -220,6 +230,11 @@ class Snapshot:
     def running_tasks(self) -> int:
         """Tasks that process records."""
         return sum(row.state == "RUNNING" for row in self.tasks)
+
+    @property
+    def unassigned(self) -> int:
+        """Tasks that nobody holds."""
+        return self.counts.unassigned
 
     @property
     def copies(self) -> tuple[CopyRow, ...]:

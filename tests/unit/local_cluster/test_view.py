@@ -11,10 +11,11 @@ from rich.console import Console
 from headwater.ids import TaskId
 from headwater.model.cluster import Role
 from headwater_operator.local.lines import Narrator
-from headwater_operator.local.render import driver_line, duration, render, sparkline
+from headwater_operator.local.render import driver_line, render, sparkline
 from headwater_operator.overview.events import Event, EventKind
 from headwater_operator.overview.rates import Rate
 from headwater_operator.overview.snapshot import CopyRow, DriverRow, Snapshot, TaskRow, WorkerRow
+from headwater_operator.overview.texts import duration
 
 
 def tasks(count: int) -> tuple[TaskRow, ...]:

@@ -11,11 +11,12 @@ import argparse
 import importlib
 import os
 import sys
+from contextlib import suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from headwater.cli.options import add_commands
-from headwater.errors import EnvironmentProblemError, HeadwaterError
+from headwater.exitcodes import exit_code_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,34 +36,29 @@ BUILTIN = (
     "headwater.cli.spark:register",
     "headwater.cli.worker:register",
 )
+_COMPLETION = "_ARGCOMPLETE"
 ENTRY_POINT_GROUP = "headwater.commands"
-_INTERRUPTED = 130
-_BROKEN_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    try:
-        parsed = build_parser().parse_args(arguments)
-        run: Callable[[Any], int] = parsed.run
-        return run(parsed)
-    except HeadwaterError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return error.exit_code
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    except BrokenPipeError:
-        # Who read our output has had enough (`headwater get | head`); nothing is left to flush to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
-    except OSError as error:
-        if error.filename is None:
-            raise
-        sys.stderr.write(
-            f"error: cannot use {error.filename}: {error.strerror}; check that it is what the "
-            "command needs and that you may use it, or name another place\n"
-        )
-        return EnvironmentProblemError.exit_code
+
+    def run() -> int:
+        parser = build_parser()
+        if _COMPLETION in os.environ:
+            _complete(parser)
+        parsed = parser.parse_args(arguments)
+        command: Callable[[Any], int] = parsed.run
+        return command(parsed)
+
+    return exit_code_of(run)
+
+
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell that asks what a word may be completed to, and end; nothing if we cannot."""
+    with suppress(ModuleNotFoundError):
+        argcomplete = importlib.import_module("argcomplete")
+        argcomplete.autocomplete(parser, always_complete_options=False)
 
 
 def build_parser() -> argparse.ArgumentParser:

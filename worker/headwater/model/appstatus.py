@@ -261,6 +261,7 @@ class AppStatus:
         operation: what is being done to the workers.
         failure: set while something prevents the application from running.
         conditions: in detail, and for programs that wait; Ready is the summary.
+        version: of Headwater that runs the control loop.
     """
 
     observed_generation: int = field(default=0, metadata=meta(minimum=-1, always=True))
@@ -283,6 +284,7 @@ class AppStatus:
     conditions: tuple[Condition, ...] = field(
         default=(), metadata=meta(keys=("type",), max_items=20)
     )
+    version: str = field(default="", metadata=meta(max_length=63))
 
     def to_dict(self) -> dict[str, object]:
         """Return the status as JSON values."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 from headwater.ids import SlotId
@@ -32,6 +31,7 @@ from headwater.service.decide.observations import (
 )
 from headwater.service.decide.report import is_ready, status_of, thread_state
 from headwater.service.decide.values import SlotPhase, TaskPhase
+from headwater.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from headwater.service.global_view import GlobalThreadView
     from headwater.state.directory import Room
 
-_VERSION: Final = metadata.version("headwater")
 _COUNTED: Final = (metrics.RESTORE_RECORDS, metrics.TASK_RESTORED, metrics.RESTORE_CALLS)
 _COUNTED_HERE: Final = {metric.name for metric in _COUNTED}
 _RATES_HERE: Final = [metric for metric in metrics.RATES if metric.rate_of in _COUNTED_HERE]
@@ -299,7 +298,7 @@ class Numbers:
         )
         told = [found, Snapshot.of({metrics.STATE: 1}, state)]
         if self._settings.level.records(RecordingLevel.INFO):
-            told.append(Snapshot.of({metrics.VERSION: 1}, _VERSION))
+            told.append(Snapshot.of({metrics.VERSION: 1}, VERSION))
             told.append(self._room_told(now_ms))
             if self._revision:
                 told.append(Snapshot.of({metrics.REVISION: 1}, self._revision))

@@ -1,18 +1,21 @@
-"""The arguments of ``headwater query``; what it does is in ``query``."""
+"""The arguments of ``query``; what it does is in ``local.query``."""
 # ruff: noqa: PLC0415  # every `headwater` command imports this module: nothing heavy at the top
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING
 
 from headwater.errors import QueryError
-from headwater_operator.local import on_cluster
-from headwater_operator.local.layout import ClusterDir, default_root
+from headwater_operator.commands.arguments import add_app
+from headwater_operator.commands.places import Here, chosen, place_of
 
-_Parsers = argparse._SubParsersAction  # noqa: SLF001  # argparse has no public name for it
+if TYPE_CHECKING:
+    import argparse
+
+    from headwater_operator.commands.arguments import Parsers
 
 
-def add_query(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+def add_query(subparsers: Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add ``headwater query``."""
     query = subparsers.add_parser(
         "query",
@@ -26,7 +29,7 @@ def add_query(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argumen
     query.add_argument(
         "key", nargs="?", metavar="KEY", help="a number, text, or JSON, as its serde"
     )
-    query.add_argument("--app", help="the application (default: the only one)")
+    add_app(query, is_option=True)
     query.add_argument(
         "--range", nargs=2, metavar=("A", "B"), help="keys from A to B; '' for no bound"
     )
@@ -48,8 +51,7 @@ def add_query(subparsers: _Parsers[argparse.ArgumentParser]) -> argparse.Argumen
     query.add_argument("--base64", action="store_true", help="values as base64 of their bytes")
     query.add_argument("--key-base64", action="store_true", help="keys as base64 of their bytes")
     query.add_argument("--stale", action="store_true", help="copies may answer, too")
-    query.add_argument("-o", "--output", choices=("table", "json"), default="table")
-    on_cluster.add_arguments(query)
+    query.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
     query.set_defaults(run=run_query)
     return query
 
@@ -75,14 +77,12 @@ def run_query(args: argparse.Namespace) -> int:
         options=_options(args),
         limit=args.limit,
     )
-    if not on_cluster.is_meant(args):
-        root = default_root() if args.home is None else args.home.absolute()
-        here = query_workers.local_workers(ClusterDir(root), args.app)
-        return query.run(here, question, args.output)
-    if args.app is None:
-        raise QueryError("on a cluster: name the StreamApp with --app")
-    with on_cluster.connected(args) as client:
-        workers = query_workers.ClusterWorkers(client, on_cluster.namespace_of(args), args.app)
+    with place_of(args) as place:
+        if isinstance(place, Here):
+            here = query_workers.local_workers(place.cluster, args.app)
+            return query.run(here, question, args.output)
+        app = chosen(place, args.app)
+        workers = query_workers.ClusterWorkers(place.client, place.namespace, app)
         return query.run(workers, question, args.output)
 
 

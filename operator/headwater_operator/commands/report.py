@@ -1,0 +1,104 @@
+"""What is in the zip of ``report``: all that a bug report needs, and nothing secret."""
+
+from __future__ import annotations
+
+import json
+import platform
+import zipfile
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from headwater.errors import HeadwaterError
+from headwater.version import VERSION
+from headwater_operator.commands import showing
+from headwater_operator.commands.output import Table, as_text
+from headwater_operator.commands.redacting import Redactor
+from headwater_operator.overview.document import document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from headwater_operator.commands.output import Block
+    from headwater_operator.overview.snapshot import Snapshot
+
+_MOST_CHARACTERS: Final = 5_000_000
+"""Of one file: a zip that cannot be sent helps nobody."""
+
+
+class Report:
+    """What will be in the zip. All of it is redacted, at the end, with all that is known then."""
+
+    def __init__(self) -> None:
+        self._redactor = Redactor()
+        self._texts: dict[str, str] = {}
+        self.missing: list[str] = []
+        """What could not be had, and why."""
+        self.versions: dict[str, str] = {
+            "command": VERSION,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+        }
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the files so far."""
+        return sorted(self._texts)
+
+    def overview(self, found: Snapshot) -> None:
+        """Add what ``status``, ``tasks`` and ``lag`` show."""
+        pages: dict[str, Callable[[Snapshot], list[Block]]] = {
+            "status.txt": showing.status,
+            "tasks.txt": showing.tasks,
+            "lag.txt": showing.lag,
+        }
+        for name, show in pages.items():
+            blocks = [block for block in show(found) if not isinstance(block, Table) or block.rows]
+            self.text(name, as_text(blocks))
+        self.text("overview.json", json.dumps(document(found), indent=2))
+        if found.topology is not None:
+            self.text("topology.txt", found.topology.description)
+        self.versions["operator"] = found.version or "unknown"
+
+    def resources(self, name: str, manifests: Iterable[dict[str, Any]]) -> None:
+        """Add objects of one kind to ``resources/``."""
+        shown = [self._redactor.resource(each) for each in manifests]
+        if shown:
+            text = yaml.safe_dump_all(shown, sort_keys=False, allow_unicode=True)
+            self.text(f"resources/{name}.yaml", text)
+
+    def text(self, name: str, text: str) -> None:
+        """Add a file; of one that is too long its end."""
+        self._texts[name] = text[-_MOST_CHARACTERS:]
+
+    def attempt(self, what: str, add: Callable[[], None]) -> None:
+        """Add something; note why it is missing if that fails.
+
+        Args:
+            what: a few words for people.
+            add: adds it.
+        """
+        try:
+            add()
+        except (HeadwaterError, OSError, ValueError) as error:
+            self.missing.append(f"{what}: not in the report: {error}")
+
+    def write(self, file: Path) -> None:
+        """Write the zip, which only its owner may read.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        texts = {
+            name: self._redactor.text(text, is_document=name.endswith((".json", ".yaml")))
+            for name, text in sorted(self._texts.items())
+        }
+        texts["versions.json"] = json.dumps(self.versions, indent=2)
+        missing = [self._redactor.text(each) for each in self.missing]
+        texts["missing.txt"] = "".join(f"{each}\n" for each in missing or ["nothing"])
+        self._texts = texts
+        file.touch(mode=0o600)
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in texts.items():
+                archive.writestr(name, text)
