@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.errors import UserError
 from headwater.model.streamapp import parse
-from headwater_operator.commands.versions import expect_same
 from headwater_operator.kube.errors import ConflictError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.model.streamapp import StreamApp
-    from headwater_operator.local.on_cluster import ClusterApp
+    from headwater_operator.commands.places import OnCluster
 
 
-def scale(app: ClusterApp, replicas: int | None, threads: int | None) -> int:
+def scale(place: OnCluster, name: str, replicas: int | None, threads: int | None) -> int:
     """Ask for another number of workers, of StreamThreads in each, or both.
 
     Args:
-        app: the StreamApp.
+        place: where the StreamApp is.
+        name: its name.
         replicas: workers; ``None`` leaves their number as it is.
         threads: StreamThreads in each worker, likewise.
 
@@ -41,54 +41,59 @@ def scale(app: ClusterApp, replicas: int | None, threads: int | None) -> int:
         wanted = wanted if replicas is None else wanted.with_replicas(replicas)
         return wanted if threads is None else wanted.with_threads(threads)
 
-    before, after = _change(app, scaled, {"replicas": replicas, "threadsPerWorker": threads})
+    before, after = _change(
+        place, name, scaled, {"replicas": replicas, "threadsPerWorker": threads}
+    )
     if replicas is not None:
-        _say(f"{app.name}: {before.spec.replicas} -> {after.spec.replicas} workers")
+        _say(f"{name}: {before.spec.replicas} -> {after.spec.replicas} workers")
     if threads is not None:
         numbers = f"{before.spec.threads_per_worker} -> {after.spec.threads_per_worker}"
-        _say(f"{app.name}: {numbers} StreamThreads per worker")
+        _say(f"{name}: {numbers} StreamThreads per worker")
     return 0
 
 
-def pause(app: ClusterApp, *, paused: bool) -> int:
+def pause(place: OnCluster, name: str, *, paused: bool) -> int:
     """Ask for processing to pause, or to go on.
 
     Raises:
         SpecError: there is no such StreamApp, or Spark runs it.
         KubeApiError: the API server refuses.
     """
-    before, _ = _change(app, lambda now: now.with_pause(paused=paused), {"paused": paused})
+    before, _ = _change(place, name, lambda now: now.with_pause(paused=paused), {"paused": paused})
     if before.spec.paused == paused:
-        _say(f"{app.name} {'is paused already' if paused else 'is not paused'}")
+        _say(f"{name} {'is paused already' if paused else 'is not paused'}")
     else:
-        _say(f"{app.name} {'pauses' if paused else 'goes on'}")
+        _say(f"{name} {'pauses' if paused else 'goes on'}")
     return 0
 
 
 def _change(
-    app: ClusterApp, changed: Callable[[StreamApp], StreamApp], fields: Mapping[str, Any]
+    place: OnCluster,
+    name: str,
+    changed: Callable[[StreamApp], StreamApp],
+    fields: Mapping[str, Any],
 ) -> tuple[StreamApp, StreamApp]:
     """Write fields of the specification; return the StreamApp before and after.
 
     Args:
-        app: the StreamApp.
+        place: where the StreamApp is.
+        name: its name.
         changed: refuses what cannot be.
         fields: of ``spec``; ``None`` leaves one as it is.
     """
     while True:
-        found = app.read()
-        expect_same(found)
+        found = place.read(name)
         before = parse(found)
         after = changed(before)
         if before == after:
             return before, after
         operations = [
-            {"op": "add", "path": f"/spec/{name}", "value": value}
-            for name, value in fields.items()
+            {"op": "add", "path": f"/spec/{field}", "value": value}
+            for field, value in fields.items()
             if value is not None
         ]
         try:
-            app.change(found, operations)
+            place.app(name).change(found, operations)
         except ConflictError:
             continue  # somebody has written meanwhile
         return before, after

@@ -128,7 +128,7 @@ def run_scale(args: argparse.Namespace) -> int:
         if isinstance(place, OnCluster):
             from headwater_operator.commands import changing
 
-            return changing.scale(place.app(args.app), args.replicas, args.threads)
+            return changing.scale(place, args.app, args.replicas, args.threads)
         from headwater_operator.local import asking
 
         return asking.scale(place.cluster, args.app, args.replicas, args.threads)
@@ -146,7 +146,7 @@ def run_pause(args: argparse.Namespace) -> int:
         if isinstance(place, OnCluster):
             from headwater_operator.commands import changing
 
-            return changing.pause(place.app(args.app), paused=args.paused)
+            return changing.pause(place, args.app, paused=args.paused)
         from headwater_operator.local import asking
 
         return asking.pause(place.cluster, args.app, paused=args.paused)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from headwater.errors import EnvironmentProblemError, SpecError, UserError
-from headwater_operator.commands.versions import expect_same
+from headwater_operator.commands.versions import Versions
 from headwater_operator.local import on_cluster
 from headwater_operator.local.layout import ClusterDir, default_root
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
+    from headwater_operator.kube.api import Manifest
     from headwater_operator.kube.client import KubeClient
     from headwater_operator.local.on_cluster import ClusterApp
     from headwater_operator.overview.snapshot import Snapshot
@@ -102,6 +103,7 @@ class OnCluster:
         self.client = client
         self.namespace = namespace
         self._is_everywhere = is_everywhere
+        self._versions = Versions()
 
     @property
     def name(self) -> str:
@@ -111,6 +113,16 @@ class OnCluster:
     def app(self, name: str) -> ClusterApp:
         """Return one StreamApp, to be read and changed."""
         return on_cluster.ClusterApp(self.client, self.namespace, name)
+
+    def read(self, name: str) -> Manifest:
+        """Return a StreamApp as stored now; warn if its operator is of another version.
+
+        Raises:
+            SpecError: there is none.
+        """
+        found = self.app(name).read()
+        self._versions.expect_same(found)
+        return found
 
     def names(self) -> Sequence[str]:
         """Return the names of all applications."""
@@ -125,7 +137,7 @@ class OnCluster:
 
         found = self.client.list(STREAM_APPS, None if self._is_everywhere else self.namespace)
         for each in found:
-            expect_same(each)
+            self._versions.expect_same(each)
         return [in_short(each) for each in found]
 
     def look(self, app: str) -> Snapshot:
@@ -138,8 +150,7 @@ class OnCluster:
         from headwater_operator.observe.overview import ClusterReader
         from headwater_operator.observe.proxied import ProxiedNumbers
 
-        manifest = self.app(app).read()
-        expect_same(manifest)
+        manifest = self.read(app)
         numbers = ProxiedNumbers(self.client, self.namespace)
         reader = ClusterReader(self.client, self.namespace, app, numbers)
         try:

@@ -10,8 +10,6 @@ from headwater_operator.commands.output import warn
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_told: set[str] = set()
-
 
 def difference(version: str) -> str:
     """Return what is to be said about the operator's version; empty if it is ours or not known.
@@ -27,9 +25,15 @@ def difference(version: str) -> str:
     )
 
 
-def expect_same(manifest: Mapping[str, Any]) -> None:
-    """Warn once if the operator that wrote a StreamApp's status is of another version."""
-    said = difference(str((manifest.get("status") or {}).get("version") or ""))
-    if said and said not in _told:
-        _told.add(said)
-        warn(said)
+class Versions:
+    """Warns of an operator of another version, once for each version."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def expect_same(self, manifest: Mapping[str, Any]) -> None:
+        """Warn if the operator that wrote a StreamApp's status is of another version."""
+        said = difference(str((manifest.get("status") or {}).get("version") or ""))
+        if said and said not in self._told:
+            self._told.add(said)
+            warn(said)

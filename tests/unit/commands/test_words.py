@@ -15,7 +15,6 @@ from tests.support.kube_rig import NAMESPACE, streamapp
 
 from headwater.cli.main import main as headwater
 from headwater.version import VERSION
-from headwater_operator.commands import versions
 from headwater_operator.commands.plugin import main
 from headwater_operator.kube.api import STREAM_APPS
 
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
     from tests.unit.commands.conftest import Plugin
 
 TASKS = ["0_0", "0_1", "1_0", "1_1"]
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_told_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "_told", set())
 
 
 def numbers(plugin: Plugin, worker: str, *, lag: int = 7) -> None:
