@@ -63,6 +63,7 @@ RESOURCES_TRIED_BY = {
     "docs/tools-on-a-cluster.md": ROOT / "tests" / "e2e" / "tools.py",
     "docs/backfill.md": ROOT / "tests" / "unit" / "spark" / "test_masters.py",
     "docs/serdes.md": ROOT / "tests" / "unit" / "service" / "test_credentials.py",
+    "docs/dashboards.md": ROOT / "tests" / "prometheus" / "test_dashboards_page.py",
 }
 
 

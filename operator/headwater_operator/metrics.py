@@ -1,4 +1,6 @@
-"""The operator's own numbers, declared once. Labels are bounded: no task, no worker, no app.
+"""The operator's own numbers, declared once.
+
+Labels are bounded: no task, no worker, and no StreamApp but one that has a problem.
 
 ``handlers/metrics.py`` measures them, the operator's dashboard and ``docs/reference/metrics.md``
 are made from them.
@@ -62,6 +64,15 @@ DEGRADED: Final = _declare(
     "streamapps-degraded",
     "StreamApps whose condition Degraded is True: somebody has to do something.",
 )
+PROBLEM: Final = _declare(
+    _GAUGE,
+    "streamapp-problem",
+    "1 for a StreamApp whose condition Degraded or Stalled is True, with its reason; none else.",
+    "streamapp_namespace",
+    "streamapp",
+    "condition",
+    "reason",
+)
 LEADING: Final = _declare(_GAUGE, "leading", "1 while this operator leads.")
 GENERATION: Final = _declare(_GAUGE, "generation", "Generation of this operator's leadership.")
 WATCH_DEAF: Final = _declare(
@@ -88,6 +99,7 @@ OPERATOR_METRICS: Final[tuple[Metric, ...]] = (
     GENERATION,
     STREAMAPPS,
     DEGRADED,
+    PROBLEM,
     CLOSED_NAMESPACES,
     RECONCILES,
     LOOKS,

@@ -18,6 +18,7 @@ from headwater_operator.manifests.permissions import (
     namespace_rules,
     node_rules,
 )
+from tests.golden.alerts import alerts_file
 from tests.golden.crds import ROOT, Dumper, generated
 from tests.golden.dashboards import dashboards
 
@@ -54,6 +55,7 @@ def chart_files() -> dict[Path, str]:
     return {
         **definitions,
         **{CHART / "files" / "dashboards" / name: text for name, text in dashboards().items()},
+        CHART / "files" / "alerts.yaml": alerts_file(),
         CHART / "files" / "rules.yaml": note + yaml.dump(rules, Dumper=Dumper, sort_keys=False),
         CHART / "files" / "values.yaml": _stand_ins(),
         CHART / "README.md": f"{head}{_LIST}{_table()}{_LIST}{rest}",

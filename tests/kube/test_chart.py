@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 from functools import cache
@@ -11,17 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from prometheus_client import generate_latest
 
-from headwater.model.podcontract import HTTP_PORT
-from headwater_operator.handlers.metrics import Metrics
-from headwater_operator.manifests.names import labels
+from headwater.model.podcontract import HTTP_PORT, PORT_NAME
+from headwater_operator.dashboards import DASHBOARDS
+from headwater_operator.manifests.names import (
+    DRIVER_COMPONENT,
+    EXECUTOR_COMPONENT,
+    WORKER_COMPONENT,
+    labels,
+)
 from headwater_operator.manifests.permissions import (
     departure_rules,
     election_rules,
     namespace_rules,
     node_rules,
 )
+from tests.golden.alerts import ALERTS
 from tests.golden.chart import CHART, PROMETHEUS, SNAPSHOTS, render, snapshot_names
 from tests.kube.programs import find
 
@@ -141,6 +145,7 @@ REFUSED = {
     "a volume without a name": ("extraVolumes[0].emptyDir.medium=Memory", "extraVolumes"),
     "a mount without a path": ("extraVolumeMounts[0].name=x", "extraVolumeMounts"),
     "no page for alerts": ("metrics.prometheusRule.runbook=", "runbook"),
+    "an address of Grafana that is none": ("metrics.prometheusRule.grafana=grafana", "grafana"),
     "a port that cannot be": ("networkPolicy.egress.apiServerPorts={0}", "apiServerPorts"),
 }
 
@@ -306,23 +311,68 @@ def test_without_a_name_the_workers_image_is_that_of_this_version() -> None:
     assert told("worker.image=mine:2", "image.registry=example.com/a") == "mine:2"
 
 
-def test_every_alert_is_about_a_metric_that_there_is_and_has_its_section_on_the_page() -> None:
-    [made] = of_kind("PrometheusRule", "metrics.prometheusRule.create=true")
-    [group] = made["spec"]["groups"]
-    metrics = Metrics()
-    metrics.watch_queue(lambda: 0.0, lambda: 0.0)
-    metrics.watch_namespaces(lambda: 0.0)
-    known = set(re.findall(r"# TYPE (\w+) ", generate_latest(metrics.registry).decode()))
-    page = (CHART.parents[1] / "docs" / "failure-modes.md").read_text()
-    headings = {each.lower().replace(" ", "-") for each in re.findall(r"(?m)^#+ (.*)$", page)}
+def alerts(*sets: str) -> list[dict[str, Any]]:
+    [made] = of_kind("PrometheusRule", "metrics.prometheusRule.create=true", *sets)
+    return [rule for group in made["spec"]["groups"] for rule in group["rules"]]
 
-    assert len(group["rules"]) == 5
-    for rule in group["rules"]:
-        [about] = re.findall(r"headwater_operator_\w+", rule["expr"])
-        assert about.removesuffix("_count") in known
-        assert 'namespace="system",service="headwater-operator-metrics"' in rule["expr"]
-        where, _, section = rule["annotations"]["runbook_url"].partition("#")
-        assert (where, section in headings) == ("docs/failure-modes.md", True)
+
+def test_alerts_are_those_of_the_dashboards_about_this_release() -> None:
+    grafana = "https://grafana.example.com"
+    found = alerts(f"metrics.prometheusRule.grafana={grafana}")
+
+    assert [rule["alert"] for rule in found] == [alert.name for alert in ALERTS]
+    for rule, alert in zip(found, ALERTS, strict=True):
+        expr = alert.promql.replace("$namespace", "system")
+        assert rule["expr"] == expr.replace("$service", "headwater-operator-metrics")
+        assert rule["for"] == alert.lasting
+        assert rule["labels"] == {"severity": alert.severity}
+        assert rule["annotations"] == {
+            "summary": alert.summary,
+            "description": alert.description,
+            "runbook_url": f"docs/runbook.md#{alert.section}",
+            "dashboard_url": grafana + alert.panel_url,
+        }
+
+
+def test_an_alert_can_be_left_out_by_its_name_and_by_no_other() -> None:
+    less = alerts("metrics.prometheusRule.disabled={HeadwaterLagGrows,HeadwaterOperatorLate}")
+    given = ["metrics.prometheusRule.create=true", "metrics.prometheusRule.disabled={LagGrows}"]
+    sets = [f"--set={each}" for each in given]
+    done = helm_says("template", "headwater", str(CHART), PROMETHEUS, *sets)
+
+    gone = {"HeadwaterLagGrows", "HeadwaterOperatorLate"}
+    assert {rule["alert"] for rule in less} == {alert.name for alert in ALERTS} - gone
+    assert done.returncode != 0
+    assert 'there is no alert "LagGrows"' in done.stderr
+
+
+def test_each_dashboard_is_a_map_that_grafanas_sidecar_finds() -> None:
+    found = {
+        name: map_["metadata"]
+        for map_ in of_kind("ConfigMap", "metrics.dashboards.create=true")
+        for name in map_["data"]
+    }
+
+    assert found.keys() == {f"{board.uid}.json" for board in DASHBOARDS}
+    for made in found.values():
+        assert made["labels"]["grafana_dashboard"] == "1"
+        assert made["annotations"] == {"grafana_folder": "Headwater"}
+
+
+def test_the_monitor_of_pods_selects_workers_and_drivers_by_the_port_that_they_have() -> None:
+    [monitor] = of_kind("PodMonitor", "metrics.podMonitor.create=true")
+    spec = monitor["spec"]
+    [endpoint] = spec["podMetricsEndpoints"]
+    [chosen] = spec["selector"]["matchExpressions"]
+    kept = spec["selector"]["matchLabels"].items()
+
+    for component in (WORKER_COMPONENT, DRIVER_COMPONENT):
+        made = labels("shop", worker="shop-w-0", component=component)
+        assert kept <= made.items()
+        assert made[chosen["key"]] in chosen["values"]
+    assert labels("shop", component=EXECUTOR_COMPONENT)[chosen["key"]] not in chosen["values"]
+    assert (endpoint["port"], endpoint["path"]) == (PORT_NAME, "/metrics")
+    assert spec["namespaceSelector"] == {"any": True}
 
 
 def test_rules_for_labels_and_metrics_go_to_the_monitor_as_they_are() -> None:

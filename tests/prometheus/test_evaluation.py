@@ -57,6 +57,7 @@ OTHERS: Final[tuple[Expression, ...]] = (
         Query(metric=metrics.THREAD_PROCESS, by=("client_id",), function=function)
         for function in (Function.RATE, Function.INCREASE, Function.CHANGES)
     ),
+    Query(metric=metrics.RECORDS_LAG, by=("task_id",), function=Function.DERIV),
     *(
         Query(metric=RECONCILES, by=("result",), function=Function.QUANTILE, quantile=quantile)
         for quantile in (0.0, 0.5, 0.99, 1.0)

@@ -109,15 +109,14 @@ def test_a_quotient_and_a_quantile_are_of_sums() -> None:
     slow = Query(metric=RECONCILES, by=("result",), function=Function.QUANTILE, quantile=0.9)
 
     assert promql(share) == (
-        "sum by (task_id) (stream_task_records_lag{}) / "
-        "count by (task_id) (stream_task_records_lag{})"
+        "sum by (task_id) (stream_task_records_lag) / count by (task_id) (stream_task_records_lag)"
     )
     assert promql(slow, window="1m") == (
         "histogram_quantile(0.9, "
-        "sum by (le, result) (rate(headwater_operator_reconcile_duration_seconds_bucket{}[1m])))"
+        "sum by (le, result) (rate(headwater_operator_reconcile_duration_seconds_bucket[1m])))"
     )
     assert promql(replace(slow, function=Function.RATE), window="1m") == (
-        "sum by (result) (rate(headwater_operator_reconcile_duration_seconds_count{}[1m]))"
+        "sum by (result) (rate(headwater_operator_reconcile_duration_seconds_count[1m]))"
     )
 
 
@@ -125,7 +124,7 @@ def test_values_of_a_label_are_counted() -> None:
     count = replace(LAG, by=("namespace",), aggregation=Aggregation.COUNT, distinct="task_id")
 
     assert promql(count) == (
-        "count by (namespace) (count by (namespace, task_id) (stream_task_records_lag{}))"
+        "count by (namespace) (count by (namespace, task_id) (stream_task_records_lag))"
     )
 
 

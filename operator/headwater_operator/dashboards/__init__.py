@@ -4,6 +4,7 @@
     spark, operator                             the dashboards
     panels                                       what they are made of
     promql                                       a query as text for Prometheus
+    alerts                                       what somebody should look at, and at which panel
     history, evaluation, functions               a query's answer from samples in memory
 
 Grafana's JSON is written from them by ``tests/golden/dashboards.py``; the live page draws them from

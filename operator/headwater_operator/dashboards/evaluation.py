@@ -174,6 +174,8 @@ def _value(function: Function, series: Series, at_ms: int, window_ms: int) -> fl
     match function:
         case Function.CHANGES:
             return functions.changes(numbers)
+        case Function.DERIV:
+            return functions.deriv([time for time, _ in there], numbers)
         case Function.RATE | Function.INCREASE | Function.QUANTILE:
             grown = functions.increase(
                 [time for time, _ in there], numbers, at_ms - window_ms, at_ms

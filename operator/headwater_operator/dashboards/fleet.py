@@ -175,6 +175,17 @@ FLEET: Final = Dashboard(
                     metrics.RECORDS_LAG,
                     APP,
                 ),
+                Panel(
+                    title="Time to catch up",
+                    description="How long the lag takes at the rate of now. No number: nothing is "
+                    "processed and nothing is to be.",
+                    queries=(
+                        Quotient(
+                            numerator=shown(metrics.RECORDS_LAG, APP),
+                            denominator=shown(metrics.THREAD_PROCESS, APP),
+                        ),
+                    ),
+                ),
                 lines(
                     "Age of records when they were processed, at most",
                     "From the timestamp of a record to the end of its way through a sub-topology.",

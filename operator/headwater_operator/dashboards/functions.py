@@ -58,6 +58,28 @@ def changes(values: Sequence[float]) -> float | None:
     )
 
 
+def deriv(times: Sequence[int], values: Sequence[float]) -> float | None:
+    """Return the slope of a gauge, per second, as Prometheus' ``deriv`` does: least squares.
+
+    Args:
+        times: of the samples, in milliseconds.
+        values: the samples.
+
+    Returns:
+        None with fewer than two samples.
+    """
+    if len(times) < 2:
+        return None
+    if all(value == values[0] for value in values):
+        return math.nan if math.isinf(values[0]) else 0.0
+    seconds = [(time - times[0]) / 1000 for time in times]
+    count = len(times)
+    sum_x, sum_y = math.fsum(seconds), math.fsum(values)
+    sum_xy = math.fsum(x * y for x, y in zip(seconds, values, strict=True))
+    sum_xx = math.fsum(x * x for x in seconds)
+    return (sum_xy - sum_x * sum_y / count) / (sum_xx - sum_x * sum_x / count)
+
+
 def quantile(q: float, buckets: Mapping[float, float]) -> float:
     """Return a quantile of a histogram, as Prometheus' ``histogram_quantile`` does.
 

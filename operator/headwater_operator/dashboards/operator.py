@@ -67,6 +67,26 @@ OPERATOR: Final = Dashboard(
             ),
         ),
         Row(
+            title="StreamApps",
+            panels=(
+                Panel(
+                    title="Problems",
+                    description="StreamApps whose condition Degraded or Stalled is True. Stalled: "
+                    "no retry will help.",
+                    queries=(
+                        shown(
+                            metrics.PROBLEM,
+                            ("streamapp_namespace", "streamapp", "condition", "reason"),
+                            MAX,
+                            legend="is so",
+                        ),
+                    ),
+                    kind=Kind.TABLE,
+                    width=24,
+                ),
+            ),
+        ),
+        Row(
             title="Rounds",
             panels=(
                 lines(

@@ -65,6 +65,8 @@ class Function(StrEnum):
     """By how much a counter has grown."""
     CHANGES = "changes"
     """How often a gauge has changed."""
+    DERIV = "deriv"
+    """How fast a gauge grows, per second, by linear regression."""
     QUANTILE = "histogram_quantile"
     """A quantile of what a histogram has counted, from the rates of its buckets."""
 
@@ -120,7 +122,7 @@ class Query:
             return Unit.NONE
         counts = self.metric.type is MetricType.HISTOGRAM and self.function is not Function.QUANTILE
         unit = Unit.NONE if counts else self.metric.unit
-        if self.function is not Function.RATE:
+        if self.function not in {Function.RATE, Function.DERIV}:
             return unit
         if unit not in _GROWTH:
             raise ValueError(f"the rate of {self.metric.name} would have the unit {unit}/s")
@@ -158,8 +160,11 @@ class Quotient:
 
     @property
     def unit(self) -> Unit:
-        """A share, if both have one unit; else that of what is divided."""
-        return Unit.RATIO if self.numerator.unit is self.denominator.unit else self.numerator.unit
+        """A share, if both have one unit; a time, if it is a number by its growth."""
+        units = self.numerator.unit, self.denominator.unit
+        if units[0] is units[1]:
+            return Unit.RATIO
+        return Unit.SECONDS if _GROWTH.get(units[0]) is units[1] else units[0]
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

@@ -60,12 +60,14 @@ def label_values(
         chosen: as of ``promql``.
     """
     matchers = [f"{it.label}=~{_quoted(_pattern(it.label, chosen))}" for it in before]
-    return f"{variable.metric.sample_name}{{{', '.join(matchers)}}}"
+    return variable.metric.sample_name + (f"{{{', '.join(matchers)}}}" if matchers else "")
 
 
 def _aggregated(query: Query, matchers: list[str], window: str) -> str:
     fixed = [f"{label}={_quoted(value)}" for label, value in query.filters]
-    series = f"{query.sample_name}{{{', '.join([*fixed, *matchers])}}}"
+    series = query.sample_name
+    if fixed or matchers:
+        series += f"{{{', '.join([*fixed, *matchers])}}}"
     by = query.by
     if query.function is Function.QUANTILE:
         series, by = f"rate({series}[{window}])", (BUCKET, *by)

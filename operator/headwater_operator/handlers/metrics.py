@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from headwater.model.appstatus import ConditionStatus, ConditionType
 from headwater_operator import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from headwater.model.appstatus import AppStatus
     from headwater.model.metrics import Metric
+    from headwater_operator.handlers.leases import Key
 
+_PROBLEMS: Final = (ConditionType.DEGRADED, ConditionType.STALLED)
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -39,10 +43,31 @@ class Metrics:
         """StreamApps by readiness."""
         self.degraded: Final = self._gauge(metrics.DEGRADED)
         """StreamApps that need somebody."""
+        self._problem: Final = self._gauge(metrics.PROBLEM)
+        self._problems: set[tuple[str, str, str, str]] = set()
         self.leading: Final = self._gauge(metrics.LEADING)
         """Whether this operator leads."""
         self.generation: Final = self._gauge(metrics.GENERATION)
         """Of the leadership."""
+
+    def count_apps(self, statuses: Mapping[Key, AppStatus]) -> None:
+        """Show how many StreamApps are ready, and which have a problem."""
+        true = {key: _true(status) for key, status in statuses.items()}
+        ready = sum(ConditionType.READY in found for found in true.values())
+        self.apps.labels("true").set(ready)
+        self.apps.labels("false").set(len(statuses) - ready)
+        self.degraded.set(sum(ConditionType.DEGRADED in found for found in true.values()))
+        problems = {
+            (*key, kind.value, found[kind])
+            for key, found in true.items()
+            for kind in _PROBLEMS
+            if kind in found
+        }
+        for gone in self._problems - problems:
+            self._problem.remove(*gone)
+        for one in problems:
+            self._problem.labels(*one).set(1)
+        self._problems = problems
 
     def count_call(self, verb: str, plural: str, status: int) -> None:
         """Count a request to the API server."""
@@ -74,3 +99,8 @@ class Metrics:
 
     def _gauge(self, metric: Metric) -> Gauge:
         return Gauge(metric.name, metric.help, metric.labels, registry=self.registry)
+
+
+def _true(status: AppStatus) -> dict[ConditionType, str]:
+    """Return the conditions that are True, with their reasons."""
+    return {it.type: it.reason for it in status.conditions if it.status is ConditionStatus.TRUE}

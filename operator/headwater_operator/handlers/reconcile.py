@@ -452,13 +452,7 @@ class Reconciler:
 
     def _count_apps(self) -> None:
         with self._guard:
-            statuses = [app.status for app in self._apps.values()]
-        ready = sum(_is_true(status, ConditionType.READY) for status in statuses)
-        self._metrics.apps.labels("true").set(ready)
-        self._metrics.apps.labels("false").set(len(statuses) - ready)
-        self._metrics.degraded.set(
-            sum(_is_true(status, ConditionType.DEGRADED) for status in statuses)
-        )
+            self._metrics.count_apps({key: app.status for key, app in self._apps.items()})
 
     # -- memory ----------------------------------------------------------------------------------
 
@@ -480,8 +474,3 @@ def _condition(status: AppStatus, kind: ConditionType) -> tuple[ConditionStatus,
         if condition.type is kind:
             return condition.status, condition.reason, condition.message
     return None
-
-
-def _is_true(status: AppStatus, kind: ConditionType) -> bool:
-    found = _condition(status, kind)
-    return found is not None and found[0] is ConditionStatus.TRUE

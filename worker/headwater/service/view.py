@@ -285,6 +285,7 @@ class Numbers:
                 metrics.OTLP_FAILED_PUSHES: self._failed_pushes,
                 metrics.ALIVE_STREAM_THREADS: sum(thread.pid is not None for thread in threads),
                 metrics.READY: is_ready(table),
+                metrics.PAUSED: table.is_to_pause,
                 metrics.LEASE_HELD: table.has_lease(now_ms),
                 metrics.ASSIGNMENT_EPOCH: table.epoch,
                 metrics.ACTIVE_RESTORING_TASKS: sum(t.on_updater for t in table.tasks.values()),

@@ -47,6 +47,13 @@ READY: Final = gauge(
     flag=True,
     key="ready",
 )
+PAUSED: Final = gauge(
+    Scope.CLIENT,
+    "paused",
+    "1 while nothing is processed because somebody has paused the application.",
+    is_kafkas=False,
+    flag=True,
+)
 LEASE_HELD: Final = gauge(
     Scope.CLIENT,
     "lease-held",
@@ -131,6 +138,7 @@ METRICS_OF_CLIENTS: Final = (
     ALIVE_STREAM_THREADS,
     FAILED_STREAM_THREADS,
     READY,
+    PAUSED,
     LEASE_HELD,
     ASSIGNMENT_EPOCH,
     ACTIVE_RESTORING_TASKS,

@@ -1,0 +1,76 @@
+"""The operator measures every number that it declares, and no other."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from headwater.model.appstatus import AppStatus, Condition, ConditionStatus, ConditionType
+from headwater.model.metrics import METRICS
+from headwater_operator.handlers.metrics import Metrics
+from headwater_operator.metrics import OPERATOR_METRICS, PROBLEM
+
+TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
+READY, DEGRADED, STALLED = ConditionType.READY, ConditionType.DEGRADED, ConditionType.STALLED
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    made = Metrics()
+    made.watch_queue(lambda: 0.0, lambda: 0.0)
+    made.watch_namespaces(lambda: 0.0)
+    made.watch_hearing(lambda: {"streamapps": 1_500}, ["streamapps"])
+    return made
+
+
+def status(*conditions: tuple[ConditionType, ConditionStatus, str]) -> AppStatus:
+    return AppStatus(
+        conditions=tuple(
+            Condition(type=kind, status=value, reason=reason, last_transition_time="")
+            for kind, value, reason in conditions
+        )
+    )
+
+
+def samples(metrics: Metrics, name: str) -> list[tuple[dict[str, str], float]]:
+    text = generate_latest(metrics.registry).decode()
+    return [
+        (sample.labels, sample.value)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name
+    ]
+
+
+def test_what_is_measured_is_what_is_declared(metrics: Metrics) -> None:
+    text = generate_latest(metrics.registry).decode()
+    measured = {
+        family.name: (family.type, family.documentation)
+        for family in text_string_to_metric_families(text)
+        if not family.name.endswith("_created")
+    }
+
+    assert measured == {it.name: (it.type, it.help) for it in OPERATOR_METRICS}
+    assert not {it.name for it in OPERATOR_METRICS} & {it.name for it in METRICS}
+
+
+def test_a_streamapp_is_named_while_it_has_a_problem_and_no_longer(metrics: Metrics) -> None:
+    good = status((READY, TRUE, "Running"), (DEGRADED, FALSE, "NotDegraded"))
+    bad = status((DEGRADED, TRUE, "DiskFullError"), (STALLED, TRUE, "DiskFullError"))
+
+    metrics.count_apps({("shop", "orders"): good, ("shop", "carts"): bad})
+
+    where = {"streamapp_namespace": "shop", "streamapp": "carts", "reason": "DiskFullError"}
+    assert sorted(labels["condition"] for labels, _ in samples(metrics, PROBLEM.name)) == [
+        "Degraded",
+        "Stalled",
+    ]
+    assert ({**where, "condition": "Stalled"}, 1) in samples(metrics, PROBLEM.name)
+    assert samples(metrics, "headwater_operator_streamapps_degraded") == [({}, 1)]
+    assert samples(metrics, "headwater_operator_streamapps") == [
+        ({"ready": "true"}, 1),
+        ({"ready": "false"}, 1),
+    ]
+    metrics.count_apps({("shop", "orders"): good, ("shop", "carts"): good})
+    assert samples(metrics, PROBLEM.name) == []
