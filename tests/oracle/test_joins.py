@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.oracle.differences import refused_by_java_alone
+from tests.oracle.differences import (
+    merges_too_much,
+    refused_by_java_alone,
+    subscribes_from_no_partition,
+)
 from tests.oracle.run import run
 from tests.oracle.translate import Drawing
 
@@ -156,6 +160,82 @@ def test_java_sends_answers_to_what_a_punctuation_forwards_to_no_partition(oracl
     assert java["error"]["cause"].startswith("Invalid partition: -1")
     ((key, value, timestamp),) = ours["stores"]["joined"]
     assert (key, bytes.fromhex(value), timestamp) == ("6f", b"10 --1--1 1+null", 10)
+
+
+def test_java_notes_no_partition_of_a_punctuation_where_a_partitioner_answers(
+    oracle: Oracle,
+) -> None:
+    """So the answer finds its way; the partition is in Java's store and changelog."""
+    request = _asked(
+        [
+            STREAM,
+            {"id": "p", "op": "process_values", "on": "s", "fn": "wall_ticks"},
+            {"id": "o", "op": "to_table", "on": "p"},
+            {"id": "c", "op": "table", "topic": "customers"},
+            {
+                "id": "j",
+                "op": "join",
+                "on": "o",
+                "with": "c",
+                "foreign_key": "first_letter",
+                "fn": "both",
+                "table_joined": {"partitioner": True},
+            },
+        ]
+    )
+    record = {"topic": "in", "key": "6f", "value": "6531", "timestamp": 1}
+    request["inputs"] = [record, {"advance_ms": 10}]
+
+    java, ours = oracle.ask(request), run(request)
+
+    assert subscribes_from_no_partition(java)
+    assert not subscribes_from_no_partition(ours)
+    (store,) = (name for name in ours["stores"] if "SUBSCRIPTION" in name)
+    assert [row[1][-8:] for row in java["stores"][store]] == ["ffffffff"]
+    assert [row[1][-8:] for row in ours["stores"][store]] == ["00000000"]
+
+
+def test_java_lets_a_join_above_a_merge_go_around_the_repartition(oracle: Oracle) -> None:
+    """Records of the joined stream keep the partition that they had before their key changed."""
+    windows = {"before": 32, "after": 32, "grace": 5}
+    request = _asked(
+        [
+            STREAM,
+            REKEYED,
+            {"id": "t", "op": "global_table", "topic": "tab"},
+            {
+                "id": "g",
+                "op": "join",
+                "on": "k",
+                "with": "t",
+                "selector": "key_text",
+                "fn": "both",
+                "name": "around",
+            },
+            {"id": "m", "op": "merge", "on": "k", "with": "g"},
+            {"id": "p", "op": "peek", "on": "k"},
+            {
+                "id": "j",
+                "op": "outer_join",
+                "on": "m",
+                "with": "p",
+                "fn": "both",
+                "windows": windows,
+            },
+        ]
+    )
+    request["config"] = {"topology.optimization": "all"}
+
+    java, ours = oracle.ask(request)["describe"], run(request)["describe"]
+
+    assert merges_too_much(request, {"describe": java}, ours)
+    before, behind = "KSTREAM-KEY-SELECT", "repartition-source"
+    above = [
+        description.split("Processor: around ")[1].split("<-- ")[1].splitlines()[0]
+        for description in (java, ours)
+    ]
+    assert above[0].startswith(before)
+    assert above[1].endswith(behind)
 
 
 def test_several_records_that_wait_for_a_partner_as_one_are_let_go_when_java_does(

@@ -17,11 +17,13 @@ import pytest
 
 from headwater.errors import SerializationError
 from tests.oracle.differences import (
+    forgotten,
     has_pattern,
     may_move_a_repartition,
     merges_too_much,
     moves_a_repartition_to_other_values,
     refused_by_java_alone,
+    subscribes_from_no_partition,
     takes_whole_numbers_alike,
     without_addresses,
     without_offset,
@@ -63,6 +65,7 @@ def test_what_waits_in_a_record_cache_comes_out_as_in_java(seed: str, oracle: Or
             step["fn"] = "with_key"
         if (
             step["op"] == "to"
+            and not answers_often  # topics are named by the offset
             and not has_pattern(request)
             and step.get("topic", "").startswith("out-")
             and random.random() < 0.7
@@ -263,13 +266,18 @@ def compare(request: dict[str, Any], oracle: Oracle, **here: Any) -> None:
         oracle.outcomes["merged too much by Java"] += 1
         return
     assert without_addresses(ours["describe"]) == without_addresses(java["describe"])
+    if subscribes_from_no_partition(java):
+        oracle.outcomes["subscribed from no partition in Java"] += 1
+        return
     is_late = bool(request.get("commit_every"))
     mixed = written_together(ours["describe"]) if is_late else set()
     assert ours["stores"] == java["stores"]
-    assert ours["versions"] == java["versions"]
+    lost = forgotten(java)
+    assert _versions(ours, request, but=lost) == _versions(java, request, but=lost)
+    buffers = ours["buffers"] if has_pattern(request) else ()
     if is_late and has_foreign_keys(request):
         # What is asked twice between two flushes is answered, and goes on, twice.
-        _check_last(ours, java, mixed)
+        _check_last(ours, java, mixed, buffers)
         return
     assert _put_out(ours["outputs"], mixed) == _put_out(java["outputs"], mixed)
     assert ours["seen"] == [entry for entry in java["seen"] if len(entry) == 3]
@@ -278,9 +286,8 @@ def compare(request: dict[str, Any], oracle: Oracle, **here: Any) -> None:
     assert sent[0] == sent[1]
     if is_late and has_pattern(request):
         # The tasks are opened anew for a topic that a pattern finds, and commit before that.
-        _check_last(ours, java, mixed)
+        _check_last(ours, java, mixed, buffers)
         return
-    buffers = ours["buffers"] if has_pattern(request) else ()
     written, expected = (
         _changelogs(answer["produced"], buffers, is_late=is_late) for answer in (ours, java)
     )
@@ -294,10 +301,23 @@ def compare(request: dict[str, Any], oracle: Oracle, **here: Any) -> None:
     _check_changelogs(written, expected)
 
 
-def _check_last(ours: dict[str, Any], java: dict[str, Any], mixed: Collection[str]) -> None:
+def _versions(
+    answer: dict[str, Any], request: dict[str, Any], *, but: Collection[tuple[str, str]]
+) -> dict[str, list[Any]]:
+    """What versioned stores hold, ``but`` of some keys of some changelogs."""
+    changelog = f"{request['app_id']}-{{}}-changelog".format
+    return {
+        store: [row for row in rows if (changelog(store), row[0]) not in but]
+        for store, rows in answer["versions"].items()
+    }
+
+
+def _check_last(
+    ours: dict[str, Any], java: dict[str, Any], mixed: Collection[str], buffers: Collection[str]
+) -> None:
     """Check what was written last of each key to each topic, changelogs among them, and seen last.
 
-    A key that was deleted need not be mentioned.
+    A key that was deleted need not be mentioned. What ``buffers`` hold is checked without offsets.
     """
     last_seen, expected_seen = (
         {tuple(entry[:2]): entry[2] for entry in answer["seen"] if len(entry) == 3}
@@ -306,7 +326,11 @@ def _check_last(ours: dict[str, Any], java: dict[str, Any], mixed: Collection[st
     assert last_seen == expected_seen
     last, expected = (
         {
-            (record["topic"], record["key"]): record["value"]
+            (record["topic"], record["key"]): (
+                without_offset(record["value"])
+                if record["value"] is not None and record["topic"] in buffers
+                else record["value"]
+            )
             for record in answer["produced"]
             if record["topic"] not in mixed
         }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater import TopologyError
-from tests.oracle.differences import without_addresses
+from tests.oracle.differences import forgotten, without_addresses
 from tests.oracle.run import run
 from tests.oracle.translate import Drawing
 
@@ -128,6 +128,7 @@ def test_what_is_deleted_at_its_own_time_stays_deleted_here_only(oracle: Oracle)
     last = [bytes.fromhex(answer["outputs"][-1]["value"]).decode() for answer in (java, ours)]
     assert last[0].startswith("-1 y@9 y@9 y@9 ")
     assert last[1].startswith("18 null null y@9 ")
+    assert forgotten(java) == forgotten(ours) == {("app-v-changelog", b"a".hex())}
 
 
 TABLE = {"id": "t", "op": "table", "topic": "tab", "materialized": {"store": "v", "history_ms": 50}}
