@@ -52,6 +52,8 @@ def test_windows_are_those_of_java(kind: str, seed: str, oracle: Oracle) -> None
     emit = random.choice((None, None, "close", "update"))
     request = drawn(random, kind, None if kind == "unlimited" and emit == "close" else emit)
     request["config"] = {"statestore.cache.max.bytes": random.choice(("0", "100000"))}
+    if random.random() < 0.3:
+        add_a_header(request)
 
     compare(request, oracle)
 
@@ -141,6 +143,33 @@ def test_a_sliding_window_may_be_deleted_while_it_waits_here_alone(oracle: Oracl
 
     assert refused_by_java_alone(java), java.get("error")
     assert ours["stores"]
+
+
+@pytest.mark.parametrize("cache", ["0", "100000"])
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_headers_that_a_processor_adds_go_with_what_a_window_forwards(
+    kind: str, cache: str, oracle: Oracle
+) -> None:
+    request = drawn(Random("headers"), kind, None)
+    request["config"] = {"statestore.cache.max.bytes": cache}
+    request["steps"][3].pop("materialized", None)
+    request["inputs"] = [
+        {"topic": "in", "key": "61", "value": "78", "timestamp": at} for at in (7, 9, 40)
+    ]
+    add_a_header(request)
+
+    compare(request, oracle)
+    outputs = run(request)["outputs"]
+    has_headers = kind != "session" or cache != "0"
+    added = [["more", "01"]]
+    assert {str(record["headers"]) for record in outputs} == {str(added if has_headers else [])}
+
+
+def add_a_header(request: dict[str, Any]) -> None:
+    """Have a processor above the windows add one to each record."""
+    steps = request["steps"]
+    steps.insert(1, {"id": "more", "op": "process_values", "on": "in", "fn": "with_header"})
+    steps[2]["on"] = "more"
 
 
 def keep_in_sliding_windows(steps: list[dict[str, Any]]) -> None:

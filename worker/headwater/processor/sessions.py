@@ -96,11 +96,11 @@ def _folding(
             return
         if start != timestamp or end != timestamp:
             for session, held in merged:
-                put(session, None, timestamp)
+                put(session, None, timestamp, headers)
                 if forward is not None:
                     forward(session, (None, held if send_old else None), timestamp, headers)
         aggregate = aggregator(key, value, aggregate)
-        put((key, end, start), aggregate, timestamp)
+        put((key, end, start), aggregate, timestamp, headers)
         if forward is not None:
             forward((key, end, start), (aggregate, None), timestamp, headers)
 

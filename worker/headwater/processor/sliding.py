@@ -191,7 +191,7 @@ class _Update:
         if right is None or right[1] <= self.timestamp:
             return
         of, start = self.of, self.timestamp + 1
-        of.append(self.key, start, *right)
+        of.append(self.key, start, *right, self.headers)
         if of.forward is not None:
             of.forward((self.key, start, 0), (right[0], None), right[1], self.headers)
 
@@ -204,7 +204,7 @@ class _Update:
         new = of.step(key, self.value, held)
         if held is None or latest < timestamp:
             latest = timestamp
-        of.append(key, start, new, timestamp if new is None else latest)
+        of.append(key, start, new, timestamp if new is None else latest, self.headers)
         forward = of.forward
         if forward is not None:
             change = (new, held if of.send_old else None)

@@ -149,7 +149,8 @@ class WindowStore(ReadOnlyWindowStore):
         Where duplicates are retained it adds a value. What is older than the retention is dropped
         and counted.
         """
-        self._store.append(key, _millis(window_start), value, self._current.timestamp)
+        current = self._current
+        self._store.append(key, _millis(window_start), value, current.timestamp, current.record[4])
 
 
 class ReadOnlyTimestampedWindowStore(ReadOnlyWindowStore):
@@ -172,7 +173,7 @@ class TimestampedWindowStore(ReadOnlyTimestampedWindowStore):
         What is older than the retention is dropped and counted.
         """
         at = self._current.timestamp if value is None else timestamp
-        self._store.append(key, _millis(window_start), value, at)
+        self._store.append(key, _millis(window_start), value, at, self._current.record[4])
 
 
 class ReadOnlySessionStore(_TimedView):
@@ -282,8 +283,8 @@ class SessionStore(ReadOnlySessionStore):
 
         One that ends before the retention is dropped and counted.
         """
-        (start, end), at = session.window, self._current.timestamp
-        self._store.put((session.key, end, start), value, at)
+        (start, end), current = session.window, self._current
+        self._store.put((session.key, end, start), value, current.timestamp, current.record[4])
 
     def remove(self, session: Windowed[Any]) -> None:
         """Delete a session."""

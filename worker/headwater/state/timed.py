@@ -96,6 +96,8 @@ class TimedStore(LayeredStore):
     def put(self, key: Any, value: Any, timestamp: int, headers: Headers = None) -> None:
         """Set a key with its time, or delete it with ``None``, as ``LayeredStore.put``.
 
+        A record cache forwards the change with ``headers``.
+
         One that is too old is sent to the changelog, as in Kafka Streams, but never read.
         """
         identity = self._keys.identity(key)
@@ -103,7 +105,7 @@ class TimedStore(LayeredStore):
         if self._cache is None:
             self._below.put(identity, stored, timestamp, headers)
         else:
-            self._cache.put(identity, stored, timestamp, self._cache.under_way.record[4])
+            self._cache.put(identity, stored, timestamp, headers)
         time = key[1]
         if time > self._newest:
             self._newest = time
