@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
+from headwater.model import resetting
 from headwater.model.appstatus import AppStatus
 from headwater.model.cluster import generation_of
 from headwater.model.lifecycle import Engine
@@ -158,6 +159,7 @@ class AppView:
         reset_to: where the application begins then (``headwater.model.resetting``).
         scaled_by: which other autoscaler has written ``spec.replicas`` last; empty if none has.
         shifts: how many resets have shifted offsets: the same wish may come again.
+        reset_action: the StreamAction that asks for the reset, if no annotation does.
         unclear_reset: why the annotation that asks for a reset is not followed.
         app: with everything filled in; of the last specification that could be used, if the present
             one cannot. ``None`` if there is none.
@@ -187,6 +189,7 @@ class AppView:
     reset_to: str = RESET_NOW
     scaled_by: str = ""
     shifts: int = 0
+    reset_action: ActionView | None = None
     unclear_reset: Problem | None = None
     app: StreamApp | None = None
     spec_problem: Problem | None = None
@@ -220,7 +223,7 @@ class AppView:
             generation=generation,
             intent=self.intent,
             # Another value of the annotation is another request.
-            request=1 + self.shifts + crc32(self.reset_to.encode()) if self.is_resetting else 0,
+            request=self._request,
             reset_to=self.reset_to,
             workers=self.workers,
             driver=self.driver,
@@ -237,6 +240,27 @@ class AppView:
                 f"its log went with its pod, `kubectl logs {driver_name(self.app.name)} "
                 f"--namespace {self.owner.namespace}` shows what the next one does"
             ),
+        )
+
+    @property
+    def _request(self) -> int:
+        """What tells one reset from another; 0 if none is asked for."""
+        if self.reset_action is not None:
+            return 1 + crc32(self.reset_action.uid.encode())
+        return 1 + self.shifts + crc32(self.reset_to.encode()) if self.is_resetting else 0
+
+    def with_reset_action(self, clock: str) -> AppView:
+        """Return this with the reset that a StreamAction asks for, unless an annotation does."""
+        asked = [view for view in self.actions if view.asks_for_reset(clock)]
+        if self.is_resetting or not asked:
+            return self
+        part = asked[0].spec.reset
+        to = part.to if part is not None else RESET_NOW
+        return replace(
+            self,
+            is_resetting=True,
+            reset_action=asked[0],
+            reset_to=str(resetting.parse(to)),
         )
 
     @property

@@ -97,6 +97,26 @@ def test_the_answer_does_not_depend_on_the_order_of_members(group: Group):
 
 
 @few
+@given(groups(), st.data())
+def test_a_preferred_worker_has_the_task_at_no_cost_of_level_loads(
+    group: Group, data: st.DataObject
+):
+    calm = settled(group)
+    task = data.draw(st.sampled_from(sorted(calm.tasks)))
+    name = data.draw(st.sampled_from([member.name for member in calm.members]))
+    asked = replace(calm, preferred={task: name})
+
+    found = assign(asked)
+
+    assert breaches(asked, found) == ()
+    alike = calm.stateful if task in calm.stateful else calm.stateless
+    assert found.owners()[task] == name or not alike & set(found.active[name])
+    # Once it is there it stays, whoever prefers what.
+    there = settled(asked)
+    assert moves(actives(there), assign(replace(there, preferred={}))) == 0
+
+
+@few
 @given(groups())
 def test_nothing_moves_without_need(group: Group):
     calm = settled(group)

@@ -150,6 +150,7 @@ def _refined(
         can_stand_by=scene.plan.can_stand_by,
         standby_replicas=policy.standby_replicas,
         topology_keys=policy.topology_keys,
+        preferred=scene.demands.preferred,
     )
     rules = Rules(
         movable=group.can_stand_by,

@@ -239,6 +239,7 @@ class Reconciler:
         if view is None or (view.is_deleting and not view.has_finalizer):
             self._forget(key)
             return "gone", self._actions.of_none(key, view)
+        view = view.with_reset_action(self._clock())
         app.view, app.status, app.has_actions = view, view.status, is_of_interest(view.actions)
         app.forget_stuck(view)
         with self._guard:
@@ -278,7 +279,9 @@ class Reconciler:
             return view
         stopped = replace(view.app, spec=replace(view.app.spec, suspend=True))
         # What a reset would delete is the other one's.
-        return replace(view, app=stopped, spec_problem=problem, is_resetting=False)
+        return replace(
+            view, app=stopped, spec_problem=problem, is_resetting=False, reset_action=None
+        )
 
     def _decided(self, app: App, view: AppView) -> Decision:
         clock = self._clock() if view.actions else ""
@@ -316,7 +319,7 @@ class Reconciler:
         app.upkeep.ensure_leases(view)
         app.held_up = self._share(app, view, decision.actions)
         if view.is_resetting and app.memory.reset_done and not view.workers:
-            return end_reset(app, view, self._herald(view))
+            return end_reset(app, view, self._herald(view), self._actions)
         if not decision.actions and not app.held_up:
             app.upkeep.keep_budget(view, self._now_ms())
             self._tidy(app, view)

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.model.streamaction_status import ActionPhase, seconds_between
 from headwater_operator.act.streamactions import delete_expired, write_rulings
-from headwater_operator.decide.streamactions.ruling import CANCELLED, Ruling, ended, waiting
+from headwater_operator.decide.streamactions.ruling import (
+    CANCELLED,
+    Ruling,
+    ended,
+    waiting,
+    written,
+)
+from headwater_operator.decide.streamactions.standing import complete
 from headwater_operator.observe.streamactions import read_actions
 
 if TYPE_CHECKING:
@@ -76,6 +83,16 @@ class Actions:
             (each, ended(each, "ApplicationDeleted", why, clock)) for each in _open(view.actions)
         ]
         self._write(view.owner.namespace, view.actions, _changed(found))
+
+    def complete(self, view: AppView, action: ActionView, message: str) -> None:
+        """Say that an action is done.
+
+        Raises:
+            OutdatedDecisionError: it has changed, or is gone.
+        """
+        status = written(action, complete(message), self._clock())
+        ruling = Ruling(name=action.name, status=status)
+        self._write(view.owner.namespace, (action,), (ruling,))
 
     def of_none(self, key: Key, view: AppView | None) -> int:
         """See to those whose StreamApp does not exist.

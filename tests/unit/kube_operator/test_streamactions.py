@@ -9,7 +9,7 @@ from tests.support.kube_life import TASKS
 from tests.support.kube_rig import NAMESPACE, KubeRig
 
 from headwater import failpoints
-from headwater_operator.kube.api import PODS, STREAM_ACTIONS, STREAM_APPS
+from headwater_operator.kube.api import CLAIMS, PODS, STREAM_ACTIONS, STREAM_APPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,3 +231,64 @@ def test_an_action_ends_with_its_application(ready: KubeRig) -> None:
     ready.until(lambda: not ready.names(STREAM_APPS))
     assert ready.action("drain")["phase"] == "Failed"
     assert ready.action("drain")["reason"] == "ApplicationDeleted"
+
+
+def owner(rig: KubeRig, task: str) -> list[str]:
+    return [name for name, tasks in rig.held().items() if task in tasks]
+
+
+def test_a_moved_task_runs_where_it_is_to_be_and_stays_there(ready: KubeRig) -> None:
+    [source] = owner(ready, "1_0")
+    [target] = set(WORKERS) - {source}
+    ready.act("move", "MoveTask", moveTask={"task": "1_0", "worker": target})
+    assert finish(ready, "move") == "Complete"
+    assert owner(ready, "1_0") == [target]
+    ready.turn(80)
+    assert owner(ready, "1_0") == [target]
+    assert {name: len(tasks) for name, tasks in ready.held().items()} == dict.fromkeys(WORKERS, 2)
+    assert ready.tasks() == TASKS
+
+
+def test_a_task_that_is_not_there_is_named(ready: KubeRig) -> None:
+    ready.act("move", "MoveTask", moveTask={"task": "7_0", "worker": "wc-w-0"})
+    assert finish(ready, "move") == "Failed"
+    _, reason, message = condition(ready, "move", "Failed")
+    assert reason == "UnknownTask"
+    assert "7_0" in message
+    assert "0_0 0_1 1_0 1_1" in message
+
+
+def test_a_reset_is_carried_out_once_and_the_application_begins_anew(ready: KubeRig) -> None:
+    claims = {name: ready.uid(CLAIMS, name) for name in ready.names(CLAIMS)}
+    ready.act("reset", "Reset", reset={"to": "earliest"})
+    ready.act("after", "Restart")
+    ready.until(lambda: ready.condition("Ready")[:2] == ("False", "Resetting"))
+    assert finish(ready, "reset") == "Complete"
+    ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)
+    assert finish(ready, "after") == "Complete"
+    assert ready.workers.of("wc").resets == 1
+    assert all(ready.uid(CLAIMS, name) != uid for name, uid in claims.items())
+
+
+def test_a_reset_that_says_nothing_known_resets_nothing(ready: KubeRig) -> None:
+    before = pods(ready)
+    ready.act("reset", "Reset", reset={"to": "sometime"})
+    assert finish(ready, "reset") == "Failed"
+    _, reason, message = condition(ready, "reset", "Failed")
+    assert reason == "ResetNotUnderstood"
+    assert "sometime" in message
+    ready.turn(20)
+    assert pods(ready) == before
+    assert ready.workers.of("wc").resets == 0
+
+
+def test_a_reset_that_is_cancelled_before_its_duty_leaves_everything(ready: KubeRig) -> None:
+    ready.workers.workers["wc-w-0"].holds_on = True
+    ready.act("reset", "Reset")
+    ready.until(lambda: ready.phase("reset") == "Running")
+    cancel = {"op": "add", "path": "/spec/cancel", "value": True}
+    ready.api.patch(STREAM_ACTIONS, NAMESPACE, "reset", [cancel])
+    assert finish(ready, "reset") == "Failed"
+    ready.workers.workers["wc-w-0"].holds_on = False
+    ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)
+    assert ready.workers.of("wc").resets == 0

@@ -68,6 +68,8 @@ class Group:
         standby_replicas: how many standbys each of these is to have, if there are enough members.
         topology_keys: labels whose values the copies of a task are spread over, the most important
             first.
+        preferred: the member that is to have a task, by task. It counts as its owner, and keeps it
+            before any other; it takes no more tasks than its share for that.
     """
 
     members: tuple[Member, ...]
@@ -76,6 +78,7 @@ class Group:
     can_stand_by: frozenset[TaskId] = frozenset()
     standby_replicas: int = 0
     topology_keys: tuple[str, ...] = ()
+    preferred: Mapping[TaskId, str] = field(default_factory=dict)
 
     @property
     def tasks(self) -> frozenset[TaskId]:

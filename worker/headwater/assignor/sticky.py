@@ -37,10 +37,10 @@ def assign(group: Group) -> GroupAssignment:
     assert group.members
     members = sorted(group.members, key=lambda member: member.name)
     placed: dict[str, list[TaskId]] = {member.name: [] for member in members}
-    owners = _owners(members)
+    owners = _owners(members, group.preferred)
     near = nearness_of(members)
     for tasks in (group.stateful, group.stateless):
-        _share_out(tasks, members, owners, placed, near)
+        _share_out(tasks, members, owners, placed, near, frozenset(group.preferred))
     active = {name: tuple(sorted(tasks)) for name, tasks in placed.items()}
     return GroupAssignment(active=active, standby=spread(group, active, near))
 
@@ -54,8 +54,9 @@ def nearness_of(members: list[Member]) -> dict[TaskId, dict[str, int]]:
     return found
 
 
-def _owners(members: list[Member]) -> dict[TaskId, str]:
-    owners: dict[TaskId, str] = {}
+def _owners(members: list[Member], preferred: Mapping[TaskId, str]) -> dict[TaskId, str]:
+    names = {member.name for member in members}
+    owners = {task: name for task, name in preferred.items() if name in names}
     for member in members:
         for task in member.active:
             owners.setdefault(task, member.name)
@@ -68,12 +69,12 @@ def _share_out(
     owners: dict[TaskId, str],
     placed: dict[str, list[TaskId]],
     near: Nearness,
+    preferred: frozenset[TaskId],
 ) -> None:
-    """Add ``tasks`` to ``placed``."""
-    owned = {
-        member.name: [task for task in member.active & tasks if owners[task] == member.name]
-        for member in members
-    }
+    """Add ``tasks`` to ``placed``; who has ``preferred`` ones keeps these first."""
+    owned: dict[str, list[TaskId]] = {member.name: [] for member in members}
+    for task in tasks & owners.keys():
+        owned[owners[task]].append(task)
     nearest = Counter(
         name for task in tasks if task not in owners for name in _nearest(near.get(task, {}))
     )
@@ -95,7 +96,9 @@ def _share_out(
     room: dict[str, int] = {}
     for name, its in owned.items():
         elsewhere = {} if len(its) <= share[name] else _elsewhere(its, near, with_room)
-        kept = keep(its, share[name], elsewhere)
+        first = sorted(preferred & set(its))[: share[name]] if preferred else []
+        rest = [task for task in its if task not in first]
+        kept = (*first, *keep(rest, share[name] - len(first), elsewhere))
         placed[name].extend(kept)
         settled.update(kept)
         room[name] = share[name] - len(kept)

@@ -74,6 +74,14 @@ class ActionView:
         passed_s = seconds_between(self.status.started_at, clock)
         return self.is_running and passed_s * 1_000 >= self.spec.timeout_ms
 
+    def is_effective(self, clock: str) -> bool:
+        """Whether it asks for anything: it was begun, and neither cancelled nor out of time."""
+        return self.is_running and not self.spec.cancel and not self.is_late(clock)
+
+    def asks_for_reset(self, clock: str) -> bool:
+        """Whether the application is to be reset because of it."""
+        return self.is_effective(clock) and self.spec.type is ActionType.RESET
+
     def is_expired(self, clock: str) -> bool:
         """Whether it ended so long ago that it is to be deleted."""
         if self.action is None or self.spec.ttl_seconds_after_finished is None:
@@ -120,7 +128,7 @@ def demands_of(actions: tuple[ActionView, ...], clock: str) -> Demands:
     processes: set[str] = set()
     preferred: dict[TaskId, str] = {}
     for view in actions:
-        if not view.is_running or view.spec.cancel or view.is_late(clock):
+        if not view.is_effective(clock):
             continue
         spec = view.spec
         if spec.type is ActionType.RESTART:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from headwater.model.codec import format_duration
 from headwater.model.streamaction import ActionType
 from headwater.model.streamaction_status import ActionPhase, StreamActionStatus
-from headwater_operator.decide.streamactions import drain, restart
+from headwater_operator.decide.streamactions import drain, move, reset, restart
 from headwater_operator.decide.streamactions.exclusion import first_in_the_way
 from headwater_operator.decide.streamactions.standing import Standing, failed
 
@@ -123,18 +123,22 @@ def _running(stage: Stage, view: ActionView, clock: str) -> StreamActionStatus:
     standing = _go_on(stage, view)
     is_over = standing.phase.is_final
     if not is_over and view.spec.cancel:
-        standing = failed(CANCELLED, f"it was cancelled while {_was(view)}; {_TAKEN_BACK}")
+        standing = failed(CANCELLED, f"it was cancelled while {_was(view)}; {_left(view)}")
     elif not is_over and view.is_late(clock):
         limit = format_duration(view.spec.timeout_ms)
         standing = failed(
             DEADLINE_EXCEEDED,
-            f"it was not complete within {limit} (spec.timeout) while {_was(view)}; {_TAKEN_BACK}. "
+            f"it was not complete within {limit} (spec.timeout) while {_was(view)}; {_left(view)}. "
             "Mend that, and create another StreamAction",
         )
     return written(view, standing, clock)
 
 
-_TAKEN_BACK: Final = "what it had asked for is taken back, and nothing is lost"
+def _left(view: ActionView) -> str:
+    """Say what becomes of what was done so far."""
+    if view.spec.type is ActionType.RESET:
+        return "what was deleted by then stays deleted: create another Reset to finish it"
+    return "what it had asked for is taken back, and nothing is lost"
 
 
 def _was(view: ActionView) -> str:
@@ -147,6 +151,10 @@ def _begin(stage: Stage, view: ActionView) -> Standing:
             return restart.begin(stage.scene, stage.fleet, view)
         case ActionType.DRAIN_WORKER:
             return drain.begin(stage.scene, stage.fleet, view)
+        case ActionType.MOVE_TASK:
+            return move.begin(stage.scene, stage.fleet, view)
+        case ActionType.RESET:
+            return reset.begin(stage.scene, view)
         case other:
             return failed("NotSupported", f"this operator cannot do {other} yet: use a newer one")
 
@@ -157,5 +165,9 @@ def _go_on(stage: Stage, view: ActionView) -> Standing:
             return restart.go_on(stage.scene, stage.fleet, view, stage.roll)
         case ActionType.DRAIN_WORKER:
             return drain.go_on(stage.scene, stage.fleet, view)
+        case ActionType.MOVE_TASK:
+            return move.go_on(stage.scene, stage.fleet, stage.placing, view)
+        case ActionType.RESET:
+            return reset.go_on(stage.scene)
         case other:
             return failed("NotSupported", f"this operator cannot do {other} yet: use a newer one")

@@ -37,6 +37,11 @@ def runs(step: str, message: str, **rest: object) -> Standing:
     return Standing(phase=ActionPhase.RUNNING, step=step, reason=step, message=message, **rest)  # type: ignore[arg-type]
 
 
+def waits(reason: str, message: str) -> Standing:
+    """Return how an action stands that cannot begin as yet."""
+    return Standing(phase=ActionPhase.WAITING, step="", reason=reason, message=message)
+
+
 def complete(message: str, **rest: object) -> Standing:
     """Return how an action stands that is done."""
     return Standing(
