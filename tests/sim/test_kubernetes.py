@@ -14,6 +14,12 @@ def test_a_cluster_counts_every_record_once_and_comes_to_rest(seed: str):
 
 
 @pytest.mark.slow
+@pytest.mark.seeded(300, most=8)
+def test_actions_are_carried_out_once_and_end_whoever_leads(seed: str):
+    simulate(seed, acts=True)
+
+
+@pytest.mark.slow
 @pytest.mark.seeded(100, most=3)
 def test_a_cluster_loses_no_record_at_least_once(seed: str):
     simulate(seed, exactly_once=False)

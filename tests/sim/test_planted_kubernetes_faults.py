@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.sim.kubernetes.action_faults import LostWithItsLeader, NobodyWaits, RestartsByName
 from tests.sim.kubernetes.faults import (
     ActionBeforeIntent,
     ClaimLeft,
@@ -28,14 +29,14 @@ pytestmark = pytest.mark.slow
 SEEDS = 200
 
 
-def first_violation(mistake: type[Mistake], first: int) -> str:
+def first_violation(mistake: type[Mistake], first: int, *, acts: bool = False) -> str:
     """The first sentence that a law says about a mistake, over many seeds.
 
     The search begins where it has ended before: as long as nothing has changed, it ends at once.
     """
     for number in range(first, first + SEEDS):
         try:
-            simulate(f"planted-{number}", mistake=mistake())
+            simulate(f"planted-{number}", mistake=mistake(), acts=acts)
         except ViolationError as violation:
             return f"{number}: {str(violation).splitlines()[0]}"
     pytest.fail(f"{mistake.__name__} was not found in {SEEDS} seeds")
@@ -57,3 +58,16 @@ def first_violation(mistake: type[Mistake], first: int) -> str:
 )
 def test_a_mistake_planted_in_the_operator_is_found(mistake: type[Mistake], first: int, found: str):
     assert re.search(found, first_violation(mistake, first))
+
+
+@pytest.mark.parametrize(
+    ("mistake", "first", "found"),
+    [
+        (RestartsByName, 0, "more processes than before|is restarted"),
+        (NobodyWaits, 0, "run at the same time"),
+        (LostWithItsLeader, 0, "the action .* is Running"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_mistake_about_actions_is_found(mistake: type[Mistake], first: int, found: str):
+    assert re.search(found, first_violation(mistake, first, acts=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.model.appstatus import Operation, OperationType
+from headwater.model.streamaction import ActionType
 from headwater_operator.actions import DeleteWorker, Reason, StartWorker, StopWorker
 from headwater_operator.decide.observed import ProcessState
 
@@ -36,7 +37,7 @@ def operation_of(
         leaving: workers that are to go, told so or not yet.
     """
     before = written.operation
-    found = _operation(view, actions, roll, before, leaving)
+    found = _asked_for(view, now) or _operation(view, actions, roll, before, leaving)
     if found is None:
         return None
     kind, target, phase = found
@@ -48,6 +49,20 @@ def operation_of(
         revision=view.revision if kind is OperationType.ROLL else "",
         started_at=before.started_at if before is not None and is_same else now,
     )
+
+
+def _asked_for(view: AppView, now: str) -> tuple[OperationType, str, str] | None:
+    """Return what a StreamAction has done to workers; what is done to all of them goes first."""
+    if _of_all(view) is not None:
+        return None
+    for action in view.actions:
+        if not action.is_effective(now):
+            continue
+        if action.spec.drain_worker is not None:
+            return OperationType.DRAIN, action.spec.drain_worker.worker, action.status.step
+        if action.spec.type is ActionType.RESTART:
+            return OperationType.RESTART, "", action.status.step
+    return None
 
 
 def _operation(

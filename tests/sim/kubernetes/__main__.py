@@ -1,4 +1,4 @@
-"""Repeat one seed: ``python -m tests.sim.kubernetes SEED [--at-least-once]``."""
+"""Repeat one seed: ``python -m tests.sim.kubernetes SEED [--at-least-once] [--actions]``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from tests.sim.world import ViolationError
 def main() -> int:
     """Run it; print its story."""
     try:
-        world = simulate(sys.argv[1], exactly_once="--at-least-once" not in sys.argv)
+        world = simulate(
+            sys.argv[1],
+            exactly_once="--at-least-once" not in sys.argv,
+            acts="--actions" in sys.argv,
+        )
     except ViolationError as violation:
         print(violation)
         return 1

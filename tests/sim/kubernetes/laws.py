@@ -21,6 +21,7 @@ from headwater_operator.manifests.effective import effective
 from headwater_operator.manifests.names import REVISION_LABEL
 from headwater_operator.manifests.settings import Installation
 from tests.sim import laws
+from tests.sim.kubernetes.actions import open_actions
 from tests.sim.kubernetes.world import APP, KubeWorld
 from tests.sim.warm import no_warm_copy_is_given_up
 from tests.sim.world import PARTITIONS, ViolationError
@@ -193,7 +194,7 @@ def unsettled(world: KubeWorld) -> str:
         return f"the numbers: {said} of {replicas}"
     if status.operation is not None:
         return f"the operation: {status.operation}"
-    return leaked(world, replicas)
+    return open_actions(world) or leaked(world, replicas)
 
 
 def leaked(world: KubeWorld, replicas: int) -> str:

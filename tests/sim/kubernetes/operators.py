@@ -202,28 +202,28 @@ class Watch(Ticking):
         self.operator = operator
         self.is_on = False
         self.deaf_until = 0
-        self.heard: list[tuple[int, Key]] = []
+        self.heard: list[tuple[int, Key, bool]] = []
         super().__init__(operator.world, f"{operator.name}/watch")
 
-    def tell(self, key: Key) -> None:
+    def tell(self, key: Key, *, is_action: bool = False) -> None:
         """Be sent an event."""
         world = self.world
         if not self.is_on or world.now_ms < self.deaf_until:
             return
         for _ in range(world.rng.choice(_TIMES)):
             at_ms = world.now_ms + world.rng.choice((1, 5, 20, 100, 2_000))
-            self.heard.append((at_ms, key))
+            self.heard.append((at_ms, key, is_action))
             self.next_ms = min(self.next_ms, at_ms)
 
     def run(self) -> Iterator[int]:
         while True:
             now_ms = self.world.now_ms
-            due = {key for at_ms, key in self.heard if at_ms <= now_ms}
+            due = {(key, is_action) for at_ms, key, is_action in self.heard if at_ms <= now_ms}
             self.heard = [each for each in self.heard if each[0] > now_ms]
-            for key in sorted(due):
-                self.operator.reconciler.changed(key)
+            for key, is_action in sorted(due):
+                self.operator.reconciler.changed(key, has_actions=is_action)
                 self.operator.add(key)
-            next_ms = min((at_ms for at_ms, _ in self.heard), default=now_ms + 60_000)
+            next_ms = min((at_ms for at_ms, _, _ in self.heard), default=now_ms + 60_000)
             yield next_ms - now_ms
 
 

@@ -43,6 +43,7 @@ class Plan:
         keeps_scaled: volumes of workers that are scaled away stay.
         keeps_deleted: volumes of a StreamApp that is deleted stay.
         mistake: what is planted.
+        acts: users create StreamActions.
     """
 
     exactly_once: bool
@@ -50,9 +51,17 @@ class Plan:
     keeps_scaled: bool
     keeps_deleted: bool
     mistake: Mistake
+    acts: bool = False
 
     @classmethod
-    def of(cls, seed: str, *, exactly_once: bool = True, mistake: Mistake | None = None) -> Plan:
+    def of(
+        cls,
+        seed: str,
+        *,
+        exactly_once: bool = True,
+        mistake: Mistake | None = None,
+        acts: bool = False,
+    ) -> Plan:
         """Draw one."""
         rng = Random(f"plan of {seed}")
         return cls(
@@ -61,6 +70,7 @@ class Plan:
             keeps_scaled=rng.choice((True, False)),
             keeps_deleted=rng.choice((True, False)),
             mistake=mistake or Mistake(),
+            acts=acts,
         )
 
     @property

@@ -10,6 +10,7 @@ from headwater_operator.handlers import reconcile
 from headwater_operator.kube import clock
 from tests.sim import laws as of_records
 from tests.sim.chaos import Feeder
+from tests.sim.kubernetes.actions import Acting, ActionLaws
 from tests.sim.kubernetes.chaos import KubeChaos, User
 from tests.sim.kubernetes.controllers import Controllers
 from tests.sim.kubernetes.laws import Laws, settles
@@ -30,19 +31,28 @@ _FEED_MS = 500
 _MACHINES = (("node-a1", "a"), ("node-a2", "a"), ("node-b1", "b"))
 
 
-def simulate(seed: str, *, exactly_once: bool = True, mistake: Mistake | None = None) -> KubeWorld:
+def simulate(
+    seed: str, *, exactly_once: bool = True, mistake: Mistake | None = None, acts: bool = False
+) -> KubeWorld:
     """Run one seed.
+
+    Args:
+        seed: decides everything.
+        exactly_once: the processing guarantee.
+        mistake: what is planted.
+        acts: users create StreamActions.
 
     Raises:
         ViolationError: with the seed and the story.
     """
-    world = KubeWorld(seed, Plan.of(seed, exactly_once=exactly_once, mistake=mistake))
+    world = KubeWorld(seed, Plan.of(seed, exactly_once=exactly_once, mistake=mistake, acts=acts))
     try:
         with _instead(_substitutes(world)):
             _live(world, freezes=exactly_once)
     except (ViolationError, AssertionError) as error:
         story = "\n".join(world.story)
         flag = "" if exactly_once else " --at-least-once"
+        flag += " --actions" if acts else ""
         again = f"repeat: python -m tests.sim.kubernetes '{seed}'{flag}"
         said = f"seed {seed!r}: {error}"
         raise ViolationError(f"{said}\n{story}\n{said}\n{again}") from error
@@ -60,6 +70,9 @@ def _live(world: KubeWorld, *, freezes: bool) -> None:
     User(world)
     Feeder(world, CHAOS_MS, _FEED_MS)
     KubeChaos(world, CHAOS_MS, freezes=freezes)
+    if world.plan.acts:
+        world.action_laws = ActionLaws(world)
+        Acting(world, CHAOS_MS)
     world.run_until(CHAOS_MS + 25_000)
     settles(world)
     if world.exactly_once:

@@ -12,6 +12,7 @@ from headwater_operator.kube.api import (
     CLAIMS,
     NODES,
     PODS,
+    STREAM_ACTIONS,
     STREAM_APPS,
     STREAM_WORKERS,
     Manifest,
@@ -19,12 +20,14 @@ from headwater_operator.kube.api import (
 )
 from headwater_operator.manifests.names import app_of
 from headwater_operator.observe.snapshot import read_status
+from headwater_operator.observe.streamactions import app_of_action
 from tests.sim.world import Disk, Process, ViolationError, World
 from tests.support.kube_model import KubeModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tests.sim.kubernetes.actions import ActionLaws
     from tests.sim.kubernetes.blocking import Blocking
     from tests.sim.kubernetes.faults import Plan
     from tests.sim.kubernetes.node import Machine
@@ -36,7 +39,13 @@ OPERATORS: Final = "headwater-system"
 APP: Final = "app"
 ZONE: Final = "topology.kubernetes.io/zone"
 GOOD_IMAGE, BAD_IMAGE = "example/worker:1", "example/missing:1"
-_TOLD: Final = {STREAM_APPS.plural, STREAM_WORKERS.plural, PODS.plural, CLAIMS.plural}
+_TOLD: Final = {
+    STREAM_APPS.plural,
+    STREAM_WORKERS.plural,
+    STREAM_ACTIONS.plural,
+    PODS.plural,
+    CLAIMS.plural,
+}
 
 
 @dataclass
@@ -80,6 +89,7 @@ class KubeWorld(World):
         self.operators_made = 0
         self.was_deleted = False
         """The StreamApp has been deleted once."""
+        self.action_laws: ActionLaws | None = None
         self.api_down_until = 0
         self.observers: list[Callable[[str, Manifest], None]] = []
         """Told of every change before anybody else."""
@@ -161,9 +171,11 @@ class KubeWorld(World):
         if plural not in _TOLD or manifest["metadata"].get("namespace") != NAMESPACE:
             return
         name = manifest["metadata"]["name"]
-        key = (NAMESPACE, name if plural == STREAM_APPS.plural else app_of(manifest))
+        is_action = plural == STREAM_ACTIONS.plural
+        of = app_of_action(manifest) if is_action else app_of(manifest)
+        key = (NAMESPACE, name if plural == STREAM_APPS.plural else of)
         for operator in self.operators:
-            operator.watch.tell(key)
+            operator.watch.tell(key, is_action=is_action)
         if plural == STREAM_WORKERS.plural:
             worker = self.mains.get(name)
             if worker is not None and worker.alive:

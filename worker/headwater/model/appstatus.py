@@ -140,6 +140,8 @@ class OperationType(StrEnum):
     SCALE_DOWN = "ScaleDown"
     ROLL = "Roll"
     REPLACE = "Replace"
+    RESTART = "Restart"
+    DRAIN = "Drain"
     SUSPEND = "Suspend"
     RESET = "Reset"
     DELETE = "Delete"
