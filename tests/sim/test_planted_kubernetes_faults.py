@@ -45,12 +45,12 @@ def first_violation(mistake: type[Mistake], first: int, *, acts: bool = False) -
 @pytest.mark.parametrize(
     ("mistake", "first", "found"),
     [
-        (GrantBeforeFence, 29, "can both commit|but the changelog says"),
+        (GrantBeforeFence, 33, "can both commit|but the changelog says"),
         (VolumeOfALivingPod, 6, "attached to two living pods|can both commit"),
-        (EpochNotChecked, 71, "epoch of .* goes down|is granted to|can both commit"),
+        (EpochNotChecked, 84, "epoch of .* goes down|is granted to|can both commit"),
         (WarmCopyGivenUp, 19, "only warm copy of .* is given up"),
         (ActionBeforeIntent, 0, "acts before its intent"),
-        (PausedTooEarly, 1, "said to have paused, and .* has not"),
+        (PausedTooEarly, 10, "said to have paused, and .* has not"),
         (ReadyTooEarly, 0, "tools that wait go on"),
         (ClaimLeft, 23, "claims without a worker"),
     ],

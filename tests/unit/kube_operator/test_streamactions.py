@@ -9,6 +9,8 @@ from tests.support.kube_life import TASKS
 from tests.support.kube_rig import NAMESPACE, KubeRig
 
 from headwater import failpoints
+from headwater.model.streamaction import ActionType
+from headwater_operator.decide.streamactions.exclusion import EXCLUDES
 from headwater_operator.kube.api import CLAIMS, PODS, STREAM_ACTIONS, STREAM_APPS
 
 if TYPE_CHECKING:
@@ -292,3 +294,10 @@ def test_a_reset_that_is_cancelled_before_its_duty_leaves_everything(ready: Kube
     ready.workers.workers["wc-w-0"].holds_on = False
     ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)
     assert ready.workers.of("wc").resets == 0
+
+
+def test_of_two_types_either_each_excludes_the_other_or_neither_does() -> None:
+    for one, others in EXCLUDES.items():
+        for other in ActionType:
+            assert (other in others) == (one in EXCLUDES[other]), (one, other)
+    assert EXCLUDES.keys() == set(ActionType)
