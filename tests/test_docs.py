@@ -55,6 +55,7 @@ COMMANDS_RUN_BY = {
 PROGRAMS_RUN_BY = {"docs/dataframes.md": ROOT / "tests" / "spark" / "test_dataframes_page.py"}
 # These are of other kinds than a StreamApp, or a StreamApp of another application.
 RESOURCES_TRIED_BY = {
+    "docs/live-changes.md": ROOT / "tests" / "kube" / "test_live_changes.py",
     "docs/reprocessing-in-place.md": REPROCESSING,
     "docs/reprocessing-side-by-side.md": REPROCESSING,
     "docs/actions.md": ROOT / "tests" / "kube" / "test_actions_page.py",

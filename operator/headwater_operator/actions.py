@@ -36,6 +36,7 @@ class Reason(StrEnum):
     DUTY = "the control loop needs something from Kafka"
     DUTY_WITHDRAWN = "a duty is out of date"
     THREADS = "another number of threads is to run"
+    JOINS = "whether it waits for its share of the tasks has changed"
     LIVE_SETTINGS = "processes are to take over other settings"
     PAUSED = "processing is to pause"
     RESUMED = "processing is to go on"

@@ -76,6 +76,7 @@ class Facts:
         waits_for: what the assignment waits for, other than tasks that move: a worker that has yet
             to join, or something to look up first.
         is_importing: whether a worker imports its topology.
+        held_back: which moves wait for a window until when; empty for none.
         unsettled_ms: for how long not every task has been running.
     """
 
@@ -100,6 +101,7 @@ class Facts:
     unsettled: str = ""
     waits_for: str = ""
     is_importing: bool = False
+    held_back: str = ""
     unsettled_ms: int = 0
 
     @property
@@ -366,6 +368,8 @@ def _converged(facts: Facts) -> _Judged:
         return kind, False, _WARMING_UP, _warming_up(facts.decided)
     if facts.unsettled:
         return kind, False, "Moving", facts.unsettled
+    if facts.held_back:
+        return kind, True, "WaitsForWindow", facts.held_back
     return kind, True, "Assigned", f"all {tasks.total} tasks are where they belong"
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import urllib.request
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from tests.kube.story import APP, Counting, Workers, explained, step, until_shared
 from tests.support import pages
@@ -94,6 +96,9 @@ def test_running_workers_take_over_logs_metrics_and_threads_and_count_each_updat
         with step("the operator is told to look on, with the commands of the page"):
             look_on(journey)
         assert (journey.uids(), journey.status()["revision"]["current"]) == before
+        with step("tasks come back to a worker that was lost once a window is open"):
+            wait_for_a_window(journey, cluster)
+        counting.feed(KEYS)
         journey.kubectl("delete", "sapp", APP, "--timeout=220s")
         counting.check_volumes(journey, cluster)
 
@@ -116,6 +121,31 @@ def look_on(journey: Journey) -> None:
         ),
         "standbys",
     )
+
+
+def wait_for_a_window(journey: Journey, cluster: Cluster) -> None:
+    """The tasks of a lost worker go to their standbys at once, and back when it may be."""
+    [page] = pages.blocks("live-changes.md", "yaml")
+    windows = yaml.safe_load(page)["spec"]["assignment"]["moveWindows"]
+    nowhere = [{**windows[0], "timeZone": "Mars/Base"}]
+    journey.patch("/spec/assignment/moveWindows", nowhere)
+    journey.until(lambda: journey.condition("SpecValid")[0] == "False", "a refusal")
+    assert "'Mars/Base' is not in the time-zone database" in journey.condition("SpecValid")[2]
+    later = datetime.now(UTC) + timedelta(hours=12)
+    closed = [{"start": f"{later:%H:%M}", "end": f"{later + timedelta(minutes=1):%H:%M}"}]
+    journey.patch("/spec/assignment/moveWindows", closed)
+    journey.until(journey.is_settled, "the windows to be taken over")
+    cluster.kill(journey.namespace, min(journey.held()))
+    journey.until(
+        lambda: (
+            journey.condition("AssignmentConverged")[1] == "WaitsForWindow" and journey.is_settled()
+        ),
+        "all tasks to run, and some to wait for a window",
+    )
+    assert " for balance wait" in journey.condition("AssignmentConverged")[2]
+    journey.patch("/spec/assignment/moveWindows", [*closed, {"start": "00:00", "end": "00:00"}])
+    until_shared(journey, 2)
+    assert {len(tasks) for tasks in journey.held().values()} == {2}
 
 
 def until_taken_over(journey: Journey, workers: Workers, level: str) -> None:

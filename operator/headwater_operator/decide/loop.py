@@ -63,7 +63,7 @@ def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
     placing = place(scene, fleet)
     rolled = roll(scene, fleet)
     asked = roll_for_actions(scene, fleet, rolled)
-    writes = spec_writes(scene, fleet, placing)
+    writes = spec_writes(scene, fleet, placing, {rolled.next, asked.next})
     actions: tuple[Action, ...] = (
         *writes,
         *stops(scene, fleet, rolled.next, asked.next),
@@ -81,6 +81,7 @@ def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
         unsettled=unsettled,
         waits_for=why_waiting(scene, fleet, placing),
         importing=why_importing(scene),
+        held_back=placing.waiting.described,
         warnings=differing_topics(scene.app, scene.memory),
         rulings=rulings(Stage(scene, fleet, placing, asked)),
     )

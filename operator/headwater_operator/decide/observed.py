@@ -236,6 +236,7 @@ class Decision:
             yet to join, or something to look up first; empty for nothing.
         warnings: what is not as the StreamApp says, although it runs.
         importing: which workers import their topology; empty if none does.
+        held_back: which moves wait for a window until when; empty for none.
         rulings: the next statuses of StreamActions, to be written before anything is done.
     """
 
@@ -247,5 +248,6 @@ class Decision:
     unsettled: str = ""
     waits_for: str = ""
     importing: str = ""
+    held_back: str = ""
     warnings: tuple[str, ...] = ()
     rulings: tuple[Ruling, ...] = ()

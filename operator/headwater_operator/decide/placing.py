@@ -15,6 +15,7 @@ from headwater_operator.decide.duties import is_reset_under_way
 from headwater_operator.decide.engines import engine_reason, owed_engine
 from headwater_operator.decide.judge import listed_as_active
 from headwater_operator.decide.limits import FIRST_WAIT_MS
+from headwater_operator.decide.moving import Waiting, hold_back
 from headwater_operator.decide.stores import usable
 
 if TYPE_CHECKING:
@@ -34,17 +35,21 @@ class Placing:
         steps: by worker; lost workers and those being fenced have none.
         waits_for: why nothing is granted or moved; empty when nothing stands in the way.
         away: tasks that are not where the target has them; empty when there is no target.
+        share: the tasks that are meant for each worker; ``None`` when there is no target.
+        waiting: moves that wait for a window.
     """
 
     steps: Mapping[str, Step] = field(default_factory=dict)
     waits_for: str = ""
     away: frozenset[TaskId] = frozenset()
+    share: Mapping[str, tuple[TaskId, ...]] | None = None
+    waiting: Waiting = field(default_factory=Waiting)
 
 
 def place(scene: Scene, fleet: Fleet) -> Placing:
     """Decide what every worker may hold now."""
     waits_for = next(_obstacles(scene, fleet), "")
-    target, steps = _refined(scene, fleet) if not waits_for else (None, None)
+    target, waiting, steps = _refined(scene, fleet) if not waits_for else (None, Waiting(), None)
     return Placing(
         steps={
             name: step
@@ -57,6 +62,8 @@ def place(scene: Scene, fleet: Fleet) -> Placing:
             for task, owner in (target.owners() if target is not None else {}).items()
             if (worker := scene.named(owner)) is None or task not in worker.spec.active
         ),
+        share=None if target is None else target.active,
+        waiting=waiting,
     )
 
 
@@ -130,7 +137,7 @@ def _is_first_wait(scene: Scene, fleet: Fleet) -> bool:
 
 def _refined(
     scene: Scene, fleet: Fleet
-) -> tuple[GroupAssignment, dict[str, Step]] | tuple[None, None]:
+) -> tuple[GroupAssignment | None, Waiting, dict[str, Step] | None]:
     """Return the target and the steps towards it; ``None`` while nobody is there to have tasks."""
     assert scene.plan is not None
     policy = scene.app.spec.assignment
@@ -142,7 +149,7 @@ def _refined(
         and _counts(scene, worker)
     }
     if not members:
-        return None, None
+        return None, Waiting(), None
     group = Group(
         members=tuple(members.values()),
         stateful=scene.plan.stateful,
@@ -161,8 +168,8 @@ def _refined(
         _holder(scene, fleet, worker, members.get(worker.name) or _member(scene, worker))
         for worker in scene.workers
     ]
-    target = assign(group)
-    return target, refine(target, holders, rules)
+    target, waiting = hold_back(scene, assign(group), members)
+    return target, waiting, refine(target, holders, rules)
 
 
 def _counts(scene: Scene, worker: Judged) -> bool:

@@ -206,7 +206,9 @@ def _reason(scene: Scene, placing: Placing, state: ClientState, tasks: TaskCount
         return said
     match state:
         case ClientState.RUNNING:
-            return f"all {tasks.total} tasks {_do(scene)}"
+            said = f"all {tasks.total} tasks {_do(scene)}"
+            waits = placing.waiting.described
+            return f"{said}; {waits}" if waits else said
         case ClientState.NOT_RUNNING:
             return "stopped: every slot is closed or fenced"
         case ClientState.PENDING_SHUTDOWN:

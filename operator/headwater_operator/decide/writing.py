@@ -25,9 +25,10 @@ from headwater_operator.decide.duties import (
     new_duties,
 )
 from headwater_operator.decide.judge import listed_as_active
+from headwater_operator.decide.moving import joins
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from headwater.assignor.refine import Step
     from headwater.ids import TaskId
@@ -40,8 +41,17 @@ if TYPE_CHECKING:
 _UNKNOWN_WHY: Final = "it was here already"
 
 
-def spec_writes(scene: Scene, fleet: Fleet, placing: Placing) -> tuple[WriteWorkerSpec, ...]:
-    """Return the writes of this round, in order, each with a greater epoch than the one before."""
+def spec_writes(
+    scene: Scene, fleet: Fleet, placing: Placing, replaced: Collection[str] = ()
+) -> tuple[WriteWorkerSpec, ...]:
+    """Return the writes of this round, in order, each with a greater epoch than the one before.
+
+    Args:
+        scene: what is known.
+        fleet: which workers there are to be.
+        placing: what each may hold now.
+        replaced: workers whose processes are about to be replaced on purpose.
+    """
     lost = [worker for worker in scene.workers if worker.is_lost]
     fenced = [
         worker for worker in scene.workers if worker.spec.is_fencing and is_fenced(scene, worker)
@@ -54,7 +64,9 @@ def spec_writes(scene: Scene, fleet: Fleet, placing: Placing) -> tuple[WriteWork
     for worker in fenced:
         writes.append(_note_fenced(scene, fleet, worker, hand, _epoch(scene, writes)))
     for worker in others:
-        writes.extend(_update(scene, fleet, placing, worker, hand, _epoch(scene, writes)))
+        writes.extend(
+            _update(scene, fleet, placing, worker, hand, _epoch(scene, writes), replaced=replaced)
+        )
     for name in fleet.new:
         writes.append(_create(scene, name, _epoch(scene, writes)))
     return tuple(writes)
@@ -125,9 +137,15 @@ def _update(
     worker: Judged,
     hand: Judged | None,
     epoch: int,
+    *,
+    replaced: Collection[str],
 ) -> Iterator[WriteWorkerSpec]:
     """Yield the write of a worker that is neither lost nor fenced in this round, if one is due."""
     spec = _base(scene, fleet, worker, hand, epoch)
+    returns = worker.spec.drain and worker.name in fleet.wanted
+    share = None if placing.share is None else placing.share.get(worker.name, ())
+    joining = joins(scene, worker, share, anew=returns or worker.name in replaced)
+    spec = replace(spec, joining=joining)
     step = placing.steps.get(worker.name)
     if step is not None:
         if step.granted or _is_copy_for_new_process(worker, step):
@@ -193,6 +211,7 @@ def _reason(scene: Scene, worker: Judged, spec: WorkerSpec) -> Reason | None:
         (_copies(spec) != _copies(old), Reason.COPIES),
         (spec.acceptable_lag != old.acceptable_lag, Reason.ACCEPTABLE_LAG),
         ((spec.slots, spec.threads) != (old.slots, old.threads), Reason.THREADS),
+        (spec.joining != old.joining, Reason.JOINS),
         (spec.live != old.live, Reason.LIVE_SETTINGS),
         (spec.paused and not old.paused, Reason.PAUSED),
         (old.paused and not spec.paused, Reason.RESUMED),
@@ -226,6 +245,7 @@ def _create(scene: Scene, name: str, epoch: int) -> WriteWorkerSpec:
         paused=scene.app.spec.paused,
         acceptable_lag=scene.app.spec.assignment.acceptable_recovery_lag,
         live=_live(scene),
+        joining=bool(scene.app.spec.assignment.move_windows),
     )
     return WriteWorkerSpec(worker=name, spec=spec, replaces=0, reason=Reason.WORKER_CREATED)
 

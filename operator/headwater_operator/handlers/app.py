@@ -37,6 +37,7 @@ class App:
         unsettled: why the assignment was not what it is to be at the last decision.
         waits_for: what the assignment waited for at the last decision, besides tasks that move.
         warnings: what was not as the StreamApp says at the last decision.
+        held_back: which moves waited for a window at the last decision.
         importing: which workers imported their topology at the last decision.
         unsettled_since: since when not all tasks run; ``None`` while they do.
         going: since when pods have been stopping while the StreamApp is deleted, by uid.
@@ -60,6 +61,7 @@ class App:
     unsettled: str = ""
     waits_for: str = ""
     importing: str = ""
+    held_back: str = ""
     warnings: tuple[str, ...] = ()
     unsettled_since: int | None = None
     going: dict[str, int] = field(default_factory=dict)
@@ -83,6 +85,7 @@ class App:
         self.unsettled = decision.unsettled
         self.waits_for = decision.waits_for
         self.importing = decision.importing
+        self.held_back = decision.held_back
         self.warnings = decision.warnings
 
     def forget_stuck(self, view: AppView) -> None:

@@ -58,5 +58,6 @@ def facts_of(
         unsettled=app.unsettled,
         waits_for=app.waits_for,
         is_importing=bool(app.importing),
+        held_back=app.held_back,
         unsettled_ms=0 if since is None else now_ms - since,
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from headwater.errors import SpecError
 from headwater.model import appfile
 from headwater.model.losses import OPTION
+from headwater.model.movewindows import unknown_zone
 from headwater.model.secretnames import written_secrets
 
 if TYPE_CHECKING:
@@ -74,8 +75,11 @@ def _on_one_machine(app: StreamApp) -> StreamApp:
     """Refuse what cannot be passed over.
 
     Raises:
-        SpecError: the StreamApp cannot run without a Secret that is not here.
+        SpecError: the StreamApp cannot run without a Secret that is not here, or names a time zone
+            that nobody knows.
     """
+    if problem := unknown_zone(app.spec.assignment.move_windows):
+        raise SpecError(problem)
     kafka = app.spec.kafka
     if kafka.bootstrap_servers is not None and (kafka.tls or kafka.authentication):
         named = "tls" if kafka.tls else "authentication"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.errors import SpecError
 from headwater.model.lifecycle import Engine
+from headwater.model.movewindows import unknown_zone
 
 if TYPE_CHECKING:
     from headwater.model.streamapp import StreamApp
@@ -38,6 +39,8 @@ def effective(app: StreamApp, installation: Installation, source: str | None) ->
             "spec.kafka.bootstrapServers: say which Kafka to use; no default was named when the "
             "operator was installed"
         )
+    if problem := unknown_zone(spec.assignment.move_windows):
+        raise SpecError(problem)
     topology = spec.topology
     if topology.config_map_ref is not None:
         reference = topology.config_map_ref

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from headwater_operator import status
 from headwater_operator.act import workers
+from headwater_operator.decide import moving, placing
 from headwater_operator.handlers import reconcile
 from headwater_operator.handlers.reconcile import App, Reconciler
 from headwater_operator.kube.api import CLAIMS, PODS
@@ -17,10 +18,14 @@ from tests.sim.kubernetes.port import Port
 from tests.sim.warm import without_copies
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from headwater.assignor.group import GroupAssignment
     from headwater.model.appstatus import AppStatus
     from headwater.model.cluster import WorkerSpec
     from headwater_operator.actions import Action
     from headwater_operator.decide import Decision, Memory, Observed
+    from headwater_operator.decide.scene import Scene
     from headwater_operator.kube.api import Manifest, Resource
     from headwater_operator.status import Facts, Problem
     from headwater_operator.views import AppView
@@ -129,6 +134,25 @@ class PausedTooEarly(Mistake):
         decision = super().decide(observed, memory, now_ms)
         status = replace(decision.status, paused=observed.app.spec.paused)
         return replace(decision, status=status)
+
+
+class MoveOutsideAWindow(Mistake):
+    """Takes every window for open."""
+
+    patches = ((moving, "may_move", lambda *_: True),)
+
+
+def _with_those_that_go(
+    scene: Scene, target: GroupAssignment, _: Collection[str]
+) -> tuple[GroupAssignment, moving.Waiting]:
+    everybody = [worker.name for worker in scene.workers]
+    return moving.hold_back(scene, target, everybody)
+
+
+class NeededMoveWaits(Mistake):
+    """Has a worker that goes keep its tasks until a window opens."""
+
+    patches = ((placing, "hold_back", _with_those_that_go),)
 
 
 class ReadyTooEarly(Mistake):

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.model.appstatus import ConditionStatus, ConditionType
 from headwater.model.changes import revision_of
+from headwater.model.movewindows import may_move
 from headwater.model.streamapp import parse
+from headwater_operator.actions import WriteWorkerSpec
+from headwater_operator.decide import Intent, ProcessState
 from headwater_operator.kube.api import (
     CLAIMS,
     CONFIG_MAPS,
@@ -30,6 +33,7 @@ from tests.support.kstatus import CURRENT, kstatus, wait_returns
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from headwater_operator.decide import Decision, Observed
     from tests.sim.kubernetes.operators import Operator
 
 SETTLE_MS = 420_000
@@ -52,6 +56,7 @@ class Laws:
         world.observers.append(self.saw)
         world.judges.append(no_warm_copy_is_given_up)
         if world.exactly_once:
+            world.judges.append(nothing_is_balanced_outside_a_window)
             world.watchers.append(lambda: laws.no_two_can_commit(world))
             world.watchers.append(lambda: laws.what_has_paused_is_committed(world))
 
@@ -163,6 +168,30 @@ def _epoch_of(manifest: Manifest) -> int:
         return int(manifest["spec"]["epoch"])
     found = [each["value"] for each in manifest["operations"] if each["path"] == "/spec"]
     return max((int(spec["epoch"]) for spec in found), default=0)
+
+
+def nothing_is_balanced_outside_a_window(observed: Observed, decision: Decision, _: int) -> None:
+    """A task is taken from a worker that runs it only if that is needed, or a window is open."""
+    app = observed.app
+    if may_move(app.spec.assignment.move_windows, observed.minute):
+        return
+    staying = [view for view in observed.workers if not view.worker.spec.drain]
+    is_scaled = len(staying) > app.wanted_workers or app.spec.scale_down.workers_to_remove
+    is_any_joining = any(view.worker.spec.joining for view in observed.workers)
+    if observed.intent is not Intent.RUN or is_scaled or is_any_joining:
+        return
+    views = {view.worker.name: view for view in observed.workers}
+    for action in decision.actions:
+        if not isinstance(action, WriteWorkerSpec) or action.spec.fencing_epoch:
+            continue
+        view = views.get(action.worker)
+        if view is None or view.process is not ProcessState.RUNNING:
+            continue
+        old, status = view.worker.spec, view.worker.status
+        taken = set(old.active) - set(action.spec.active)
+        if taken and old.incarnation == status.incarnation and status.error is None:
+            tasks = " ".join(map(str, sorted(taken)))
+            raise ViolationError(f"{tasks} moves from {action.worker} outside a window")
 
 
 # -- in the end ----------------------------------------------------------------------------------

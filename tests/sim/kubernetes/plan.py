@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from headwater_operator.decide import Decision, Memory, Observed
     from tests.sim.kubernetes.operators import Operator
 
+_WITH_WINDOWS = 0.4
+
 
 class Mistake:
     """The product as it is; subclasses put something wrong in the place of one part of it."""
@@ -42,6 +44,7 @@ class Plan:
         standbys: of each task.
         keeps_scaled: volumes of workers that are scaled away stay.
         keeps_deleted: volumes of a StreamApp that is deleted stay.
+        has_windows: tasks move for balance in one minute only.
         mistake: what is planted.
         acts: users create StreamActions.
     """
@@ -50,6 +53,7 @@ class Plan:
     standbys: int
     keeps_scaled: bool
     keeps_deleted: bool
+    has_windows: bool
     mistake: Mistake
     acts: bool = False
 
@@ -69,6 +73,7 @@ class Plan:
             standbys=rng.choice((0, 1, 1)),
             keeps_scaled=rng.choice((True, False)),
             keeps_deleted=rng.choice((True, False)),
+            has_windows=rng.random() < _WITH_WINDOWS,
             mistake=mistake or Mistake(),
             acts=acts,
         )

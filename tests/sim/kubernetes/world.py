@@ -39,6 +39,8 @@ OPERATORS: Final = "headwater-system"
 APP: Final = "app"
 ZONE: Final = "topology.kubernetes.io/zone"
 GOOD_IMAGE, BAD_IMAGE = "example/worker:1", "example/missing:1"
+WINDOW: Final = {"start": "00:00", "end": "00:01"}
+"""Open for the first minute, and closed while the last faults happen and all comes to rest."""
 _TOLD: Final = {
     STREAM_APPS.plural,
     STREAM_WORKERS.plural,
@@ -113,6 +115,8 @@ class KubeWorld(World):
                 }
             },
         }
+        if self.plan.has_windows:
+            spec["assignment"] = {**spec["assignment"], "moveWindows": [WINDOW]}
         metadata = {"name": APP, "namespace": NAMESPACE}
         return {"apiVersion": API_VERSION, "kind": "StreamApp", "metadata": metadata, "spec": spec}
 

@@ -27,6 +27,7 @@ SCALING = f"{KUBE}real_scaling.py::test_workers_of_an_installed_chart_are_scaled
 LIVE = f"{KUBE}live_changes.py::test_running_workers_take_over"
 ROUNDS = "tests/unit/kube_operator/test_rounds.py::"
 STANDBYS = f"{DECIDE}standbys.py::"
+SCALED = f"{DECIDE}autoscaling.py::test_"
 SPARK = f"{DECIDE}engines.py::test_what_a_driver_is_started_from_has_changed"
 
 SEEN: dict[str, tuple[dict[str, object], str]] = {
@@ -51,10 +52,35 @@ SEEN: dict[str, tuple[dict[str, object], str]] = {
         {"assignment": {"moveDelay": "1s"}},
         f"{DECIDE}life.py::test_the_tasks_of_a_dead_worker_do_not_wait_for_ever",
     ),
+    "assignment.moveWindows": (
+        {"assignment": {"moveWindows": [{"start": "02:00", "end": "03:00"}]}},
+        f"{DECIDE}moving.py::test_a_lost_workers_tasks_move_at_once",
+    ),
     "assignment.topologyKeys": (
         {"assignment": {"topologyKeys": ["rack"]}},
         f"{STANDBYS}test_standbys_are_spread_over_zones",
     ),
+    **{
+        f"autoscaling.{path}": ({"autoscaling": {"maxReplicas": 2, **given}}, f"{SCALED}{test}")
+        for path, given, test in (
+            ("mode", {"mode": "Auto"}, "advice_is_given"),
+            ("minReplicas", {"minReplicas": 2}, "nothing_comes_in"),
+            ("maxReplicas", {"maxReplicas": 3}, "what_waits_brings"),
+            ("targetCatchUp", {"targetCatchUp": "10m"}, "what_waits_brings"),
+            ("targetLag", {"targetLag": 5}, "what_waits_brings"),
+            (
+                "behavior.scaleUp.stabilizationWindow",
+                {"behavior": {"scaleUp": {"stabilizationWindow": "5m"}}},
+                "what_waits_brings",
+            ),
+            (
+                "behavior.scaleDown.stabilizationWindow",
+                {"behavior": {"scaleDown": {"stabilizationWindow": "5m"}}},
+                "what_can_be_processed",
+            ),
+            ("schedule", {"schedule": []}, "a_schedule_has_bounds"),
+        )
+    },
     "scaleDown.policy": (
         {"scaleDown": {"policy": "Newest"}},
         f"{DECIDE}state.py::test_of_balanced_workers",

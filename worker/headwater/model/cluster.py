@@ -151,6 +151,7 @@ class WorkerSpec:
         acceptable_lag: with at most so many changelog records to read (summed over the task), a
             standby or warm-up task counts as caught up (KIP-441's ``acceptable.recovery.lag``).
         live: what its processes take over while they run; left out: what they were started with.
+        joining: it has yet to get its share of the tasks: moves to it wait for no window.
         why: why each task of ``active``, ``standby`` and ``warmup`` is here.
     """
 
@@ -169,6 +170,7 @@ class WorkerSpec:
     fencing_epoch: int = 0
     acceptable_lag: int = 10_000
     live: LiveSettings | None = None
+    joining: bool = False
     why: tuple[Placement, ...] = field(default=(), metadata=meta(max_items=100))
 
     def tasks_of(self, role: Role) -> tuple[TaskId, ...]:

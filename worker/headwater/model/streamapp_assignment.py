@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from headwater.model.fields import meta
+from headwater.model.movewindows import MoveWindow  # noqa: TC001  # read by the codec
 
 HOSTNAME_KEY: Final = "kubernetes.io/hostname"
 """The label that names the node itself."""
@@ -33,6 +34,8 @@ class AssignmentPolicy:
             worker that does not answer by HTTP it is seen in powers of ten only.
         move_delay_ms: how long the tasks of a worker whose process ended wait for its replacement,
             which has their state, before they go elsewhere. Tasks with a standby do not wait.
+        move_windows: when tasks may move for balance alone; left out: at any time. Moves that are
+            needed never wait: of a worker that is lost, that goes, or that has just been added.
         topology_keys: labels of nodes over whose values the copies of a task are spread, the most
             important first.
     """
@@ -46,6 +49,7 @@ class AssignmentPolicy:
         default=600_000, metadata=meta(json="warmupTimeout", duration=True)
     )
     move_delay_ms: int = field(default=30_000, metadata=meta(json="moveDelay", duration=True))
+    move_windows: tuple[MoveWindow, ...] = field(default=(), metadata=meta(max_items=20))
     topology_keys: tuple[str, ...] = field(
         default=("topology.kubernetes.io/zone", HOSTNAME_KEY),
         metadata=meta(each=_LABEL_KEY, unique=True, max_items=5),

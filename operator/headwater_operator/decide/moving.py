@@ -1,0 +1,122 @@
+"""Moves that may wait: outside the windows of ``spec.assignment.moveWindows`` nothing is balanced.
+
+A move waits if nobody needs it: the worker that has the task runs it and stays. A task never waits
+whose worker is lost, goes or cannot run it; nor one that moves to a worker that joins: that was
+added, or replaced on purpose, and has yet to get its share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from headwater.model.movewindows import may_move, next_opening, shown
+from headwater_operator.decide.processes import was_told_just_now
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from headwater.assignor.group import GroupAssignment
+    from headwater.ids import TaskId
+    from headwater_operator.decide.judge import Judged
+    from headwater_operator.decide.scene import Scene
+
+_NAMED = 3
+"""So many moves are named; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Moves that wait for a window.
+
+    Attributes:
+        moves: by task, the worker that has it and the one that is to have it.
+        until: when the next window opens.
+    """
+
+    moves: Mapping[TaskId, tuple[str, str]] = field(default_factory=dict)
+    until: str = ""
+
+    @property
+    def described(self) -> str:
+        """What waits until when; empty for nothing."""
+        if not self.moves:
+            return ""
+        count = len(self.moves)
+        named = [
+            f"{task} from {giver} to {taker}"
+            for task, (giver, taker) in sorted(self.moves.items())[:_NAMED]
+        ]
+        more = f" and {count - _NAMED} more" if count > _NAMED else ""
+        return (
+            f"{count} move{'s' if count > 1 else ''} for balance wait{'' if count > 1 else 's'} "
+            f"until {self.until} (spec.assignment.moveWindows): {', '.join(named)}{more}"
+        )
+
+
+def hold_back(
+    scene: Scene, target: GroupAssignment, members: Collection[str]
+) -> tuple[GroupAssignment, Waiting]:
+    """Return the target without the moves that may wait, and those moves.
+
+    Args:
+        scene: what is known.
+        target: the balanced assignment.
+        members: the workers that it is about.
+    """
+    windows, minute = scene.app.spec.assignment.move_windows, scene.observed.minute
+    if may_move(windows, minute):
+        return target, Waiting()
+    keepers = {
+        task: worker.name
+        for worker in scene.workers
+        if worker.name in members and _keeps(worker)
+        for task in worker.spec.active
+    }
+    joining = {worker.name for worker in scene.workers if worker.spec.joining}
+    moves = {
+        task: (keepers[task], owner)
+        for task, owner in target.owners().items()
+        if keepers.get(task, owner) != owner and owner not in joining
+    }
+    if not moves:
+        return target, Waiting()
+    active: dict[str, set[TaskId]] = {name: set(tasks) for name, tasks in target.active.items()}
+    standby: dict[str, set[TaskId]] = {name: set(tasks) for name, tasks in target.standby.items()}
+    for task, (giver, taker) in moves.items():
+        active[taker].discard(task)
+        active.setdefault(giver, set()).add(task)
+        if task in standby.get(giver, ()):
+            # Where the task is, no standby of it can be; where it is to be, one is welcome.
+            standby[giver].discard(task)
+            standby.setdefault(taker, set()).add(task)
+    held = replace(
+        target,
+        active={name: tuple(sorted(tasks)) for name, tasks in active.items()},
+        standby={name: tuple(sorted(tasks)) for name, tasks in standby.items()},
+    )
+    return held, Waiting(moves=moves, until=shown(next_opening(windows, minute)))
+
+
+def _keeps(worker: Judged) -> bool:
+    """Whether a worker can go on with its tasks: it is there, and nothing was taken from it."""
+    return worker.is_live and worker.is_bound and not worker.owes_fence
+
+
+def joins(scene: Scene, worker: Judged, target: Collection[TaskId] | None, *, anew: bool) -> bool:
+    """Whether a worker has yet to get its share of the tasks.
+
+    Args:
+        scene: what is known.
+        worker: which.
+        target: the tasks that are meant for it; ``None`` while that is not known.
+        anew: it is added again, or its process is about to be replaced on purpose.
+    """
+    if not scene.app.spec.assignment.move_windows:
+        return False
+    if anew:
+        return True
+    is_current = worker.view.revision in ("", scene.observed.revision)
+    is_there = worker.is_live and is_current and not was_told_just_now(scene, worker)
+    has_share = target is not None and is_there and set(target) <= set(worker.spec.active)
+    return worker.spec.joining and not has_share
