@@ -149,6 +149,7 @@ UPDATES: Final[list[Sent]] = [
 MINUTE: Final = {"kind": "time", "size": 60_000, "grace": 10_000}
 GAP: Final = {"kind": "session", "gap": 1_000, "grace": 10_000}
 FINAL: Final = {"id": "x", "op": "suppress", "on": "c", "name": "final"}
+HEADERS: Final = {"dsl.store.format": "HEADERS"}
 PASSING: Final = {"limit_ms": 50, "buffer": {"records": 2, "early": True}, "name": "passing"}
 VERSIONED: Final = {**TABLE, "materialized": {"store": "versions", "history_ms": 60_000}}
 ASKED: Final = {"id": "j", "op": "left_join", "on": "s", "with": "t", "fn": "both"}
@@ -183,6 +184,15 @@ CASES: Final[dict[str, dict[str, Any]]] = {
         _held(kind="windows", timestamped=True, size=60_000, retention_ms=DAY_MS), VALUES
     ),
     "a_session_store": case(_held(kind="sessions", retention_ms=DAY_MS), VALUES),
+    "a_key_value_store_with_headers": case(_held(headers=True), VALUES),
+    "a_window_store_with_headers": case(
+        _held(kind="windows", headers=True, size=60_000, retention_ms=DAY_MS), VALUES
+    ),
+    "a_session_store_with_headers": case(
+        _held(kind="sessions", headers=True, retention_ms=DAY_MS), VALUES
+    ),
+    "a_table_with_headers": case([TABLE], [("tab", *rest) for _, *rest in VALUES], **HEADERS),
+    "sessions_with_headers": case([*_windowed(GAP), COUNTED], VALUES, **HEADERS),
     "tumbling_windows": case([*_windowed(MINUTE), COUNTED], VALUES),
     "hopping_windows": case([*_windowed({**MINUTE, "advance": 30_000}), COUNTED], VALUES),
     "sliding_windows": case(

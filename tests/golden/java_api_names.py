@@ -7,7 +7,7 @@ from typing import Final
 _A_FUNCTION: Final = "a function, or a method of any object"
 _OLD_API: Final = "of the Processor API before KIP-478, which no operator of 4.3 takes"
 _A_WINDOWS_SERDE: Final = "`Serdes.time_windowed` and `Serdes.session_windowed` do both"
-_HEADERS: Final = "stores with headers (KIP-1271)"
+_IN_ROWS: Final = "stores of the user's own get rows with headers, in Java's bytes"
 _NO_STANDBYS: Final = "a program is the only instance of its application: it has no standby tasks"
 _OWN_STORES: Final = "the engine opens, restores and closes stores of the user's own, too"
 
@@ -35,6 +35,7 @@ CLASSES: Final[dict[str, str]] = {
 """Classes that have another name here, or are part of another one."""
 
 METHODS: Final[dict[str, str]] = {
+    "DslSessionParams.storeFormat": "DslSessionParams.dsl_store_format",
     "JoinWindows.gracePeriodMs": "JoinWindows.grace_ms",
     "KStream.foreach": "KStream.for_each",
     "Produced.streamPartitioner": "Produced.partitioner",
@@ -186,30 +187,8 @@ LEFT_OUT: Final[dict[str, str]] = {
     "ProcessorWrapper.asWrappedFixedKey": "a supplier needs no form of its own to be wrapped",
     "WrappedFixedKeyProcessorSupplier": "a supplier needs no form of its own to be wrapped",
     "WrappedProcessorSupplier": "a supplier needs no form of its own to be wrapped",
-    **dict.fromkeys(
-        (
-            "AggregationWithHeaders",
-            "DslKeyValueParams.dslStoreFormat",
-            "DslSessionParams.storeFormat",
-            "DslWindowParams.dslStoreFormat",
-            "HeadersBytesStore",
-            "HeadersBytesStoreSupplier",
-            "QueryableStoreTypes.sessionStoreWithHeaders",
-            "QueryableStoreTypes.timestampedKeyValueStoreWithHeaders",
-            "QueryableStoreTypes.timestampedWindowStoreWithHeaders",
-            "SessionStoreWithHeaders",
-            "Stores.persistentSessionStoreWithHeaders",
-            "Stores.persistentTimestampedKeyValueStoreWithHeaders",
-            "Stores.persistentTimestampedWindowStoreWithHeaders",
-            "Stores.sessionStoreWithHeadersBuilder",
-            "Stores.timestampedKeyValueStoreWithHeadersBuilder",
-            "Stores.timestampedWindowStoreWithHeadersBuilder",
-            "TimestampedKeyValueStoreWithHeaders",
-            "TimestampedWindowStoreWithHeaders",
-            "ValueTimestampHeaders",
-        ),
-        _HEADERS,
-    ),
+    "HeadersBytesStore": _IN_ROWS,
+    "HeadersBytesStoreSupplier": "`keeps_headers` of a supplier",
     "HostInfo.buildFromEndpoint": "of Kafka's inside; `KafkaStreams.endpoint` is one",
     "SessionBytesStoreSupplier.segmentIntervalMs": "by the retention, as by default in Java",
     "WindowBytesStoreSupplier.segmentIntervalMs": "by the retention, as by default in Java",
@@ -236,6 +215,12 @@ LEFT_OUT: Final[dict[str, str]] = {
     "ValueAndTimestamp.getValueOrNull": "`None if found is None else found.value`",
     "ValueAndTimestamp.make": "the constructor",
     "ValueAndTimestamp.makeAllowNullable": "the constructor",
+    "AggregationWithHeaders.getAggregationOrNull": "`None if found is None else found.aggregation`",
+    "AggregationWithHeaders.make": "the constructor",
+    "AggregationWithHeaders.makeAllowNullable": "the constructor",
+    "ValueTimestampHeaders.getValueOrNull": "`None if found is None else found.value`",
+    "ValueTimestampHeaders.make": "the constructor",
+    "ValueTimestampHeaders.makeAllowNullable": "the constructor",
     **dict.fromkeys(
         (
             "VersionedBytesStore.delete",

@@ -166,11 +166,11 @@ DSL_STATEFUL: Final = (
         "for [queries](../queries.md), processors and `TopologyTestDriver`",
     ),
     (
-        "stores with headers (`dsl.store.format`)",
-        "",
+        "stores with headers (`dsl.store.format`, KIP-1285)",
+        "DslStoreFormat",
         (
-            "not there: stores keep values and times, headers travel with records. Kafka Streams "
-            "4.3 has a first part of KIP-1271 and KIP-1285, which is off unless it is asked for"
+            "the option `dsl.store.format`, as in Kafka Streams 4.3: tables and aggregates in "
+            "RocksDB, not versioned ones; see [stores](../stores.md#headers-beside-values)"
         ),
     ),
 )
@@ -322,6 +322,41 @@ STORES: Final = (
             "SessionStore.put SessionStore.remove SessionStore.fetch SessionStore.backward_fetch "
             "SessionStore.fetch_session SessionStore.find_sessions "
             "SessionStore.backward_find_sessions"
+        ),
+        "",
+    ),
+    (
+        (
+            "`Stores.persistentTimestampedKeyValueStoreWithHeaders`, "
+            "`persistentTimestampedWindowStoreWithHeaders`, `persistentSessionStoreWithHeaders`"
+        ),
+        (
+            "Stores.persistent_timestamped_key_value_store_with_headers "
+            "Stores.persistent_timestamped_window_store_with_headers "
+            "Stores.persistent_session_store_with_headers"
+        ),
+        "there is none for versions, as in Kafka Streams (KIP-1271)",
+    ),
+    (
+        (
+            "`Stores.timestampedKeyValueStoreWithHeadersBuilder`, "
+            "`timestampedWindowStoreWithHeadersBuilder`, `sessionStoreWithHeadersBuilder`"
+        ),
+        (
+            "Stores.timestamped_key_value_store_with_headers_builder "
+            "Stores.timestamped_window_store_with_headers_builder "
+            "Stores.session_store_with_headers_builder"
+        ),
+        "",
+    ),
+    (
+        (
+            "`TimestampedKeyValueStoreWithHeaders`, `TimestampedWindowStoreWithHeaders`, "
+            "`SessionStoreWithHeaders`"
+        ),
+        (
+            "TimestampedKeyValueStoreWithHeaders TimestampedWindowStoreWithHeaders "
+            "SessionStoreWithHeaders ValueTimestampHeaders AggregationWithHeaders"
         ),
         "",
     ),

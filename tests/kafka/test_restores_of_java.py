@@ -49,7 +49,11 @@ def steps(app: str) -> list[dict[str, Any]]:
         "windows": {"kind": "windows", "size": 1_000, "retention_ms": KEPT_MS},
         "plain_windows": {"kind": "windows", "size": 1_000, "retention_ms": KEPT_MS},
         "sessions": {"kind": "sessions", "retention_ms": KEPT_MS},
-    }
+        "headers": {"headers": True},
+        "window_headers": {"kind": "windows", "headers": True, "size": 1_000,
+                           "retention_ms": KEPT_MS},
+        "session_headers": {"kind": "sessions", "headers": True, "retention_ms": KEPT_MS},
+    }  # fmt: skip
     held["plain_windows"]["timestamped"] = False
     versions = {"store": "versions", "history_ms": 60_000}
     left, right = ({"store": f"{side}-table"} for side in ("left", "right"))

@@ -91,7 +91,8 @@ class Generator:
     def _config(self) -> dict[str, str]:
         config = self.random.choice([{}, {"statestore.cache.max.bytes": "0"}])
         wanted = self.random.choice(OPTIMIZATIONS)
-        return config | ({"topology.optimization": wanted} if wanted else {})
+        headers = {"dsl.store.format": "HEADERS"} if self._chance(0.2) else {}
+        return config | ({"topology.optimization": wanted} if wanted else {}) | headers
 
     def _type(self) -> str:
         return self.random.choices(TYPES, weights=(10, 2, 3, 1, 1))[0]

@@ -55,6 +55,8 @@ def _store(given: Mapping[str, Any]) -> StoreSpec:
         supplier = Stores.lru_map(name, given["lru"])
     elif not given.get("persistent", True):
         supplier = Stores.in_memory_key_value_store(name)
+    elif given.get("headers"):
+        supplier = Stores.persistent_timestamped_key_value_store_with_headers(name)
     elif stamped:
         supplier = Stores.persistent_timestamped_key_value_store(name)
     else:
@@ -62,6 +64,8 @@ def _store(given: Mapping[str, Any]) -> StoreSpec:
     build = (
         Stores.timestamped_key_value_store_builder if stamped else Stores.key_value_store_builder
     )
+    if given.get("headers"):
+        build = Stores.timestamped_key_value_store_with_headers_builder
     store = build(supplier, Serdes.string, Serdes.string)
     if given.get("caching"):
         store = store.with_caching_enabled()
@@ -112,7 +116,7 @@ class Behaviour:
                 send(key, self._place(), timestamp, headers)
             case "keep" | "hold" | "versions" | "scan" | "scan_forward" | "windows" | "sessions":
                 for spec in self._stores:
-                    told = self._told(spec, text(key), value, timestamp)
+                    told = self._told(spec, text(key), value, timestamp, headers)
                     send(key, told, timestamp, headers)
             case "forward_all":
                 self._replace(self._stores[0], text(key), said, timestamp)
@@ -156,7 +160,7 @@ class Behaviour:
         where = "nowhere" if metadata is None else "-".join(map(str, metadata))
         return f"{where} {self._context.current_stream_time_ms()}"
 
-    def _told(self, spec: StoreSpec, key: str, value: Any, timestamp: int) -> str:
+    def _told(self, spec: StoreSpec, key: str, value: Any, timestamp: int, headers: Any) -> str:
         """Put into a store; return what there is to tell."""
         if self._fn == "versions":
             return self._version(spec.name, key, value, timestamp)
@@ -173,7 +177,7 @@ class Behaviour:
         if self._fn == "keep":
             return f"{self._replace(spec, key, text(value), timestamp)}>{text(value)}"
         store = self._context.get_state_store(spec.name)
-        return f"{hold(spec, store, key, value, timestamp)}>{text(value)}"
+        return f"{hold(spec, store, key, value, timestamp, headers)}>{text(value)}"
 
     def _version(self, name: str, key: str, value: Any, timestamp: int) -> str:
         store = self._context.get_state_store(name)

@@ -14,6 +14,8 @@ from headwater.model.stores import KeyLayout
 from headwater.processor.resolving import store_serdes
 from headwater.state.versions import key_of
 from headwater.testing import TopologyTestDriver
+from headwater.wire.headers import encode_headers
+from headwater.wire.varint import read_varint
 from tests.oracle.processors import Noted
 from tests.oracle.queries import answers
 from tests.oracle.translate import Drawing
@@ -77,7 +79,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
         specs = {**topology.stores, **topology.global_stores}
         kinds = {name: spec.kind for name, spec in specs.items()}
         stores = {
-            name: _contents(driver, topology, name)
+            name: _contents(driver, topology, name, headers=bool(request.get("headers")))
             for name in driver.get_all_state_stores()
             if not (kinds[name].is_buffer or kinds[name].holds_records or kinds[name].versioned)
         }
@@ -159,39 +161,38 @@ def _shown(record: ProducedRecord) -> dict[str, Any]:
     }
 
 
-def _contents(driver: TopologyTestDriver, topology: Topology, name: str) -> list[list[Any]]:
+def _contents(
+    driver: TopologyTestDriver, topology: Topology, name: str, *, headers: bool
+) -> list[list[Any]]:
     spec = {**topology.stores, **topology.global_stores}[name]
     key_serde, value_serde = store_serdes(driver.config, spec)
     key, value = key_serde.serializer(name), value_serde.serializer(name)
     found = driver._found(name, 0)
     assert found is not None
     held: Any = found.store
+    if spec.kind.keeps_headers:
+        held = held.with_headers()
+
+    def beside(kept: Any, timestamp: int) -> list[Any]:
+        at = timestamp if spec.kind.timestamped else None
+        if not spec.kind.keeps_headers:
+            return [value(kept).hex(), at]
+        front = encode_headers(kept.headers)
+        shown = [front[read_varint(front, 0)[1] :].hex()] if headers else []
+        return [value(kept.aggregation).hex(), at, *shown]
+
     if spec.kind.expires:
         count = 2 if spec.kind.key_layout is KeyLayout.SESSION else 1
         return _sorted(
-            [
-                (key(k) + struct.pack(f">{count}q", *times[:count])).hex(),
-                value(v).hex(),
-                timestamp if spec.kind.timestamped else None,
-            ]
+            [(key(k) + struct.pack(f">{count}q", *times[:count])).hex(), *beside(v, timestamp)]
             for k, *times, v, timestamp in held.fetch_all(0, LONG_MAX)
         )
     if spec.entries_max is not None:
         # Java shows the map alone, without what its record cache still has.
         codec = held._codec
-        return [
-            [
-                key.hex(),
-                row[codec.row_overhead :].hex(),
-                codec.from_row(row)[1] if spec.kind.timestamped else None,
-            ]
-            for key, row in held._below.backend.range(None, None)
-        ]
-    entries = held.range(None, None)
-    return _sorted(
-        [key(k).hex(), value(v).hex(), timestamp if spec.kind.timestamped else None]
-        for k, v, timestamp in entries
-    )
+        rows = ((k, codec.from_row(row)) for k, row in held._below.backend.range(None, None))
+        return [[k.hex(), *beside(codec.to_value(stored), at)] for k, (stored, at) in rows]
+    return _sorted([key(k).hex(), *beside(v, at)] for k, v, at in held.range(None, None))
 
 
 def _versions(

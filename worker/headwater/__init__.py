@@ -150,6 +150,7 @@ from headwater.model.store_suppliers import (
     VersionedBytesStoreSupplier,
     WindowBytesStoreSupplier,
 )
+from headwater.model.stored_headers import AggregationWithHeaders, ValueTimestampHeaders
 from headwater.model.storemeta import (
     HostInfo,
     KeyQueryMetadata,
@@ -189,6 +190,14 @@ from headwater.processor.handlers import (
     Response,
     Result,
 )
+from headwater.processor.headerstores import (
+    ReadOnlySessionStoreWithHeaders,
+    ReadOnlyTimestampedKeyValueStoreWithHeaders,
+    ReadOnlyTimestampedWindowStoreWithHeaders,
+    SessionStoreWithHeaders,
+    TimestampedKeyValueStoreWithHeaders,
+    TimestampedWindowStoreWithHeaders,
+)
 from headwater.processor.stores import (
     KeyValueStore,
     ReadOnlyKeyValueStore,
@@ -211,6 +220,7 @@ from headwater.processor.windowstores import (
     WindowStore,
 )
 from headwater.serde import Serde, Serdes
+from headwater.topology_settings import DslStoreFormat
 from headwater.wire.dead_letter import DeadLetterRecord
 
 if TYPE_CHECKING:
@@ -220,6 +230,7 @@ if TYPE_CHECKING:
 from headwater.model.sensors import Sensor, Stat, StreamsMetrics
 
 __all__ = [
+    "AggregationWithHeaders",
     "AutoOffsetReset",
     "AvroSerde",
     "BackfillError",
@@ -246,6 +257,7 @@ __all__ = [
     "DiskFullError",
     "DslKeyValueParams",
     "DslSessionParams",
+    "DslStoreFormat",
     "DslStoreSuppliers",
     "DslWindowParams",
     "EmitStrategy",
@@ -322,8 +334,11 @@ __all__ = [
     "RawInput",
     "ReadOnlyKeyValueStore",
     "ReadOnlySessionStore",
+    "ReadOnlySessionStoreWithHeaders",
     "ReadOnlyTimestampedKeyValueStore",
+    "ReadOnlyTimestampedKeyValueStoreWithHeaders",
     "ReadOnlyTimestampedWindowStore",
+    "ReadOnlyTimestampedWindowStoreWithHeaders",
     "ReadOnlyVersionedKeyValueStore",
     "ReadOnlyWindowStore",
     "Record",
@@ -348,6 +363,7 @@ __all__ = [
     "SessionBytesStore",
     "SessionBytesStoreSupplier",
     "SessionStore",
+    "SessionStoreWithHeaders",
     "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "SessionWindows",
@@ -385,8 +401,10 @@ __all__ = [
     "TimestampExtractors",
     "TimestampedKeyQuery",
     "TimestampedKeyValueStore",
+    "TimestampedKeyValueStoreWithHeaders",
     "TimestampedRangeQuery",
     "TimestampedWindowStore",
+    "TimestampedWindowStoreWithHeaders",
     "TopicError",
     "Topology",
     "TopologyError",
@@ -394,6 +412,7 @@ __all__ = [
     "UnlimitedWindows",
     "UserError",
     "ValueAndTimestamp",
+    "ValueTimestampHeaders",
     "ValueTransformerWithKey",
     "VersionedBytesStore",
     "VersionedBytesStoreSupplier",

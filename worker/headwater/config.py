@@ -43,6 +43,7 @@ from headwater.topology_settings import (
     WINDOW_CHANGELOG_SLACK_MS,
     Optimization,
     parse_default_dsl_store,
+    parse_dsl_store_format,
     parse_dsl_stores,
     parse_flag,
     parse_optimizations,
@@ -186,6 +187,8 @@ class StreamsConfig:
     ``rocksdb`` or ``in-memory``; ``None`` leaves it to ``default_dsl_store``."""
     default_dsl_store: str = "rocksdb"
     """Likewise, deprecated: ``rocksDB`` or ``in_memory``."""
+    dsl_store_format: str = "DEFAULT"
+    """``HEADERS``: stores of the DSL in RocksDB keep headers beside values (KIP-1271)."""
     rocksdb_config_setter: Reference = None
     """A ``RocksDBConfigSetter``: the class, or ``"module:Class"``; used where stores are opened."""
     windowstore_changelog_additional_retention_ms: int = WINDOW_CHANGELOG_SLACK_MS
@@ -340,6 +343,7 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "windowstore_changelog_additional_retention_ms": _whole(0),
     "dsl_store_suppliers_class": parse_dsl_stores,
     "default_dsl_store": parse_default_dsl_store,
+    "dsl_store_format": parse_dsl_store_format,
     "ensure_explicit_internal_resource_naming": parse_flag,
 }
 """How each option is checked; the fields that hold several options have none."""

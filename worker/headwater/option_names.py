@@ -35,7 +35,6 @@ NOT_HERE: Final[Mapping[str, str]] = MappingProxyType(
         ),
         "built_in_metrics_version": "there is one version of the metrics",
         "default_client_supplier": "it names a Java class",
-        "dsl_store_format": "stores keep values and times, and no headers (KIP-1271 is not here)",
         "enable_metrics_push": "brokers take none from here; metrics.otlp.endpoint pushes them",
         "group_instance_id": _NO_MEMBER,
         "group_protocol": _NO_MEMBER,

@@ -264,6 +264,10 @@ class KeyValueStore(Protocol):
         """
         ...
 
+    def with_headers(self) -> KeyValueStore:
+        """Return what reads the same store, whose kind keeps headers, with them (KIP-1271)."""
+        ...
+
     def put_if_absent(self, key: Any, value: Any, timestamp: int) -> tuple[Any, int] | None:
         """Set ``key`` if it has no value; return what it had, as ``get`` does."""
         ...

@@ -1,8 +1,9 @@
 """What a configuration says of how a topology is built, as values.
 
 ``topology.optimization`` names rewrites of the drawn topology,
-``ensure.explicit.internal.resource.naming`` refuses generated names, and
-``dsl.store.suppliers.class`` says how stores are kept, as in Kafka's ``StreamsConfig``.
+``ensure.explicit.internal.resource.naming`` refuses generated names,
+``dsl.store.suppliers.class`` says how stores are kept, and ``dsl.store.format`` what they keep
+beside values, as in Kafka's ``StreamsConfig``.
 """
 
 from __future__ import annotations
@@ -27,9 +28,21 @@ class Optimization(StrEnum):
     """A join of a stream with itself keeps one window store (KIP-862)."""
 
 
+class DslStoreFormat(StrEnum):
+    """What a store of the DSL keeps beside a value (Kafka's enum of this name, KIP-1285)."""
+
+    PLAIN = "plain"
+    """Nothing."""
+    TIMESTAMPED = "timestamped"
+    """A timestamp."""
+    HEADERS = "headers"
+    """Headers, and a timestamp unless it is a session's."""
+
+
 OPTIMIZATION: Final = "topology.optimization"
 EXPLICIT_NAMING: Final = "ensure.explicit.internal.resource.naming"
 DSL_STORES: Final = "dsl.store.suppliers.class"
+DSL_STORE_FORMAT: Final = "dsl.store.format"
 DEFAULT_DSL_STORE: Final = "default.dsl.store"
 WINDOW_CHANGELOG_SLACK_MS: Final = 86_400_000
 """Default of ``windowstore.changelog.additional.retention.ms``."""
@@ -40,6 +53,7 @@ _DSL_STORES: Final = {
     "InMemoryDslStoreSuppliers": IN_MEMORY,
 }
 _DEFAULT_DSL_STORES: Final = {"rocksDB": ROCKS_DB, "in_memory": IN_MEMORY}
+_FORMATS: Final = ("DEFAULT", "HEADERS")
 _NONE: Final = "none"
 _ALL: Final = "all"
 
@@ -106,6 +120,28 @@ def parse_default_dsl_store(name: str, value: object) -> str:
         expected = " or ".join(_DEFAULT_DSL_STORES)
         raise ConfigError(f"{name}: {value!r} is not allowed; expected {expected}")
     return found
+
+
+def parse_dsl_store_format(name: str, value: object) -> str:
+    """Return ``DEFAULT`` or ``HEADERS``, however it is written.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    text = str(value).strip().upper()
+    if text not in _FORMATS:
+        raise ConfigError(f"{name}: {value!r} is not allowed; expected {' or '.join(_FORMATS)}")
+    return text
+
+
+def wants_headers(given: Mapping[str, object]) -> bool:
+    """Whether a configuration asks for stores with headers (KIP-1285); by default it does not.
+
+    Raises:
+        ConfigError: see :func:`parse_dsl_store_format`.
+    """
+    named = _option(given, DSL_STORE_FORMAT, _FORMATS[0])
+    return parse_dsl_store_format(DSL_STORE_FORMAT, named) == "HEADERS"
 
 
 def dsl_stores_named(given: Mapping[str, object]) -> Any:

@@ -103,7 +103,7 @@ final class Behaviour {
             case "hold":
                 for (StoreBuilder<?> store : stores) {
                     Object held = context.getStateStore(store.name());
-                    String old = Holding.hold(held, Functions.text(key), value, timestamp);
+                    String old = Holding.hold(held, Functions.text(key), value, timestamp, headers);
                     out.send(key, old + ">" + text, timestamp, headers);
                 }
                 break;
@@ -308,17 +308,23 @@ final class Behaviour {
                 builders.add(one.has("kind") ? Holding.timedStore(one) : versioned(name, one));
                 continue;
             }
+            boolean headers = one.path("headers").asBoolean(false);
             KeyValueBytesStoreSupplier supplier =
                     one.has("lru")
                             ? Stores.lruMap(name, one.get("lru").asInt())
                             : !persistent
                             ? Stores.inMemoryKeyValueStore(name)
+                            : headers
+                            ? Stores.persistentTimestampedKeyValueStoreWithHeaders(name)
                             : stamped
                                     ? Stores.persistentTimestampedKeyValueStore(name)
                                     : Stores.persistentKeyValueStore(name);
             Serde<Object> string = Options.serde("string");
             StoreBuilder<?> builder =
-                    stamped
+                    headers
+                            ? Stores.timestampedKeyValueStoreWithHeadersBuilder(
+                                    supplier, string, string)
+                            : stamped
                             ? Stores.timestampedKeyValueStoreBuilder(supplier, string, string)
                             : Stores.keyValueStoreBuilder(supplier, string, string);
             if (one.path("caching").asBoolean(false)) builder.withCachingEnabled();

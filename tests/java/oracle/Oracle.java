@@ -53,6 +53,7 @@ import org.apache.kafka.streams.state.TimestampedBytesStore;
 import org.apache.kafka.streams.state.VersionedBytesStore;
 import org.apache.kafka.streams.state.WindowStore;
 import org.apache.kafka.streams.state.internals.PlainToHeadersWindowStoreAdapter;
+import org.apache.kafka.streams.state.internals.RocksDBWindowStore;
 import org.apache.kafka.streams.state.internals.WrappedStateStore;
 import org.apache.kafka.streams.test.TestRecord;
 
@@ -76,6 +77,7 @@ public final class Oracle {
     private final ArrayNode seen = JSON.createArrayNode();
     private final List<ProducerRecord<byte[], byte[]>> produced = new ArrayList<>();
     private final Set<String> internalTopics = new HashSet<>();
+    private boolean keepsHeaders;
     private String stage = "request";
 
     private Oracle(JsonNode request) {
@@ -224,6 +226,7 @@ public final class Oracle {
                 }
             }
             if (late != null) late.settle();
+            keepsHeaders = request.path("headers").asBoolean(false);
             answer.set("stores", stores(driver));
             answer.set("versions", Versions.contents(driver, request.get("inputs")));
             if (request.has("queries")) {
@@ -313,7 +316,7 @@ public final class Oracle {
 
     /** Entries of the innermost store, which holds bytes: an eight-byte timestamp before each value. */
     @SuppressWarnings("unchecked")
-    private static ArrayNode contents(StateStore store) throws ReflectiveOperationException {
+    private ArrayNode contents(StateStore store) throws ReflectiveOperationException {
         boolean isTimestamped = WrappedStateStore.isTimestamped(store);
         boolean hasHeaders = false;
         StateStore inner = store;
@@ -345,13 +348,15 @@ public final class Oracle {
                 // A store of the DSL that may keep headers: their length, the headers, then as below.
                 ByteBuffer value = ByteBuffer.wrap(entry.value);
                 int headers = ByteUtils.readVarint(value);
-                value.position(value.position() + headers);
-                long timestamp = value.getLong();
+                byte[] kept = new byte[headers];
+                value.get(kept);
+                Long timestamp = inner instanceof SessionStore<?, ?> ? null : value.getLong();
                 byte[] rest = new byte[value.remaining()];
                 value.get(rest);
                 one.add(hex(rest));
                 if (retainsDuplicates(inner)) one.addNull();
                 else one.add(timestamp);
+                if (keepsHeaders) one.add(hex(kept));
             } else if (isTimestamped || inner instanceof TimestampedBytesStore) {
                 one.add(hex(Arrays.copyOfRange(entry.value, 8, entry.value.length)));
                 one.add(ByteBuffer.wrap(entry.value).getLong());
@@ -367,9 +372,12 @@ public final class Oracle {
         if (store instanceof PlainToHeadersWindowStoreAdapter) {
             return retainsDuplicates(field(store, store.getClass(), "store"));
         }
-        return Set.of("RocksDBWindowStore", "InMemoryWindowStore")
-                        .contains(store.getClass().getSimpleName())
-                && Oracle.<Boolean>field(store, store.getClass(), "retainDuplicates");
+        Class<?> found = store.getClass();
+        if (found.getSimpleName().equals("RocksDBTimestampedWindowStoreWithHeaders")) {
+            found = RocksDBWindowStore.class;
+        }
+        return Set.of("RocksDBWindowStore", "InMemoryWindowStore").contains(found.getSimpleName())
+                && Oracle.<Boolean>field(store, found, "retainDuplicates");
     }
 
     private static boolean isStore(StateStore store) {

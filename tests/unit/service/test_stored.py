@@ -43,3 +43,21 @@ def test_a_store_that_never_committed_counts_for_nothing() -> None:
 
 def test_a_position_of_an_unknown_format_counts_for_nothing() -> None:
     assert stored_tasks("shop", [StoredStore(T0, "counts", Position("", -1, -1, 9))]) == {}
+
+
+def test_a_store_in_two_formats_counts_as_the_one_that_is_further() -> None:
+    stores = [
+        StoredStore(T0, "counts", Position("id-1", 30_000, 9 * HOUR_MS)),
+        StoredStore(T0, "counts~headers", Position("id-1", 50_000, 11 * HOUR_MS)),
+        StoredStore(T1, "counts~headers", Position("id-1", 70_000, 12 * HOUR_MS)),
+        StoredStore(T1, "counts", Position("id-1", 10_000, 8 * HOUR_MS)),
+    ]
+
+    found = stored_tasks("shop", stores)
+
+    assert {task: (it.offset_bucket, it.saved_hour) for task, it in found.items()} == {
+        T0: (50_000, 11),
+        T1: (70_000, 12),
+    }
+    digest = changelogs_digest({"shop-counts-changelog": "id-1"})
+    assert {it.changelogs for it in found.values()} == {digest}

@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from confluent_kafka import Message
 
+from headwater.kafka.headers import mend_headers
+from headwater.wire.headers import encode_headers
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from headwater.ports import Headers
 
 Columns: TypeAlias = "tuple[list[Any], list[Any], list[Any], list[Any]]"
 """Offsets, timestamps, keys and values of records, of one length if all of them are wanted."""
@@ -21,6 +26,7 @@ _offset: Any = Message.offset
 _timestamp: Any = Message.timestamp
 _key: Any = Message.key
 _value: Any = Message.value
+_headers: Any = Message.headers
 _second: Final = itemgetter(1)
 
 _SAMPLE: Final = 16
@@ -106,6 +112,30 @@ class Newest:
         return zip(
             self._held, map(_second, map(_timestamp, messages)), map(_value, messages), strict=True
         )
+
+
+class WithHeaders(Newest):
+    """The newest record of each key, for a store that keeps headers beside values."""
+
+    __slots__ = ()
+
+    def rows(self) -> Iterator[tuple[bytes, int, bytes | None]]:
+        """Return key, timestamp and value of each, with its headers in front of the value."""
+        for key, message in self._held.items():
+            if key is not None:
+                value = _value(message)
+                if value is not None:
+                    value = encode_headers(_headers_of(message)) + value
+                yield key, _timestamp(message)[1], value
+
+
+def _headers_of(message: Message) -> Headers:
+    try:
+        found: Headers = _headers(message)
+    except SystemError as raised:
+        mend_headers([message], raised)
+        found = _headers(message)
+    return found
 
 
 class Versions(Newest):

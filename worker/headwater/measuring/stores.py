@@ -67,11 +67,18 @@ class StoreMeasures:
         """An operation is under way that is made of others."""
         self._deletes_by_put = spec.kind.versioned
         self._is_session = spec.kind.key_layout is KeyLayout.SESSION
+        self._watch(spec, store)
+        if spec.kind.keeps_headers:
+            with_headers = store.with_headers
+            store.with_headers = lambda: self._watch(spec, with_headers())
+
+    def _watch(self, spec: StoreSpec, store: Any) -> Any:
         for method in _SCANS:
             if hasattr(store, method) and not spec.kind.versioned:
                 setattr(store, method, self._tracked(getattr(store, method)))
         if self._is_debug:
             self._time_all(store)
+        return store
 
     @property
     def cached_bytes(self) -> int:

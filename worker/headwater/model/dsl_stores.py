@@ -20,10 +20,17 @@ from headwater.model.store_suppliers import (
 )
 from headwater.model.stores import KeyLayout
 from headwater.model.windows import EmitStrategy
-from headwater.topology_settings import DSL_STORES, IN_MEMORY, ROCKS_DB, dsl_stores_named
+from headwater.topology_settings import (
+    DSL_STORES,
+    IN_MEMORY,
+    ROCKS_DB,
+    DslStoreFormat,
+    dsl_stores_named,
+    wants_headers,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from headwater.model.stores import StoreSpec
 
@@ -40,10 +47,12 @@ class DslKeyValueParams:
     Attributes:
         name: of the store.
         is_timestamped: values are kept with timestamps.
+        dsl_store_format: what is kept beside values; ``None`` is what ``is_timestamped`` says.
     """
 
     name: str
     is_timestamped: bool = True
+    dsl_store_format: DslStoreFormat | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +67,7 @@ class DslWindowParams:
         emit_strategy: when results are forwarded.
         is_sliding_window: the windows are sliding ones.
         is_timestamped: values are kept with timestamps.
+        dsl_store_format: what is kept beside values; ``None`` is what ``is_timestamped`` says.
     """
 
     name: str
@@ -67,6 +77,7 @@ class DslWindowParams:
     emit_strategy: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
     is_sliding_window: bool = False
     is_timestamped: bool = True
+    dsl_store_format: DslStoreFormat | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +88,13 @@ class DslSessionParams:
         name: of the store.
         retention_ms: how long sessions are kept after their end, by stream time.
         emit_strategy: when results are forwarded.
+        dsl_store_format: what is kept beside aggregates (Kafka's ``storeFormat``).
     """
 
     name: str
     retention_ms: int
     emit_strategy: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE
+    dsl_store_format: DslStoreFormat = DslStoreFormat.PLAIN
 
 
 DslParams: TypeAlias = DslKeyValueParams | DslWindowParams | DslSessionParams
@@ -97,7 +110,10 @@ class DslStoreSuppliers:
         """Return how a key-value store is kept."""
         timestamped = params.is_timestamped
         return KeyValueBytesStoreSupplier(
-            name=params.name, persistent=True, timestamped=timestamped
+            name=params.name,
+            persistent=True,
+            timestamped=timestamped,
+            keeps_headers=params.dsl_store_format is DslStoreFormat.HEADERS,
         )
 
     def window_store(self, params: DslWindowParams) -> WindowBytesStoreSupplier:
@@ -151,12 +167,16 @@ def _windows(params: DslWindowParams, *, persistent: bool) -> WindowBytesStoreSu
         window_size_ms=params.window_size_ms,
         retain_duplicates=params.retain_duplicates,
         time_ordered=params.emit_strategy is EmitStrategy.ON_WINDOW_CLOSE,
+        keeps_headers=persistent and params.dsl_store_format is DslStoreFormat.HEADERS,
     )
 
 
 def _sessions(params: DslSessionParams, *, persistent: bool) -> SessionBytesStoreSupplier:
     return SessionBytesStoreSupplier(
-        name=params.name, persistent=persistent, retention_ms=params.retention_ms
+        name=params.name,
+        persistent=persistent,
+        retention_ms=params.retention_ms,
+        keeps_headers=persistent and params.dsl_store_format is DslStoreFormat.HEADERS,
     )
 
 
@@ -217,15 +237,32 @@ def decided(spec: StoreSpec, suppliers: DslStoreSuppliers) -> StoreSpec:
     return found
 
 
-def all_decided(
-    stores: Mapping[str, StoreSpec], suppliers: DslStoreSuppliers
-) -> dict[str, StoreSpec]:
-    """Return all stores, each as :func:`decided`.
+def deciding(
+    config: Mapping[str, object],
+) -> Callable[[Mapping[str, StoreSpec]], dict[str, StoreSpec]] | None:
+    """Return what decides how a configuration's stores are kept; ``None`` if it says nothing.
+
+    What an operator has said of how its store is kept counts more.
 
     Raises:
-        TopologyError: see there.
+        ConfigError: an option names no ``DslStoreSuppliers`` or no format.
+        TopologyError: when it is called, see :func:`decided`.
     """
-    return {name: decided(spec, suppliers) for name, spec in stores.items()}
+    suppliers, headers = dsl_stores_of(config), wants_headers(config)
+    if suppliers is None and not headers:
+        return None
+    otherwise = suppliers or (BuiltInDslStoreSuppliers.ROCKS_DB if headers else None)
+
+    def kept(spec: StoreSpec) -> StoreSpec:
+        found = spec.dsl_suppliers or otherwise
+        if spec.dsl_params is None or found is None:
+            return spec
+        if headers:
+            params = replace(spec.dsl_params, dsl_store_format=DslStoreFormat.HEADERS)
+            spec = replace(spec, dsl_params=params)
+        return decided(spec, found)
+
+    return lambda stores: {name: kept(spec) for name, spec in stores.items()}
 
 
 def kept_as(
@@ -236,11 +273,13 @@ def kept_as(
     Raises:
         TopologyError: see :func:`decided`.
     """
-    if suppliers is not None:
-        return decided(spec, suppliers)
-    if persistent is not None:
-        return replace(spec, persistent=persistent, dsl_params=None)
-    return spec
+    if suppliers is None and persistent is not None:
+        built_in = BuiltInDslStoreSuppliers
+        suppliers = built_in.ROCKS_DB if persistent else built_in.IN_MEMORY
+    if suppliers is None:
+        return spec
+    # What the application says of formats is not known yet.
+    return replace(decided(spec, suppliers), dsl_params=spec.dsl_params, dsl_suppliers=suppliers)
 
 
 def supplied(spec: StoreSpec, supplier: StoreSupplier) -> StoreSpec:
@@ -249,14 +288,19 @@ def supplied(spec: StoreSpec, supplier: StoreSupplier) -> StoreSpec:
     Raises:
         TopologyError: the supplier is one of another kind of store.
     """
+    kind = spec.kind
+    if getattr(supplier, "keeps_headers", False):
+        # The stores of joins keep none: nobody reads them.
+        kind = kind.with_headers or kind
     match spec.kind.key_layout, supplier:
         case KeyLayout.PLAIN, KeyValueBytesStoreSupplier():
-            check_timestamps(supplier, spec.kind, "key_value_store")
-            return replace(spec, entries_max=supplier.entries_max, **_kept(supplier))
+            check_timestamps(supplier, kind, "key_value_store")
+            return replace(spec, kind=kind, entries_max=supplier.entries_max, **_kept(supplier))
         case KeyLayout.WINDOW, WindowBytesStoreSupplier():
-            check_timestamps(supplier, spec.kind, "window_store")
+            check_timestamps(supplier, kind, "window_store")
             return replace(
                 spec,
+                kind=kind,
                 retention_ms=supplier.retention_ms,
                 window_size_ms=supplier.window_size_ms,
                 retain_duplicates=supplier.retain_duplicates,
@@ -264,7 +308,7 @@ def supplied(spec: StoreSpec, supplier: StoreSupplier) -> StoreSpec:
                 **_kept(supplier),
             )
         case KeyLayout.SESSION, SessionBytesStoreSupplier():
-            return replace(spec, retention_ms=supplier.retention_ms, **_kept(supplier))
+            return replace(spec, kind=kind, retention_ms=supplier.retention_ms, **_kept(supplier))
         case layout, _:
             raise TopologyError(
                 f"Store {spec.name!r} has {layout.value} keys, which {supplier!r:.100} does not "
@@ -278,4 +322,5 @@ def _kept(supplier: StoreSupplier) -> dict[str, Any]:
         "make_store": supplier.make_store,
         "metrics_scope": supplier.metrics_scope,
         "dsl_params": None,
+        "dsl_suppliers": None,
     }

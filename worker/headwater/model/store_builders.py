@@ -6,6 +6,7 @@ A builder makes a ``StoreSpec`` of a supplier. One can be built directly, too:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import TopologyError
@@ -15,6 +16,7 @@ from headwater.model.store_suppliers import (
     SessionBytesStoreSupplier,
     VersionedBytesStoreSupplier,
     WindowBytesStoreSupplier,
+    check_headers,
     check_supplier,
     check_timestamps,
 )
@@ -43,6 +45,15 @@ class Stores:
     def persistent_timestamped_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
         """Return a supplier of a store in RocksDB, with a timestamp beside each value."""
         return KeyValueBytesStoreSupplier(name=name, persistent=True, timestamped=True)
+
+    @staticmethod
+    def persistent_timestamped_key_value_store_with_headers(
+        name: str,
+    ) -> KeyValueBytesStoreSupplier:
+        """Return a supplier of a store in RocksDB, with timestamp and headers beside each value."""
+        return KeyValueBytesStoreSupplier(
+            name=name, persistent=True, timestamped=True, keeps_headers=True
+        )
 
     @staticmethod
     def in_memory_key_value_store(name: str) -> KeyValueBytesStoreSupplier:
@@ -91,6 +102,23 @@ class Stores:
         return _built(supplier, StoreKind.TIMESTAMPED_KEY_VALUE, key_serde, value_serde)
 
     @staticmethod
+    def timestamped_key_value_store_with_headers_builder(
+        supplier: KeyValueBytesStoreSupplier,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+    ) -> StoreSpec:
+        """Return a ``TimestampedKeyValueStoreWithHeaders`` (KIP-1271).
+
+        Serdes of ``None`` are the configured defaults.
+
+        Raises:
+            TopologyError: the supplier's store is on disk and has no headers, or is of another
+                kind.
+        """
+        kind = StoreKind.TIMESTAMPED_KEY_VALUE_WITH_HEADERS
+        return _built(supplier, kind, key_serde, value_serde)
+
+    @staticmethod
     def persistent_window_store(
         name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
     ) -> WindowBytesStoreSupplier:
@@ -132,6 +160,19 @@ class Stores:
         )
 
     @staticmethod
+    def persistent_timestamped_window_store_with_headers(
+        name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
+    ) -> WindowBytesStoreSupplier:
+        """Return a supplier of windows in RocksDB, with timestamp and headers beside each value.
+
+        See :meth:`persistent_window_store`.
+        """
+        plain = Stores.persistent_timestamped_window_store(
+            name, retention, window_size, retain_duplicates=retain_duplicates
+        )
+        return replace(plain, keeps_headers=True)
+
+    @staticmethod
     def in_memory_window_store(
         name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
     ) -> WindowBytesStoreSupplier:
@@ -161,6 +202,16 @@ class Stores:
         """
         kept_ms = millis(f"Store {name!r}: retention", retention)
         return SessionBytesStoreSupplier(name=name, persistent=True, retention_ms=kept_ms)
+
+    @staticmethod
+    def persistent_session_store_with_headers(
+        name: str, retention: Duration
+    ) -> SessionBytesStoreSupplier:
+        """Return a supplier of sessions in RocksDB, with headers beside each aggregate.
+
+        See :meth:`persistent_session_store`.
+        """
+        return replace(Stores.persistent_session_store(name, retention), keeps_headers=True)
 
     @staticmethod
     def in_memory_session_store(name: str, retention: Duration) -> SessionBytesStoreSupplier:
@@ -251,18 +302,39 @@ class Stores:
         Raises:
             TopologyError: the supplier is one of another kind of store.
         """
-        check_supplier(_OWNER, supplier, SessionBytesStoreSupplier)
-        return StoreSpec(
-            name=supplier.name,
-            kind=StoreKind.SESSION,
-            persistent=supplier.persistent,
-            key_serde=key_serde,
-            value_serde=value_serde,
-            caching=False,
-            retention_ms=supplier.retention_ms,
-            make_store=supplier.make_store,
-            metrics_scope=supplier.metrics_scope,
-        )
+        return _built_sessions(supplier, StoreKind.SESSION, key_serde, value_serde)
+
+    @staticmethod
+    def timestamped_window_store_with_headers_builder(
+        supplier: WindowBytesStoreSupplier,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+    ) -> StoreSpec:
+        """Return a ``TimestampedWindowStoreWithHeaders`` (KIP-1271).
+
+        Serdes of ``None`` are the configured defaults.
+
+        Raises:
+            TopologyError: the supplier's store is on disk and has no headers, or is of another
+                kind.
+        """
+        kind = StoreKind.TIMESTAMPED_WINDOW_WITH_HEADERS
+        return _built_windows(supplier, kind, key_serde, value_serde)
+
+    @staticmethod
+    def session_store_with_headers_builder(
+        supplier: SessionBytesStoreSupplier,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+    ) -> StoreSpec:
+        """Return a ``SessionStoreWithHeaders`` (KIP-1271); serdes as elsewhere.
+
+        Raises:
+            TopologyError: the supplier's store is on disk and has no headers, or is of another
+                kind.
+        """
+        kind = StoreKind.SESSION_WITH_HEADERS
+        return _built_sessions(supplier, kind, key_serde, value_serde)
 
 
 def _windows(
@@ -284,6 +356,27 @@ def _windows(
     )
 
 
+def _built_sessions(
+    supplier: SessionBytesStoreSupplier,
+    kind: StoreKind,
+    key_serde: SerdeLike | None,
+    value_serde: SerdeLike | None,
+) -> StoreSpec:
+    check_supplier(_OWNER, supplier, SessionBytesStoreSupplier)
+    check_headers(supplier, kind, "session_store")
+    return StoreSpec(
+        name=supplier.name,
+        kind=kind,
+        persistent=supplier.persistent,
+        key_serde=key_serde,
+        value_serde=value_serde,
+        caching=False,
+        retention_ms=supplier.retention_ms,
+        make_store=supplier.make_store,
+        metrics_scope=supplier.metrics_scope,
+    )
+
+
 def _built_windows(
     supplier: WindowBytesStoreSupplier,
     kind: StoreKind,
@@ -292,6 +385,7 @@ def _built_windows(
 ) -> StoreSpec:
     check_supplier(_OWNER, supplier, WindowBytesStoreSupplier)
     check_timestamps(supplier, kind, "window_store")
+    check_headers(supplier, kind, "window_store")
     return StoreSpec(
         name=supplier.name,
         kind=kind,
@@ -315,6 +409,7 @@ def _built(
 ) -> StoreSpec:
     check_supplier(_OWNER, supplier, KeyValueBytesStoreSupplier)
     check_timestamps(supplier, kind, "key_value_store")
+    check_headers(supplier, kind, "key_value_store")
     return StoreSpec(
         name=supplier.name,
         kind=kind,

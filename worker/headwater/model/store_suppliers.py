@@ -76,11 +76,14 @@ class KeyValueBytesStoreSupplier(_StoreSupplier[KeyValueBytesStore]):
         persistent: in RocksDB, otherwise in memory.
         timestamped: values are kept with timestamps; ``None``: the builder decides.
         entries_max: in memory, so many entries are kept, those used last; ``None``: all.
+        keeps_headers: on disk, headers lie beside values (Kafka's ``HeadersBytesStoreSupplier``);
+            in memory the builder decides.
     """
 
     name: str
     persistent: bool = False
     timestamped: bool | None = None
+    keeps_headers: bool = False
     entries_max: int | None = None
 
     def __post_init__(self) -> None:
@@ -104,11 +107,13 @@ class WindowBytesStoreSupplier(_StoreSupplier[WindowBytesStore]):
         window_size_ms: how long a window is.
         retain_duplicates: several values of a key and start are kept.
         time_ordered: windows are read by time when they close.
+        keeps_headers: as in ``KeyValueBytesStoreSupplier``.
     """
 
     name: str
     persistent: bool = False
     timestamped: bool | None = None
+    keeps_headers: bool = False
     retention_ms: int
     window_size_ms: int
     retain_duplicates: bool = False
@@ -137,10 +142,12 @@ class SessionBytesStoreSupplier(_StoreSupplier[SessionBytesStore]):
         name: of the store.
         persistent: in RocksDB, otherwise in memory.
         retention_ms: how long sessions are kept after their end, by stream time.
+        keeps_headers: as in ``KeyValueBytesStoreSupplier``.
     """
 
     name: str
     persistent: bool = False
+    keeps_headers: bool = False
     retention_ms: int
 
     def __post_init__(self) -> None:
@@ -199,4 +206,23 @@ def check_timestamps(
         raise TopologyError(
             f"Store {supplier.name!r}: what is built and its supplier differ in timestamps; "
             f"pass Stores.{wanted}_{method}({supplier.name!r})"
+        )
+
+
+def check_headers(
+    supplier: KeyValueBytesStoreSupplier | WindowBytesStoreSupplier | SessionBytesStoreSupplier,
+    kind: StoreKind,
+    method: str,
+) -> None:
+    """Check that what keeps a store on disk and what it is agree on headers.
+
+    Raises:
+        TopologyError: they do not; it says which of the ``method`` of ``Stores`` to call.
+    """
+    if supplier.persistent and supplier.keeps_headers is not kind.keeps_headers:
+        timestamped = "timestamped_" if kind.timestamped else ""
+        suffix = "_with_headers" if kind.keeps_headers else ""
+        raise TopologyError(
+            f"Store {supplier.name!r}: what is built and its supplier differ in headers; pass "
+            f"Stores.persistent_{timestamped}{method}{suffix}({supplier.name!r})"
         )

@@ -85,12 +85,16 @@ class QueryableStoreType(StrEnum):
     TIMESTAMPED_WINDOW = "window store with timestamps"
     SESSION = "session store"
     VERSIONED = "versioned store"
+    TIMESTAMPED_KEY_VALUE_WITH_HEADERS = "key-value store with timestamps and headers"
+    TIMESTAMPED_WINDOW_WITH_HEADERS = "window store with timestamps and headers"
+    SESSION_WITH_HEADERS = "session store with headers"
 
 
 class QueryableStoreTypes:
     """As what a store is read (Kafka's ``QueryableStoreTypes``).
 
-    A store with timestamps may be read as one without: its values come alone then.
+    A store with timestamps may be read as one without: its values come alone then. One with headers
+    may be read as one without, too.
     """
 
     @staticmethod
@@ -117,6 +121,21 @@ class QueryableStoreTypes:
     def session_store() -> QueryableStoreType:
         """Read a ``ReadOnlySessionStore``."""
         return QueryableStoreType.SESSION
+
+    @staticmethod
+    def timestamped_key_value_store_with_headers() -> QueryableStoreType:
+        """Read a ``ReadOnlyTimestampedKeyValueStoreWithHeaders``."""
+        return QueryableStoreType.TIMESTAMPED_KEY_VALUE_WITH_HEADERS
+
+    @staticmethod
+    def timestamped_window_store_with_headers() -> QueryableStoreType:
+        """Read a ``ReadOnlyTimestampedWindowStoreWithHeaders``."""
+        return QueryableStoreType.TIMESTAMPED_WINDOW_WITH_HEADERS
+
+    @staticmethod
+    def session_store_with_headers() -> QueryableStoreType:
+        """Read a ``ReadOnlySessionStoreWithHeaders``."""
+        return QueryableStoreType.SESSION_WITH_HEADERS
 
     @staticmethod
     def versioned_key_value_store() -> QueryableStoreType:

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.model.custom_stores import CustomStore
-    from headwater.model.dsl_stores import DslParams
+    from headwater.model.dsl_stores import DslParams, DslStoreSuppliers
 
 _OF_SOURCE: Final = "~source"
 """No name of a store has such a character."""
+_OF_HEADERS: Final = "~headers"
 
 SerdeLike: TypeAlias = Any
 """A ``headwater.serde.Serde``; named loosely because ``serde`` lies above ``model``."""
@@ -53,6 +54,8 @@ class StoreKind:
         holds_records: it is the buffer of a join, whose changelog has no times; its serdes are
             those of the records that wait.
         logs_headers: a changelog record carries the headers of the record that made it (KIP-1271).
+        keeps_headers: headers lie beside each value, and its changelog record carries them; that
+            of a deletion carries those of the record that made it (KIP-1271).
     """
 
     KEY_VALUE: ClassVar[StoreKind]
@@ -75,11 +78,18 @@ class StoreKind:
     """Kafka's ``SessionStore``."""
     VERSIONED: ClassVar[StoreKind]
     """Kafka's ``VersionedKeyValueStore`` (KIP-889)."""
+    TIMESTAMPED_KEY_VALUE_WITH_HEADERS: ClassVar[StoreKind]
+    """Kafka's ``TimestampedKeyValueStoreWithHeaders`` (KIP-1271)."""
+    TIMESTAMPED_WINDOW_WITH_HEADERS: ClassVar[StoreKind]
+    """Kafka's ``TimestampedWindowStoreWithHeaders`` (KIP-1271)."""
+    SESSION_WITH_HEADERS: ClassVar[StoreKind]
+    """Kafka's ``SessionStoreWithHeaders`` (KIP-1271)."""
 
     key_layout: KeyLayout = KeyLayout.PLAIN
     timestamped: bool
     changelog: ChangelogKind = ChangelogKind.KEY_VALUE
     logs_headers: bool = False
+    keeps_headers: bool = False
     is_buffer: bool = False
     holds_records: bool = False
 
@@ -92,6 +102,17 @@ class StoreKind:
     def versioned(self) -> bool:
         """Whether the store knows the values of the past."""
         return self.key_layout is KeyLayout.VERSIONED
+
+    @property
+    def described(self) -> str:
+        """How messages call the kind."""
+        timestamps = ", with timestamps" if self.timestamped else ""
+        return f"{self.key_layout}{timestamps}{', with headers' if self.keeps_headers else ''}"
+
+    @property
+    def with_headers(self) -> StoreKind | None:
+        """The same kind with headers beside its values; ``None`` if Kafka Streams has none."""
+        return _WITH_HEADERS.get(self)
 
 
 StoreKind.KEY_VALUE = StoreKind(timestamped=False)
@@ -108,6 +129,18 @@ StoreKind.SESSION = replace(StoreKind.WINDOW, key_layout=KeyLayout.SESSION)
 StoreKind.VERSIONED = StoreKind(
     key_layout=KeyLayout.VERSIONED, timestamped=True, changelog=ChangelogKind.VERSIONED
 )
+StoreKind.TIMESTAMPED_KEY_VALUE_WITH_HEADERS = replace(
+    StoreKind.TIMESTAMPED_KEY_VALUE, logs_headers=True, keeps_headers=True
+)
+StoreKind.TIMESTAMPED_WINDOW_WITH_HEADERS = replace(
+    StoreKind.TIMESTAMPED_WINDOW, logs_headers=True, keeps_headers=True
+)
+StoreKind.SESSION_WITH_HEADERS = replace(StoreKind.SESSION, logs_headers=True, keeps_headers=True)
+_WITH_HEADERS: Final = {
+    StoreKind.TIMESTAMPED_KEY_VALUE: StoreKind.TIMESTAMPED_KEY_VALUE_WITH_HEADERS,
+    StoreKind.TIMESTAMPED_WINDOW: StoreKind.TIMESTAMPED_WINDOW_WITH_HEADERS,
+    StoreKind.SESSION: StoreKind.SESSION_WITH_HEADERS,
+}
 
 SEGMENT_INTERVAL_MIN_MS: Final = 60_000
 """A store of windows is cut into segments at least so long (Kafka's ``Stores``)."""
@@ -116,6 +149,11 @@ SEGMENT_INTERVAL_MIN_MS: Final = 60_000
 def is_of_source(directory_name: str) -> bool:
     """Whether a store on a disk has a source topic for a changelog."""
     return directory_name.endswith(_OF_SOURCE)
+
+
+def store_of(directory_name: str) -> str:
+    """Return the name of the store that is called so on a disk."""
+    return directory_name.removesuffix(_OF_SOURCE).removesuffix(_OF_HEADERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +190,10 @@ class StoreSpec:
     time_ordered: bool = False
     """Of windows and sessions: they are read by time when they close."""
     dsl_params: DslParams | None = None
-    """Set as long as the application's ``dsl.store.suppliers.class`` may say how it is kept."""
+    """Set as long as the application's ``dsl.store.suppliers.class`` may say how it is kept, or
+    its ``dsl.store.format`` what is kept beside values."""
+    dsl_suppliers: DslStoreSuppliers | None = None
+    """What its operator says of how it is kept, whatever the application says."""
 
     @property
     def segment_interval_ms(self) -> int:
@@ -166,8 +207,13 @@ class StoreSpec:
 
     @property
     def directory_name(self) -> str:
-        """What the store is called on a disk; with a mark if a source topic is its changelog."""
-        return self.name if self.source_topic is None else f"{self.name}{_OF_SOURCE}"
+        """What the store is called on a disk.
+
+        With a mark if its rows have headers, and with another if a source topic is its changelog: a
+        store that becomes one of these begins anew.
+        """
+        name = f"{self.name}{_OF_HEADERS}" if self.kind.keeps_headers else self.name
+        return name if self.source_topic is None else f"{name}{_OF_SOURCE}"
 
     def with_caching_enabled(self) -> StoreSpec:
         """Return the same store with a record cache: repeated updates of a key become one.

@@ -17,7 +17,7 @@ from headwater.errors import TopologyError
 from headwater.model.callables import check_extractor, check_function, check_functions
 from headwater.model.checking import check_keeper, check_new, check_parents
 from headwater.model.description import describe
-from headwater.model.dsl_stores import all_decided, dsl_stores_of
+from headwater.model.dsl_stores import deciding
 from headwater.model.grouping import check_enforced, grouped, merged
 from headwater.model.java_order import hash_set_order
 from headwater.model.naming import check_name
@@ -415,18 +415,18 @@ class Topology:
     def configured(self, config: Mapping[str, object]) -> Topology:
         """Return the topology with what a configuration says of where its stores are kept.
 
-        ``dsl.store.suppliers.class`` decides for the stores of the DSL whose operators do not.
+        ``dsl.store.suppliers.class`` decides for the stores of the DSL whose operators do not, and
+        ``dsl.store.format`` whether they keep headers.
 
         Raises:
-            ConfigError: the option names no ``DslStoreSuppliers``.
-            TopologyError: they supply something else than such a store.
+            ConfigError, TopologyError: see :func:`deciding`.
         """
-        suppliers = dsl_stores_of(config)
-        if suppliers is None:
+        decide = deciding(config)
+        if decide is None:
             return self
         result = copy(self)
-        result._stores = all_decided(self._stores, suppliers)  # noqa: SLF001
-        result._global_stores = all_decided(self._global_stores, suppliers)  # noqa: SLF001
+        result._stores = decide(self._stores)  # noqa: SLF001
+        result._global_stores = decide(self._global_stores)  # noqa: SLF001
         result._subtopologies = None  # noqa: SLF001
         return result
 

@@ -23,7 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import KafkaUnavailableError, StateError
-from headwater.kafka.newest import Newest, Versions
+from headwater.kafka.newest import Newest, Versions, WithHeaders
 from headwater.model.restoring import RestoreStep
 from headwater.native.messages import StoreRestore
 from headwater.state.restore import BATCH_ENTRIES_MAX, StoreRestorer
@@ -88,6 +88,8 @@ class Changelog:
         self.newest = self._nothing()
 
     def _nothing(self) -> Newest:
+        if self.restorer.keeps_headers:
+            return WithHeaders()
         return Versions() if self.restorer.keeps_versions else Newest()
 
     @property

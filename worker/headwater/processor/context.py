@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from headwater.ids import TaskId
     from headwater.model.durations import Duration
+    from headwater.model.nodes import ProcessorNode
     from headwater.model.sensors import StreamsMetrics
+    from headwater.ports import Forward, Headers
     from headwater.processor.environment import Environment
     from headwater.processor.routing import Children
     from headwater.serde import Serde
@@ -173,3 +175,19 @@ class TaskContext:
         if current.offset >= 0:
             return RecordMetadata(*current.source, current.offset)
         return None if current.timestamp < 0 else RecordMetadata("", -1, -1)
+
+
+def noting_headers(process: Forward, node: ProcessorNode, environment: Environment) -> Forward:
+    """Return ``process`` of a node; if a store keeps headers, a deletion there has the record's."""
+    if not any(environment.kinds[name].keeps_headers for name in node.stores):
+        return process
+    current = environment.current
+
+    def process_with_headers(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        before, current.headers = current.headers, headers
+        try:
+            process(key, value, timestamp, headers)
+        finally:
+            current.headers = before
+
+    return process_with_headers

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headwater.model.stores import StoreKind, StoreSpec
     from headwater.ports import (
         Clock,
+        Headers,
         KeyValueStore,
         RecordCollector,
         StoreMap,
@@ -40,12 +41,14 @@ class Current(UnderWay):
     one whose change is forwarded, without its key and value.
     """
 
-    __slots__ = ("timestamp",)
+    __slots__ = ("headers", "timestamp")
 
     def __init__(self) -> None:
         super().__init__()
         self.timestamp = -1
         """Time of the punctuation under way, or of the record given to a user's processor."""
+        self.headers: Headers = None
+        """Of the record given to a user's processor that has a store with headers."""
 
     def leave(self) -> None:
         """Say that no record is under way."""

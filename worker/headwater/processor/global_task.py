@@ -24,6 +24,7 @@ from headwater.processor.lane import Lane
 from headwater.processor.pipeline import Pipeline
 from headwater.processor.punctuation import Punctuations
 from headwater.processor.resolving import serde_of, store_serdes
+from headwater.wire.headers import encode_headers, insert_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -123,7 +124,6 @@ class GlobalTask:
         environment.count_expired((spec,))
         self._lanes: dict[TopicPartition, Lane] = {}
         self._copies = _is_plain_table(subtopology, config)
-        self._timestamped = spec.kind.timestamped
         self._counters = counters
         self.add(partitions)
 
@@ -159,17 +159,19 @@ class GlobalTask:
             return False
         (source,) = self._pipeline.inputs.values()
         decode_key, decode_value = source.decode_key, source.decode_value
-        timestamped, latest = self._timestamped, self._lanes[partition].partition_time
+        kind, latest = self.store.kind, self._lanes[partition].partition_time
         rows: list[tuple[bytes, bytes | None]] = []
         try:
-            for _, timestamp, key, value, _ in records:
+            for _, timestamp, key, value, headers in records:
                 if key is None or timestamp < 0:
                     return False
                 decode_key(key)
                 row = value
                 if value is not None:
                     decode_value(value)
-                    if timestamped:
+                    if kind.keeps_headers:
+                        row = insert_timestamp(encode_headers(headers) + value, timestamp)
+                    elif kind.timestamped:
                         row = _pack_timestamp(timestamp) + value
                 rows.append((key, row))
                 latest = max(latest, timestamp)

@@ -38,7 +38,11 @@ def sessions_of(operator: SessionWindowAggregate, site: Site, failed: Fail) -> F
     """
     store = cast("TimedStore", site.store(operator.store))
     is_final = operator.emit is EmitStrategy.ON_WINDOW_CLOSE
-    to = forward_sessions(site.children.forward, with_headers=is_final or store.caching)
+    # A record cache forwards the headers that its store keeps, if it keeps some: those of a session
+    # that was aggregated are none (Kafka's ``SessionCacheFlushListenerWithHeader``).
+    keeps_headers = site.environment.kinds[operator.store].keeps_headers
+    with_headers = is_final or (store.caching and not keeps_headers)
+    to = forward_sessions(site.children.forward, with_headers=with_headers)
     to = shared_by_store(site, store.name, to)
     store.on_change(None if is_final else to, send_old=operator.send_old)
     late = late_record(site, "its session has closed")

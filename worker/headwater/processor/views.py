@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from headwater.errors import StateError
 from headwater.model.stores import KeyLayout
+from headwater.processor.headerstores import (
+    SessionStoreWithHeaders,
+    TimestampedKeyValueStoreWithHeaders,
+    TimestampedWindowStoreWithHeaders,
+)
 from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore
 from headwater.processor.versionedstore import VersionedKeyValueStore
 from headwater.processor.windowstores import SessionStore, TimestampedWindowStore, WindowStore
@@ -24,6 +29,9 @@ View: TypeAlias = (
     | TimestampedWindowStore
     | SessionStore
     | VersionedKeyValueStore
+    | TimestampedKeyValueStoreWithHeaders
+    | TimestampedWindowStoreWithHeaders
+    | SessionStoreWithHeaders
 )
 
 _VIEWS: Final[Mapping[tuple[KeyLayout, bool], type[View]]] = {
@@ -36,8 +44,17 @@ _VIEWS: Final[Mapping[tuple[KeyLayout, bool], type[View]]] = {
 }
 
 
+_WITH_HEADERS: Final[Mapping[KeyLayout, type[View]]] = {
+    KeyLayout.PLAIN: TimestampedKeyValueStoreWithHeaders,
+    KeyLayout.WINDOW: TimestampedWindowStoreWithHeaders,
+    KeyLayout.SESSION: SessionStoreWithHeaders,
+}
+
+
 def view(kind: StoreKind, store: ports.KeyValueStore, current: Current) -> View:
     """Return a task's store as a processor sees a store of its kind."""
+    if kind.keeps_headers:
+        return _WITH_HEADERS[kind.key_layout](store, current)
     return _VIEWS[kind.key_layout, kind.timestamped](store, current)
 
 

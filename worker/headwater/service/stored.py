@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.model.cluster import StoredTask, changelogs_digest, offset_bucket
 from headwater.model.reporting import changelog_topic
-from headwater.model.stores import is_of_source
+from headwater.model.stores import is_of_source, store_of
 from headwater.state.position import POSITION_FORMAT
 
 if TYPE_CHECKING:
@@ -37,8 +37,11 @@ def stored_tasks(application_id: str, stores: Iterable[StoredStore]) -> dict[Tas
         if store.position is not None and not store.position.topic_id:
             continue  # it has no changelog, and no position but for queries
         if store.position is not None and store.position.format == POSITION_FORMAT:
-            topic = changelog_topic(application_id, store.store)
-            positions[store.task][topic] = store.position
+            topic = changelog_topic(application_id, store_of(store.store))
+            held = positions[store.task].get(topic)
+            # A store that got headers, or lost them, lies there in both formats: one is in use.
+            if held is None or held.offset < store.position.offset:
+                positions[store.task][topic] = store.position
     return {task: _stored_task(task, found) for task, found in positions.items()}
 
 

@@ -72,6 +72,7 @@ class StoreCodec:
         exact: the class of value that needs no trial serialization, if it fits.
         limits: the smallest and the largest number of that class which fit; of a class that has
             no numbers, they mean nothing.
+        keeps_headers: headers lie beside values; it is a ``HeadersCodec``.
         logs_headers: changelog records carry the headers of what made them.
         value_headers: those that every changelog record of a value has.
         logs_times: changelog records have the timestamps of what made them.
@@ -88,6 +89,7 @@ class StoreCodec:
         "expires",
         "fixed_bytes",
         "immutable",
+        "keeps_headers",
         "keys",
         "limits",
         "logs_headers",
@@ -107,6 +109,7 @@ class StoreCodec:
         self.topic = topic
         self.timestamped = spec.kind.timestamped
         self.expires = spec.kind.expires
+        self.keeps_headers = spec.kind.keeps_headers
         self.logs_headers = spec.kind.logs_headers
         self.logs_times = not (spec.kind.is_buffer or spec.kind.holds_records)
         self.value_headers = CHANGELOG_HEADERS if spec.kind.is_buffer else None
@@ -125,6 +128,12 @@ class StoreCodec:
         )
         self.fixed_bytes = _FIXED_BYTES.get(type(value_serde)) if self.immutable else None
         self.row_overhead = _TIMESTAMP_BYTES if self.timestamped else 0
+
+    def keep_bytes(self) -> None:
+        """Let the layers in memory keep bytes, whatever the serde."""
+        self.immutable = False
+        self.exact = _NoExactClass
+        self.fixed_bytes = None
 
     def to_stored(self, value: Any) -> Any:
         """Return the stored form of a value that is not ``None``.

@@ -23,6 +23,7 @@ from headwater.state.asks import (
     Windows,
 )
 from headwater.state.expiry import Expiry, time_at, upper_bound
+from headwater.state.headers import from_row
 from headwater.state.keys import SESSION_SUFFIX, WINDOW_SUFFIX
 from headwater.state.versions import TIME_MAX, row_key, time_of, value_of
 
@@ -66,7 +67,14 @@ def row_key_of(spec: StoreSpec, found: Found) -> bytes:
 
 def without_code(spec: StoreSpec) -> StoreSpec:
     """Return what must be known to read a store, without serdes and functions of the user."""
-    return replace(spec, key_serde=None, value_serde=None, make_store=None, dsl_params=None)
+    return replace(
+        spec,
+        key_serde=None,
+        value_serde=None,
+        make_store=None,
+        dsl_params=None,
+        dsl_suppliers=None,
+    )
 
 
 def answer(  # noqa: PLR0911 - one case per question
@@ -108,7 +116,9 @@ def answer(  # noqa: PLR0911 - one case per question
 
 
 def _value(spec: StoreSpec, row: bytes) -> tuple[bytes, int]:
-    """Return value and timestamp of a row."""
+    """Return value, with its headers in front if the store has some, and timestamp of a row."""
+    if spec.kind.keeps_headers:
+        return from_row(spec.kind, row)
     if not spec.kind.timestamped:
         return row, -1
     return row[_TIMESTAMP.size :], _TIMESTAMP.unpack_from(row)[0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from headwater.state.headers import HeadersCodec
 from headwater.state.layers.cache import RecordCache
 from headwater.state.layers.keys import WrittenKeys
 from headwater.state.layers.writeback import UNREAD, Entry, WriteBack
@@ -70,8 +71,19 @@ class LruWriteBack(WriteBack):
             evicted = self._map.put(key, row)
             if evicted is not None and not codec.timestamped:
                 self._note(evicted, None, timestamp, None)
-        data = None if row is None else row[codec.row_overhead :]
-        self._note(key, data, timestamp, headers if codec.logs_headers else None)
+        data, logged = self._logged(row)
+        if data is None and codec.logs_headers:
+            logged = headers
+        self._note(key, data, timestamp, logged)
+
+    def _logged(self, row: bytes | None) -> tuple[bytes | None, Headers]:
+        """Return what the changelog gets of a row: the value's bytes, and headers beside them."""
+        codec = self.codec
+        if row is None:
+            return None, None
+        if isinstance(codec, HeadersCodec):
+            return codec.logged(codec.from_row(row)[0])
+        return row[codec.row_overhead :], None
 
     def _note(self, key: bytes, data: bytes | None, timestamp: int, headers: Headers) -> None:
         if self._log is not None:
@@ -128,7 +140,8 @@ class LruWriteBack(WriteBack):
         for key in sent:
             row = rows.get(key)
             timestamp = -1 if row is None else codec.from_row(row)[1]
-            self._note(key, None if row is None else row[codec.row_overhead :], timestamp, None)
+            data, headers = self._logged(row)
+            self._note(key, data, timestamp, headers)
 
     def uncommitted_bytes(self) -> int:
         """About how much the puts take that are not committed."""

@@ -22,6 +22,7 @@ from headwater.state.backends.timed import TimedMemoryBackend
 from headwater.state.buffer import BufferSerde, SuppressionBuffer
 from headwater.state.codec import StoreCodec
 from headwater.state.expiry import Expiry
+from headwater.state.headers import HeadersCodec
 from headwater.state.join_buffer import BufferedKeySerde, BufferedSerde
 from headwater.state.keys import suffix_bytes_of
 from headwater.state.layers.cache import RecordCache
@@ -70,7 +71,8 @@ def open_store(
     is_buffer = spec.kind.is_buffer
     if spec.kind.holds_records:
         key_serde, value_serde = BufferedKeySerde(key_serde), BufferedSerde(value_serde)
-    codec = StoreCodec(
+    made_codec = HeadersCodec if spec.kind.keeps_headers else StoreCodec
+    codec = made_codec(
         spec, changelog_topic, key_serde, BufferSerde() if is_buffer else value_serde
     )
     # A limit of 0 takes the caching layer out, with all its effects, as in Kafka Streams.

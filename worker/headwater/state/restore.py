@@ -24,6 +24,7 @@ from headwater.ports import Position
 from headwater.state.backends.rocks import BlockCache, RocksBackend, RocksOptions, read_position
 from headwater.state.backends.segments import SegmentedRocksBackend
 from headwater.state.expiry import Expiry
+from headwater.state.headers import to_row
 from headwater.state.keys import suffix_bytes_of
 from headwater.state.making import memory_backend
 from headwater.state.position import (
@@ -35,9 +36,10 @@ from headwater.state.position import (
     may_be_last_copy,
 )
 from headwater.state.versions import RestoredVersions
+from headwater.wire.headers import encode_headers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from headwater.model.stores import StoreSpec
@@ -189,7 +191,7 @@ class StoreRestorer:
         self._holder = holder
         self._options = replace(options or _RESTORING, bulk=True)
         self._block_cache = block_cache
-        self._timestamped = spec.kind.timestamped
+        self._kind = spec.kind
         self._versions = RestoredVersions(spec.retention_ms) if spec.kind.versioned else None
         self.is_replaced = False
         self.kept: Path | None = None
@@ -199,6 +201,11 @@ class StoreRestorer:
         self._unsettled = 0
         complete_at_ms = now_ms if position is None else position.committed_at_ms
         self._position = Position(facts.topic_id, self.offset, complete_at_ms)
+
+    @property
+    def keeps_headers(self) -> bool:
+        """Whether the store wants records' headers, in front of their values."""
+        return self._kind.keeps_headers
 
     @property
     def keeps_versions(self) -> bool:
@@ -233,13 +240,19 @@ class StoreRestorer:
             last = end >= len(records)
             slice_ = records if last and not start else records[start:end]
             offset = next_offset if last else slice_[-1][0] + 1
-            rows = (
-                (key, timestamp, value) for _, timestamp, key, value, _ in slice_ if key is not None
-            )
             at_ms = complete_at_ms if last else None
-            self.write(rows, offset, records=len(slice_), complete_at_ms=at_ms)
+            self.write(self._rows(slice_), offset, records=len(slice_), complete_at_ms=at_ms)
         if not records and (next_offset != self.offset or complete_at_ms is not None):
             self.write((), next_offset, records=0, complete_at_ms=complete_at_ms)
+
+    def _rows(self, records: Sequence[RawRecord]) -> Iterator[Row]:
+        if self.keeps_headers:
+            return (
+                (key, timestamp, None if value is None else encode_headers(headers) + value)
+                for _, timestamp, key, value, headers in records
+                if key is not None
+            )
+        return ((key, at, value) for _, at, key, value, _ in records if key is not None)
 
     def write(
         self,
@@ -255,7 +268,8 @@ class StoreRestorer:
         that was: whoever is killed in between reads on from there, and writes them again.
 
         Args:
-            rows: key, timestamp and value of the newest record of each key.
+            rows: key, timestamp and value of the newest record of each key; the value has its
+                headers in front if the store keeps them.
             next_offset: the consumer's position after all records that ``rows`` stand for.
             records: how many those are.
             complete_at_ms: as in ``apply``.
@@ -266,7 +280,12 @@ class StoreRestorer:
         entries: list[tuple[bytes, bytes | None]]
         if self._versions is not None:
             entries = list(self._versions.rows(rows))
-        elif self._timestamped:
+        elif self._kind.keeps_headers:
+            entries = [
+                (key, None if value is None else to_row(self._kind, value, timestamp))
+                for key, timestamp, value in rows
+            ]
+        elif self._kind.timestamped:
             entries = [
                 (key, None if value is None else _pack_timestamp(timestamp) + value)
                 for key, timestamp, value in rows

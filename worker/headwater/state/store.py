@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from headwater.ports import Timestamps
+from headwater.state.headers import HeadersCodec
 from headwater.state.layers.keys import WrittenKeys
 from headwater.state.layers.scan import scan_prefix, scan_range
 from headwater.state.layers.updaters import Updating, compile_cached, compile_direct
@@ -39,6 +40,7 @@ class LayeredStore:
     evicts = False
 
     def __init__(self, spec: StoreSpec, below: WriteBack, cache: RecordCache | None) -> None:
+        self._spec = spec
         self.name = spec.name
         self.caching = cache is not None
         self.logging = spec.logging
@@ -70,7 +72,8 @@ class LayeredStore:
     def put(self, key: Any, value: Any, timestamp: int, headers: Headers = None) -> None:
         """Set ``key``, or delete it with ``None``; the changelog record has ``timestamp`` too.
 
-        It has ``headers``, if the store's kind logs them and there is no record cache.
+        It has ``headers``, if the store's kind logs them and there is no record cache. If headers
+        lie beside values, the changelog record of a value has those, and of a deletion ``headers``.
 
         Raises:
             SerializationError: a serde does not take the key or the value.
@@ -78,9 +81,22 @@ class LayeredStore:
         identity = self._keys.identity(key)
         stored = None if value is None else self._codec.to_stored(value)
         if self._cache is not None:
-            self._cache.put(identity, stored, timestamp, self._cache.under_way.record[4])
+            if not self._codec.keeps_headers:
+                headers = self._cache.under_way.record[4]
+            self._cache.put(identity, stored, timestamp, headers)
         else:
             self._below.put(identity, stored, timestamp, headers)
+
+    def with_headers(self) -> LayeredStore:
+        """Return what reads the same store: each value is an ``AggregationWithHeaders``."""
+        reading = type(self)(self._spec, self._below, self._cache)
+        reading._codec = self._codec_with_headers()  # noqa: SLF001 - of its own kind
+        return reading
+
+    def _codec_with_headers(self) -> HeadersCodec:
+        codec = self._codec
+        assert isinstance(codec, HeadersCodec), f"{self.name} keeps no headers"
+        return codec.showing_headers()
 
     def put_if_absent(self, key: Any, value: Any, timestamp: int) -> tuple[Any, int] | None:
         """Set ``key`` if it has no value; return what it had.
@@ -123,7 +139,9 @@ class LayeredStore:
         keys = self._keys
         low = None if start is None else keys.bytes_of(keys.identity(start))
         high = None if end is None else keys.bytes_of(keys.identity(end))
-        return scan_range(self._below, self._written_keys(), low, high, reverse=reverse)
+        return scan_range(
+            self._codec, self._below, self._written_keys(), low, high, reverse=reverse
+        )
 
     def prefix_scan(
         self, prefix: Any, encode: Callable[[Any], bytes] | None = None
@@ -141,7 +159,7 @@ class LayeredStore:
             data = keys.encode(prefix) if encode is None else encode(prefix)
         except Exception as error:
             raise keys.error(prefix, error) from error
-        return scan_prefix(self._below, self._written_keys(), data)
+        return scan_prefix(self._codec, self._below, self._written_keys(), data)
 
     def _written_keys(self) -> WrittenKeys:
         """Return what is not committed, in the order of keys."""

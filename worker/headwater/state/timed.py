@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headwater.model.stores import StoreSpec
     from headwater.ports import Headers
     from headwater.state.backends.timed import TimedBackend
+    from headwater.state.codec import StoreCodec
     from headwater.state.layers.cache import RecordCache
     from headwater.state.layers.writeback import Entry, WriteBack
 
@@ -114,6 +115,10 @@ class TimedStore(LayeredStore):
         # Nothing within the retention has expired: the rest is only asked for of what lies before.
         if time <= newest - self._expiry.retention_ms and time < self._expiry.oldest_kept(newest):
             self.on_expired()
+
+    def with_headers(self) -> TimedStore:
+        """Return what reads the same store: each value is an ``AggregationWithHeaders``."""
+        return _Reader(self, self._codec_with_headers())
 
     def append(
         self, key: Any, start: int, value: Any, timestamp: int, headers: Headers = None
@@ -320,6 +325,23 @@ class TimedStore(LayeredStore):
         """Forget every uncommitted write, as ``LayeredStore.abort``."""
         super().abort(resend=resend)
         self._newest = self._backend.stream_time
+
+
+class _Reader(TimedStore):
+    """Reads a store with another codec; what the other has seen, it has seen."""
+
+    def __init__(self, of: TimedStore, codec: StoreCodec) -> None:
+        self._time_of: Callable[[], int] = lambda: of._newest  # noqa: SLF001 - of its own kind
+        super().__init__(of._spec, of._below, of._cache)  # noqa: SLF001 - likewise
+        self._codec = codec
+
+    @property
+    def _newest(self) -> int:
+        return self._time_of()
+
+    @_newest.setter
+    def _newest(self, _: int) -> None:
+        """It is the other's."""
 
 
 def _nothing() -> None:

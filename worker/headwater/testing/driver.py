@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from headwater.config import StreamsConfig
 from headwater.ids import TaskId, TopicPartition
@@ -26,18 +26,13 @@ from headwater.model.durations import millis
 from headwater.model.partitions import external_topics, plan
 from headwater.model.patterns import check_apart, is_pattern, matching, of_topics
 from headwater.model.reporting import changelog_of, decorate
-from headwater.model.stores import KeyLayout
 from headwater.native.calls import ThreadCallers
 from headwater.native.global_stores import GlobalStores, global_topics
 from headwater.native.loop import ProcessingLoop
 from headwater.native.measured import ThreadNumbers
 from headwater.native.opening import RunningTask
 from headwater.processor.resolving import serde_of, store_serdes
-from headwater.processor.stores import KeyValueStore, TimestampedKeyValueStore
 from headwater.processor.task import StreamTask
-from headwater.processor.versionedstore import VersionedKeyValueStore
-from headwater.processor.views import view
-from headwater.processor.windowstores import SessionStore, TimestampedWindowStore, WindowStore
 from headwater.state import CacheBudget, memory_backend, open_store
 from headwater.testing.clock import ManualClock
 from headwater.testing.collector import ProducedRecord
@@ -49,6 +44,7 @@ from headwater.testing.memory import (
     RecordByRecord,
 )
 from headwater.testing.numbers import THREAD, driver_metrics
+from headwater.testing.storeviews import FoundStore, StoreViews
 from headwater.testing.topics import TestInputTopic, TestOutputTopic
 from headwater.wire.partitioner import partition_for_key
 
@@ -59,22 +55,14 @@ if TYPE_CHECKING:
     from headwater.model.durations import Duration
     from headwater.model.metrics.kafka import KafkaMetric, MetricName
     from headwater.model.nodes import Subtopology
-    from headwater.model.stores import StoreKind, StoreSpec
+    from headwater.model.stores import StoreSpec
     from headwater.model.topology import Topology
     from headwater.ports import Headers, PartitionOffsets
-    from headwater.ports import KeyValueStore as StorePort
-    from headwater.processor.environment import Current
     from headwater.serde import Serde
     from headwater.state import LayeredStore
 
 
-class _Found(NamedTuple):
-    store: StorePort
-    kind: StoreKind
-    current: Current
-
-
-class TopologyTestDriver:
+class TopologyTestDriver(StoreViews):
     """Runs ``topology`` without a broker (Kafka Streams' ``TopologyTestDriver``).
 
     Args:
@@ -266,59 +254,6 @@ class TopologyTestDriver:
 
     # ---- stores --------------------------------------------------------------------------------
 
-    def get_state_store(self, name: str, partition: int = 0) -> Any:
-        """Return the store ``name`` as a processor sees it, or ``None`` if there is none.
-
-        Args:
-            name: the store's; a global one's, too.
-            partition: of its task.
-        """
-        found = self._found(name, partition)
-        if found is None:
-            return None
-        store, kind, current = found
-        return view(kind, store, current)
-
-    def get_key_value_store(self, name: str, partition: int = 0) -> KeyValueStore | None:
-        """Return a view of a key-value store as plain values.
-
-        As in Kafka Streams ``None`` if there is no store of this name and kind: so it is with all
-        getters but :meth:`get_state_store`.
-        """
-        found = self._of_layout(KeyLayout.PLAIN, name, partition)
-        return None if found is None else KeyValueStore(found.store, found.current)
-
-    def get_timestamped_key_value_store(
-        self, name: str, partition: int = 0
-    ) -> TimestampedKeyValueStore | None:
-        """Return a view of a key-value store with timestamps, ``None`` if it has none."""
-        found = self._of_layout(KeyLayout.PLAIN, name, partition, timestamped=True)
-        return None if found is None else TimestampedKeyValueStore(found.store, found.current)
-
-    def get_versioned_key_value_store(
-        self, name: str, partition: int = 0
-    ) -> VersionedKeyValueStore | None:
-        """Return a view of a versioned store."""
-        found = self._of_layout(KeyLayout.VERSIONED, name, partition)
-        return None if found is None else VersionedKeyValueStore(found.store, found.current)
-
-    def get_window_store(self, name: str, partition: int = 0) -> WindowStore | None:
-        """Return a view of a store of windows as plain values."""
-        found = self._of_layout(KeyLayout.WINDOW, name, partition)
-        return None if found is None else WindowStore(found.store, found.current)
-
-    def get_timestamped_window_store(
-        self, name: str, partition: int = 0
-    ) -> TimestampedWindowStore | None:
-        """Return a view of a store of windows with timestamps, ``None`` if it has none."""
-        found = self._of_layout(KeyLayout.WINDOW, name, partition, timestamped=True)
-        return None if found is None else TimestampedWindowStore(found.store, found.current)
-
-    def get_session_store(self, name: str, partition: int = 0) -> SessionStore | None:
-        """Return a view of a store of sessions."""
-        found = self._of_layout(KeyLayout.SESSION, name, partition)
-        return None if found is None else SessionStore(found.store, found.current)
-
     def get_all_state_stores(self, partition: int = 0) -> dict[str, Any]:
         """Return every store of the tasks of a partition, and the global ones, by name."""
         names = [*self._globals.stores] + [
@@ -450,25 +385,15 @@ class TopologyTestDriver:
         start = {p: read[p][0] if p in read else 0 for p in inputs}
         return RunningTask(task=task, stores=stores, changelogs={}, start=start)
 
-    def _found(self, store: str, partition: int) -> _Found | None:
+    def _found(self, store: str, partition: int) -> FoundStore | None:
         for task in self._globals.tasks.values():
             if task.name == store:
-                return _Found(*task.store, task.current)
+                return FoundStore(*task.store, task.current)
         for running in self._tasks:
             if store in running.stores and running.task_id.partition == partition:
                 kind = self._topology.stores[store].kind
-                return _Found(running.stores[store], kind, running.task.current)
+                return FoundStore(running.stores[store], kind, running.task.current)
         return None
-
-    def _of_layout(
-        self, layout: KeyLayout, store: str, partition: int, *, timestamped: bool = False
-    ) -> _Found | None:
-        """Return a store whose keys are laid out so, and that is no buffer of an operator."""
-        found = self._found(store, partition)
-        if found is None or found.kind.is_buffer or found.kind.holds_records:
-            return None
-        fits = found.kind.key_layout is layout and (found.kind.timestamped or not timestamped)
-        return found if fits else None
 
     def _serdes(
         self, topic: str, key: Serde[Any] | None, value: Serde[Any] | None

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from headwater.errors import DeserializationError, SerializationError
+from headwater.wire.varint import write_varint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ def encode_change(new: bytes | None, old: bytes | None) -> bytes:
         SerializationError: there is neither a new nor an old value.
     """
     if new is not None and old is not None:
-        return b"".join((_varint(len(new)), new, old, b"\x02"))
+        return b"".join((write_varint(len(new)), new, old, b"\x02"))
     if new is not None:
         return new + b"\x01"
     if old is not None:
@@ -87,17 +88,6 @@ def change_deserializer(deserialize: Callable[[bytes], Any]) -> Callable[[bytes]
         return None if new is None else deserialize(new), None if old is None else deserialize(old)
 
     return deserialize_change
-
-
-def _varint(length: int) -> bytes:
-    # Lengths are never negative, so zig-zag only doubles them.
-    value = length << 1
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
 
 
 def _read_varint(data: bytes, end: int) -> tuple[int, int]:

@@ -204,15 +204,15 @@ class Answerer:
         if ask is None or not may_ask(spec, ask):
             raise _FailedError(
                 FailureReason.UNKNOWN_QUERY_TYPE,
-                f"store {spec.name} ({_kind(spec)}) does not know such a query; ask it as its kind "
-                "is asked",
+                f"store {spec.name} ({spec.kind.described}) does not know such a query; ask it as "
+                "its kind is asked",
             )
         if held.is_global:
             if not is_shared(spec):
                 raise _FailedError(
                     FailureReason.STORE_EXCEPTION,
-                    f"each StreamThread keeps global store {spec.name} ({_kind(spec)}) for itself; "
-                    "only those of keys and values can be asked",
+                    f"each StreamThread keeps global store {spec.name} ({spec.kind.described}) for "
+                    "itself; only those of keys and values can be asked",
                 )
             return self._from_disk(request, ask, spec, task, self._secondaries.of_all(spec))
         if not spec.persistent:
@@ -331,10 +331,6 @@ def _contents(position: StorePosition | None, found: Iterator[Found], limit: int
     if position is None:
         return _Contents(Position(), -1, rows, found)
     return _Contents(positions.decode(position.read), position.offset, rows, found)
-
-
-def _kind(spec: StoreSpec) -> str:
-    return f"{spec.kind.key_layout}{', with timestamps' if spec.kind.timestamped else ''}"
 
 
 def _not_up_to(partition: int, read: Position, bound: Position) -> _FailedError:

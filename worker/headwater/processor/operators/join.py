@@ -160,10 +160,11 @@ def compile_table_join(operator: TableJoin, site: Site) -> Emit:
     if site.environment.kinds[operator.store].versioned:
         return _put_version(cast("VersionedStore", store), site)
     if not store.caching:
+        more = ", headers" if site.environment.kinds[operator.store].keeps_headers else ""
 
         def emit_put(code: Code, names: Names) -> Names:
             put = code.bind(store.put, "put")
-            code.guarded(f"{put}({names[0]}, {names[1]}[0], timestamp)", site.fail, names)
+            code.guarded(f"{put}({names[0]}, {names[1]}[0], timestamp{more})", site.fail, names)
             return names
 
         return emit_put

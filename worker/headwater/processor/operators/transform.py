@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from headwater.model.operators.transform import TableTransformValues
 from headwater.processor.code import call
 from headwater.processor.compiling import compile_operator
-from headwater.processor.context import TaskContext
+from headwater.processor.context import TaskContext, noting_headers
 from headwater.processor.getters import derived_getter
 from headwater.processor.operators.table import compile_stepwise
 from headwater.processor.routing import Children
@@ -39,7 +39,7 @@ def compile_table_transform_values(operator: TableTransformValues, site: Site) -
         current.timestamp = timestamp
         stepwise(key, change, timestamp, headers)
 
-    return call(transform_values, "transform_values")
+    return call(noting_headers(transform_values, node, environment), "transform_values")
 
 
 @derived_getter.register(TableTransformValues)

@@ -8,7 +8,7 @@ from headwater.model.operators.user import UserFixedKeyProcessor, UserProcessor
 from headwater.model.processor_api import FixedKeyRecord, Record
 from headwater.processor.code import call
 from headwater.processor.compiling import compile_operator
-from headwater.processor.context import TaskContext
+from headwater.processor.context import TaskContext, noting_headers
 
 if TYPE_CHECKING:
     from headwater.model.suppliers import Supplier
@@ -46,7 +46,7 @@ def _compile(kind: type[_UserNode], supplier: Supplier, site: Site) -> Emit:
     context = TaskContext(node.name, node.stores, site.children, environment)
     user = kind(supplier, context, environment.current, site.fail)
     site.keep(user)
-    return call(user.process, "process")
+    return call(noting_headers(user.process, node, environment), "process")
 
 
 class _UserNode:

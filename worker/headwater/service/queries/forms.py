@@ -13,12 +13,14 @@ from headwater.errors import QueryError, SerializationError
 from headwater.model import queries
 from headwater.model.durations import LONG_MAX
 from headwater.model.queries import ResultOrder
+from headwater.model.stored_headers import AggregationWithHeaders
 from headwater.model.stores import KeyLayout
 from headwater.model.windows import Window, Windowed
 from headwater.processor.stores import ValueAndTimestamp
 from headwater.processor.versionedstore import VersionedRecord
 from headwater.service.queries.client import QueryIterator
 from headwater.state.asks import AllWindows, AsOf, Get, Range, Versions, Windows
+from headwater.wire.headers import decode_headers, end_of_headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,7 +46,7 @@ class StoreForms:
     ) -> None:
         self.spec = spec
         self.key_of: Callable[[bytes], Any] = key_serde.deserializer(topic)
-        self.value_of: Callable[[bytes], Any] = value_serde.deserializer(topic)
+        self._decode: Callable[[bytes], Any] = value_serde.deserializer(topic)
         self._encode: Callable[[Any], bytes] = key_serde.serializer(topic)
 
     def bytes_of(self, key: Any) -> bytes:
@@ -63,11 +65,18 @@ class StoreForms:
 
     def value(self, row: Found) -> Any:
         """Return the value of a row."""
-        return self.value_of(row[1])
+        data = row[1]
+        if self.spec.kind.keeps_headers:
+            data = data[end_of_headers(data) :]
+        return self._decode(data)
+
+    def value_with_headers(self, row: Found) -> AggregationWithHeaders:
+        """Return the value of a row of a store that keeps headers, with these."""
+        return AggregationWithHeaders(self.value(row), decode_headers(row[1]))
 
     def timed_value(self, row: Found) -> Any:
         """Return the value of a row, with its timestamp if the store has some."""
-        value = self.value_of(row[1])
+        value = self.value(row)
         return ValueAndTimestamp(value, row[2]) if self.spec.kind.timestamped else value
 
     def windowed(self, row: Found) -> Windowed[Any]:

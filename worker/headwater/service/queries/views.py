@@ -19,9 +19,14 @@ from headwater.errors import (
 from headwater.model.positions import Position
 from headwater.model.queries import FailureReason
 from headwater.model.storemeta import QueryableStoreType
-from headwater.model.stores import KeyLayout
+from headwater.model.stores import KeyLayout, StoreKind
 from headwater.native.queries.values import Standing, StoreRequest
 from headwater.processor.environment import Current
+from headwater.processor.headerstores import (
+    ReadOnlySessionStoreWithHeaders,
+    ReadOnlyTimestampedKeyValueStoreWithHeaders,
+    ReadOnlyTimestampedWindowStoreWithHeaders,
+)
 from headwater.processor.stores import ReadOnlyKeyValueStore, ReadOnlyTimestampedKeyValueStore
 from headwater.processor.versionedstore import ReadOnlyVersionedKeyValueStore
 from headwater.processor.windowstores import (
@@ -47,20 +52,39 @@ View: TypeAlias = (
     | ReadOnlyWindowStore
     | ReadOnlySessionStore
     | ReadOnlyVersionedKeyValueStore
+    | ReadOnlyTimestampedKeyValueStoreWithHeaders
+    | ReadOnlyTimestampedWindowStoreWithHeaders
+    | ReadOnlySessionStoreWithHeaders
 )
 
-_KINDS: Final[Mapping[QueryableStoreType, tuple[KeyLayout, bool, type[View]]]] = {
-    QueryableStoreType.KEY_VALUE: (KeyLayout.PLAIN, False, ReadOnlyKeyValueStore),
+
+_TYPES: Final[Mapping[QueryableStoreType, tuple[StoreKind, type[View]]]] = {
+    QueryableStoreType.KEY_VALUE: (StoreKind.KEY_VALUE, ReadOnlyKeyValueStore),
     QueryableStoreType.TIMESTAMPED_KEY_VALUE: (
-        KeyLayout.PLAIN,
-        True,
+        StoreKind.TIMESTAMPED_KEY_VALUE,
         ReadOnlyTimestampedKeyValueStore,
     ),
-    QueryableStoreType.WINDOW: (KeyLayout.WINDOW, False, ReadOnlyWindowStore),
-    QueryableStoreType.TIMESTAMPED_WINDOW: (KeyLayout.WINDOW, True, ReadOnlyTimestampedWindowStore),
-    QueryableStoreType.SESSION: (KeyLayout.SESSION, False, ReadOnlySessionStore),
-    QueryableStoreType.VERSIONED: (KeyLayout.VERSIONED, True, ReadOnlyVersionedKeyValueStore),
+    QueryableStoreType.TIMESTAMPED_KEY_VALUE_WITH_HEADERS: (
+        StoreKind.TIMESTAMPED_KEY_VALUE_WITH_HEADERS,
+        ReadOnlyTimestampedKeyValueStoreWithHeaders,
+    ),
+    QueryableStoreType.WINDOW: (StoreKind.WINDOW, ReadOnlyWindowStore),
+    QueryableStoreType.TIMESTAMPED_WINDOW: (
+        StoreKind.TIMESTAMPED_WINDOW,
+        ReadOnlyTimestampedWindowStore,
+    ),
+    QueryableStoreType.TIMESTAMPED_WINDOW_WITH_HEADERS: (
+        StoreKind.TIMESTAMPED_WINDOW_WITH_HEADERS,
+        ReadOnlyTimestampedWindowStoreWithHeaders,
+    ),
+    QueryableStoreType.SESSION: (StoreKind.SESSION, ReadOnlySessionStore),
+    QueryableStoreType.SESSION_WITH_HEADERS: (
+        StoreKind.SESSION_WITH_HEADERS,
+        ReadOnlySessionStoreWithHeaders,
+    ),
+    QueryableStoreType.VERSIONED: (StoreKind.VERSIONED, ReadOnlyVersionedKeyValueStore),
 }
+"""The kind as which a store is read: it has all of it, and may have more beside its values."""
 
 
 def view_of(parameters: StoreQueryParameters, forms: StoreForms, client: QueryClient) -> View:
@@ -79,13 +103,18 @@ def view_of(parameters: StoreQueryParameters, forms: StoreForms, client: QueryCl
         InvalidStateStorePartitionError: the store has no such partition.
         InvalidStateStoreError: the store cannot be read now.
     """
-    layout, needs_timestamps, view = _KINDS[parameters.queryable_store_type]
+    wanted, view = _TYPES[parameters.queryable_store_type]
     kind = forms.spec.kind
-    is_buffer = kind.is_buffer or kind.holds_records
-    if is_buffer or kind.key_layout is not layout or (needs_timestamps and not kind.timestamped):
+    if (
+        kind.is_buffer
+        or kind.holds_records
+        or kind.key_layout is not wanted.key_layout
+        or (wanted.timestamped and not kind.timestamped)
+        or (wanted.keeps_headers and not kind.keeps_headers)
+    ):
         raise UnknownStateStoreError(
             f"store {parameters.store_name} is no {parameters.queryable_store_type}: its kind is "
-            f"{kind.key_layout}{', with timestamps' if kind.timestamped else ''}; read it as that"
+            f"{kind.described}; read it as that"
         )
     queried = QueriedStore(parameters, forms, client)
     queried.check()
@@ -102,7 +131,14 @@ class QueriedStore:
         self.window_size_ms = forms.spec.window_size_ms
         self._parameters = parameters
         self._forms = forms
+        self._value = forms.value
         self._client = client
+
+    def with_headers(self) -> QueriedStore:
+        """Return what reads the same store: each value is an ``AggregationWithHeaders``."""
+        reading = QueriedStore(self._parameters, self._forms, self._client)
+        reading._value = self._forms.value_with_headers
+        return reading
 
     def check(self) -> None:
         """Make sure that the store is here and can be read now.
@@ -156,7 +192,7 @@ class QueriedStore:
             InvalidStateStoreError: the store cannot be read now.
         """
         rows = self._rows(Windows(self._forms.bytes_of(key), first, last, reverse))
-        return ((row[3], row[4], self._forms.value(row), row[2]) for row in rows)
+        return ((row[3], row[4], self._value(row), row[2]) for row in rows)
 
     def fetch_all(
         self, first: int, last: int, *, low: Any = None, high: Any = None, reverse: bool = False
@@ -176,7 +212,7 @@ class QueriedStore:
         """
         forms = self._forms
         rows = self._rows(AllWindows(first, last, self._bound(low), self._bound(high), reverse))
-        return ((forms.key_of(row[0]), row[3], row[4], forms.value(row), row[2]) for row in rows)
+        return ((forms.key_of(row[0]), row[3], row[4], self._value(row), row[2]) for row in rows)
 
     def approximate_num_entries(self) -> int:
         """About how many entries there are, in all partitions."""
@@ -187,11 +223,11 @@ class QueriedStore:
 
     def _keyed(self, ask: Ask) -> Iterator[tuple[Any, Any, int]]:
         forms = self._forms
-        return ((forms.key_of(row[0]), forms.value(row), row[2]) for row in self._rows(ask))
+        return ((forms.key_of(row[0]), self._value(row), row[2]) for row in self._rows(ask))
 
     def _one(self, ask: Ask) -> tuple[Any, int] | None:
         row = next(self._rows(ask), None)
-        return None if row is None else (self._forms.value(row), row[2])
+        return None if row is None else (self._value(row), row[2])
 
     def _rows(self, ask: Ask) -> Iterator[Found]:
         return chain.from_iterable(asked.rows for asked in self._asked(ask))

@@ -160,6 +160,8 @@ class Place:
             raise Refused(f"store {name} has no changelog that could be written")
         if not spec.kind.timestamped:
             raise Refused(f"store {name} keeps no timestamps")
+        if spec.kind.keeps_headers:
+            raise Refused(f"store {name} keeps headers, too")
         if spec.kind.versioned:
             raise Refused(f"store {name} keeps the values of the past, too")
         return spec

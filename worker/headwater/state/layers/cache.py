@@ -254,10 +254,12 @@ class RecordCache:
         del self.entries[identity]
         self.grow(-entry.counted)
         entry.counted = 0
-        entry.headers = None
         entry.source = NOWHERE
         if entry.flags & UNCOMMITTED:
             self.below.keep(entry)
+            if self.codec.keeps_headers and entry.stored is None:
+                return  # the changelog gets the headers of what deleted it
+        entry.headers = None
 
     def dirty(self) -> list[Entry]:
         """Return the dirty entries in the order of their last write."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def scan_range(
+    codec: StoreCodec,
     below: WriteBack,
     written: WrittenKeys,
     low: bytes | None,
@@ -30,11 +31,11 @@ def scan_range(
     ``None`` leaves a side open. The timestamp is -1 in a store without them.
     """
     committed = below.backend.range(low, high, reverse=reverse)
-    return _merged(below.codec, written.between(low, high), committed, reverse=reverse)
+    return _merged(codec, written.between(low, high), committed, reverse=reverse)
 
 
 def scan_prefix(
-    below: WriteBack, written: WrittenKeys, prefix: bytes
+    codec: StoreCodec, below: WriteBack, written: WrittenKeys, prefix: bytes
 ) -> Iterator[tuple[Any, Any, int]]:
     """Iterate ``(key, value, timestamp)`` of the keys whose bytes begin with ``prefix``."""
     end = _behind(prefix)
@@ -43,7 +44,7 @@ def scan_prefix(
     if end is not None:
         begun.pop(end, None)
     committed = (row for row in below.backend.range(prefix, end, reverse=False) if row[0] != end)
-    return _merged(below.codec, begun, committed, reverse=False)
+    return _merged(codec, begun, committed, reverse=False)
 
 
 def _behind(prefix: bytes) -> bytes | None:

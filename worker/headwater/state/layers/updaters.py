@@ -234,6 +234,7 @@ def _direct_change(
 ) -> Callable[..., None]:
     codec = below.codec
     initializer, take_max, send_old = updating.initializer, updating.take_max, updating.send_old
+    keeps_headers = codec.keeps_headers
 
     def change(
         entry: Entry | None,
@@ -260,6 +261,8 @@ def _direct_change(
             if take_max and entry.timestamp > timestamp:
                 moved = entry.timestamp
         if new is None:
+            if keeps_headers:
+                entry.headers = headers
             below.replace(entry, None, timestamp)
         else:
             below.replace(entry, stored := codec.to_stored(new), moved)
@@ -274,7 +277,7 @@ def _direct_upsert(below: WriteBack, forward: Forward) -> Forward:
 
     def upsert(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         identity = identity_of(key)
-        below.put(identity, None if value is None else codec.to_stored(value), timestamp)
+        below.put(identity, None if value is None else codec.to_stored(value), timestamp, headers)
         forward(key, (value, None), timestamp, headers)
 
     return upsert

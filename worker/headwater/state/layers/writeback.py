@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headwater.ids import TopicPartition
     from headwater.ports import Backend, Headers, Position, Send
     from headwater.state.codec import StoreCodec
+    from headwater.state.headers import HeadersCodec
     from headwater.state.layers.keys import WrittenKeys
     from headwater.state.layers.times import WrittenTimes
 
@@ -233,7 +234,10 @@ class WriteBack:
         if not unsent:
             return 0
         if self._send is not None:
-            self._send_all(self._send)
+            if self.codec.keeps_headers:
+                self._send_headers(self._send)
+            else:
+                self._send_all(self._send)
         sent = len(unsent)
         add = self.unwritten.append
         for entry in unsent:
@@ -260,6 +264,16 @@ class WriteBack:
             if logs_headers:
                 headers = entry.headers
             send(key, data, entry.timestamp if logs_times else NOW, headers, partition)
+
+    def _send_headers(self, send: Send) -> None:
+        """Send values with the headers that lie beside them, deletions with those of the record."""
+        codec: HeadersCodec = self.codec  # type: ignore[assignment]  # as the kind says
+        pack, logged, partition = codec.keys.pack, codec.logged, self._partition
+        for entry in self.unsent:
+            key = entry.identity if pack is None else pack(entry.identity)
+            stored = entry.stored
+            data, headers = (None, entry.headers) if stored is None else logged(stored)
+            send(key, data, entry.timestamp, headers, partition)
 
     def seal(self) -> None:
         """Fix what the next commit writes, so that the store may be written to until then.
