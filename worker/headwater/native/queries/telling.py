@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ from headwater.model.durations import LONG_MAX
 from headwater.model.positions import Position
 from headwater.model.queries import FailureReason
 from headwater.model.stores import KeyLayout
+from headwater.wire.headers import decode_headers, end_of_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,12 +57,22 @@ def row_of(
     elif store.spec.kind.expires:
         end = min(first + store.spec.window_size_ms, LONG_MAX)
         shown["window"] = {"start": first, "end": end}
-    shown["value"] = store.values.json_of(value, form)
+    shown["value"] = store.values.json_of(_value_of(store, value), form)
+    if store.spec.kind.keeps_headers:
+        shown["headers"] = [
+            [name, None if data is None else b64encode(data).decode()]
+            for name, data in decode_headers(value) or ()
+        ]
     if timestamp >= 0:
         shown["timestamp"] = timestamp
     if store.spec.kind.versioned:
         shown["validTo"] = None if first < 0 else first
     return shown
+
+
+def _value_of(store: ShownStore, data: bytes) -> bytes:
+    """Return the bytes of a value without the headers that lie in front of it."""
+    return data[end_of_headers(data) :] if store.spec.kind.keeps_headers else data
 
 
 def of_key(
@@ -88,7 +100,7 @@ def of_key(
     if what == "keys":
         row = answer.rows[0]
         if is_raw:
-            return Answer(HTTPStatus.OK, row[1], _BINARY)
+            return Answer(HTTPStatus.OK, _value_of(store, row[1]), _BINARY)
         shown = row_of(store, answer.partition, row, query)
         return as_json({"store": store.spec.name, **shown, **common})
     if is_raw:
