@@ -36,14 +36,11 @@ def print_blocks(blocks: Sequence[Block], console: Console | None = None) -> Non
 
 def _drawn(table: Table) -> RichTable:
     drawn = RichTable(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style=_HEADER)
-    last = table.columns[-1]
     for column in table.columns:
-        # The last one may be a sentence: it is folded, the others stay whole.
-        is_whole = column is not last
         drawn.add_column(
             column.name,
             justify="right" if column.is_number else "left",
-            no_wrap=is_whole,
+            no_wrap=not column.is_folded,
             overflow="fold",
         )
     for row in table.rows:

@@ -52,10 +52,12 @@ class Column:
         name: its header.
         is_number: set to the right.
         is_wide: shown with ``-o wide`` only.
+        is_folded: holds sentences or lists, which a narrow terminal folds.
     """
 
     name: str
     is_number: bool = False
+    is_folded: bool = False
     is_wide: bool = False
 
 
@@ -66,9 +68,14 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
-    def narrow(self) -> Table:
-        """Return the table without the columns of ``-o wide``."""
-        shown = [number for number, column in enumerate(self.columns) if not column.is_wide]
+    def shown(self, form: Form) -> Table:
+        """Return the table without empty columns, and those of ``-o wide`` if it is not that."""
+        shown = [
+            number
+            for number, column in enumerate(self.columns)
+            if (form is Form.WIDE or not column.is_wide)
+            and any(row[number].text for row in self.rows)
+        ]
         return Table(
             columns=tuple(self.columns[number] for number in shown),
             rows=tuple(tuple(row[number] for number in shown) for row in self.rows),
@@ -102,7 +109,7 @@ def print_blocks(blocks: Sequence[Block], form: Form = Form.TABLE) -> None:
     for block in blocks:
         if isinstance(block, Table):
             if block.rows:
-                shown += [block if form is Form.WIDE else block.narrow()]
+                shown.append(block.shown(form))
         else:
             shown.append(block)
     if not _print_in_colour(shown):

@@ -12,7 +12,7 @@ import yaml
 from headwater.errors import HeadwaterError
 from headwater.version import VERSION
 from headwater_operator.commands import showing
-from headwater_operator.commands.output import Table, as_text
+from headwater_operator.commands.output import Form, Table, as_text
 from headwater_operator.commands.redacting import Redactor
 from headwater_operator.overview.document import document
 
@@ -54,8 +54,12 @@ class Report:
             "lag.txt": showing.lag,
         }
         for name, show in pages.items():
-            blocks = [block for block in show(found) if not isinstance(block, Table) or block.rows]
-            self.text(name, as_text(blocks))
+            shown = [
+                block.shown(Form.WIDE) if isinstance(block, Table) else block
+                for block in show(found)
+                if not isinstance(block, Table) or block.rows
+            ]
+            self.text(name, as_text(shown))
         self.text("overview.json", json.dumps(document(found), indent=2))
         if found.topology is not None:
             self.text("topology.txt", found.topology.description)

@@ -35,7 +35,7 @@ def fleet(snapshots: Sequence[Snapshot]) -> list[Block]:
         Column(name="TASKS"),
         Column(name="EPOCH", is_wide=True),
         Column(name="KAFKA", is_wide=True),
-        Column(name="REASON"),
+        Column(name="REASON", is_folded=True),
     )
     return [Table(columns=columns, rows=tuple(_app_row(one, is_cluster) for one in snapshots))]
 
@@ -116,7 +116,7 @@ def _workers(rows: Sequence[WorkerRow]) -> Table:
         Column(name="REVISION", is_wide=True),
         Column(name="PID", is_number=True, is_wide=True),
         Column(name="OPEN TX", is_number=True, is_wide=True),
-        Column(name="PROBLEM"),
+        Column(name="PROBLEM", is_folded=True),
     )
     return Table(
         columns=columns,
@@ -152,7 +152,8 @@ def _conditions(one: Snapshot) -> Table:
         if each.status is not each.type.when_well and each.status is not ConditionStatus.UNKNOWN
     )
     names = ("CONDITION", "STATUS", "WHY", "MESSAGE")
-    return Table(columns=tuple(Column(name=name) for name in names), rows=rows)
+    columns = tuple(Column(name=name, is_folded=name == "MESSAGE") for name in names)
+    return Table(columns=columns, rows=rows)
 
 
 def _events(one: Snapshot) -> Table:
@@ -165,7 +166,8 @@ def _events(one: Snapshot) -> Table:
         for event in one.events[-_EVENTS_SHOWN:]
     )
     names = ("AGO", "WORKER", "EVENT")
-    return Table(columns=tuple(Column(name=name) for name in names), rows=rows)
+    columns = tuple(Column(name=name, is_folded=name == "EVENT") for name in names)
+    return Table(columns=columns, rows=rows)
 
 
 def ago(at_ms: int) -> str:
@@ -184,9 +186,9 @@ def tasks(one: Snapshot) -> list[Block]:
         Column(name="RECORDS/S", is_number=True),
         Column(name="STATE SIZE", is_number=True),
         Column(name="PROCESSED", is_number=True, is_wide=True),
-        Column(name="COMMITTED", is_wide=True),
-        Column(name="WHY", is_wide=True),
-        Column(name="COPIES"),
+        Column(name="COMMITTED", is_wide=True, is_folded=True),
+        Column(name="COPIES", is_folded=True),
+        Column(name="WHY", is_wide=True, is_folded=True),
     )
     rows = tuple(_task_row(row) for row in one.tasks)
     table = Table(columns=columns, rows=rows)
@@ -214,8 +216,8 @@ def _task_row(row: TaskRow) -> tuple[Cell, ...]:
         _DASH if row.state_bytes is None else Cell(size(row.state_bytes)),
         Cell(number(row.processed)),
         Cell(committed or "-"),
-        Cell(row.why or "-"),
         Cell(_progress(row)),
+        Cell(row.why or "-"),
     )
 
 
@@ -245,7 +247,7 @@ def lag(one: Snapshot) -> list[Block]:
         Column(name="LAG", is_number=True),
         Column(name="WORST TASK"),
         Column(name="RECORDS/S", is_number=True),
-        Column(name="SOURCE TOPICS"),
+        Column(name="SOURCE TOPICS", is_folded=True),
     )
     sources = {}
     if one.topology is not None:
@@ -282,7 +284,7 @@ def why(told: Explanation) -> list[Block]:
     row = told.row
     where = f"on {row.worker}" if row.worker else "on no worker"
     thread = "" if row.slot is None else f", StreamThread {row.slot}"
-    since = "" if told.since_ms is None else f", since {ago(told.since_ms)} ago"
+    since = "" if told.since_ms is None else f", for {ago(told.since_ms)}"
     said = state(row.state)
     facts = [
         f"lag {number(row.lag)}" if row.lag is not None else "",
@@ -302,6 +304,7 @@ def why(told: Explanation) -> list[Block]:
     blocks += [
         Cell(f"  state on the disk of {worker}, up to about offset {number(offset)}")
         for worker, offset in sorted(row.stored.items())
+        if worker != row.worker
     ]
     return [*blocks, Cell(f"  {told.moves}")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headwater_operator.commands import doing, seeing
+from headwater_operator.commands import acting, doing, seeing
 from headwater_operator.commands.arguments import Parsers, add_place
 from headwater_operator.commands.completion import add_completion
 from headwater_operator.commands.query_command import add_query
@@ -20,6 +20,8 @@ _WORDS = (
     seeing.add_status,
     seeing.add_tasks,
     seeing.add_why,
+    acting.add_drain,
+    acting.add_restart,
     doing.add_scale,
     doing.add_pause,
     doing.add_resume,

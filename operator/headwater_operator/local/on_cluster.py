@@ -88,7 +88,8 @@ def connected(args: argparse.Namespace) -> Iterator[KubeClient]:
         if not is_about_definitions(error):
             raise
         raise NotFoundError(
-            f"the cluster knows no StreamApps ({error}): install the operator of Headwater there"
+            f"the cluster does not know this kind of object ({error}): install the operator of "
+            "Headwater there, or a newer one"
         ) from error
     finally:
         client.close()

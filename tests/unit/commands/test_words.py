@@ -16,7 +16,7 @@ from tests.support.kube_rig import NAMESPACE, streamapp
 from headwater.cli.main import main as headwater
 from headwater.version import VERSION
 from headwater_operator.commands.plugin import main
-from headwater_operator.kube.api import STREAM_APPS
+from headwater_operator.kube.api import PODS, STREAM_ACTIONS, STREAM_APPS
 
 if TYPE_CHECKING:
     from tests.unit.commands.conftest import Plugin
@@ -122,7 +122,7 @@ def test_why_says_where_a_task_is_since_when_and_what_would_move_it(
 
     out = capsys.readouterr().out
     assert out.startswith("1_0: ● RUNNING on wc-w-")
-    assert "ago" in out.splitlines()[0]
+    assert ", for " in out.splitlines()[0]
     assert "placed there because: " in out
     assert "standby on wc-w-" in out
     assert out.splitlines()[-1].startswith("  It moves ")
@@ -169,6 +169,60 @@ def test_a_change_is_made_anew_where_somebody_else_has_written_meanwhile(plugin:
     assert (found["spec"]["replicas"], found["spec"]["threadsPerWorker"]) == (3, 3)
 
 
+def at_work(plugin: Plugin) -> None:
+    """Have the operator and the workers do something whenever the plug-in looks."""
+    plugin.served.before = lambda _verb, plural: (
+        plugin.rig.turn(20) if plural == "streamactions" else None
+    )
+
+
+def test_drain_waits_until_the_worker_has_a_new_process(
+    plugin: Plugin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = plugin.rig.uid(PODS, "wc-w-1")
+    at_work(plugin)
+
+    assert plugin.run("drain 1") == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].split()[1].startswith("Complete")
+    assert plugin.rig.uid(PODS, "wc-w-1") not in ("", before)
+    [action] = plugin.rig.api.list(STREAM_ACTIONS, NAMESPACE)
+    assert action["spec"]["drainWorker"] == {"worker": "wc-w-1"}
+    assert action["metadata"]["name"].startswith("drainworker-wc-w-1-")
+
+
+def test_restart_of_one_worker_leaves_the_others(plugin: Plugin) -> None:
+    before = {name: plugin.rig.uid(PODS, name) for name in ("wc-w-0", "wc-w-1")}
+    at_work(plugin)
+
+    assert plugin.run("restart wc --worker wc-w-0") == 0
+
+    assert plugin.rig.uid(PODS, "wc-w-0") != before["wc-w-0"]
+    assert plugin.rig.uid(PODS, "wc-w-1") == before["wc-w-1"]
+
+
+def test_an_action_that_fails_is_an_error_with_its_reason(
+    plugin: Plugin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin.rig.workers["wc-w-1"].holds_on = True
+    at_work(plugin)
+
+    assert plugin.run("drain wc-w-1 --timeout 30s") == 3
+
+    assert "has failed (DeadlineExceeded): " in capsys.readouterr().err
+
+
+def test_an_action_may_be_left_to_the_operator(
+    plugin: Plugin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plugin.run("restart --no-wait") == 0
+
+    assert "see kubectl get streamaction restart-wc-" in capsys.readouterr().out
+    [action] = plugin.rig.api.list(STREAM_ACTIONS, NAMESPACE)
+    assert action["spec"] == {"app": "wc", "type": "Restart", "ttlSecondsAfterFinished": 86_400}
+
+
 def test_logs_of_all_pods_have_the_name_of_the_pod_before_each_line(
     plugin: Plugin, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -198,6 +252,9 @@ def test_logs_of_all_pods_have_the_name_of_the_pod_before_each_line(
         ("scale nobody --replicas 2", 2, "there is no StreamApp 'nobody'"),
         ("logs wc --worker 7", 2, "wc has no pod '7' (there are: wc-w-0, wc-w-1)"),
         ("status --context other", 3, "there is no context 'other' in the kubeconfig"),
+        ("drain 7", 2, "wc has no worker '7' (there are: wc-w-0, wc-w-1)"),
+        ("drain wc-w-0 --timeout soon", 2, "timeout"),
+        ("restart nobody", 2, "there is no StreamApp 'nobody'"),
         ("report nobody", 2, "there is no StreamApp 'nobody'"),
     ],
 )
@@ -295,6 +352,8 @@ def test_headwater_means_this_machine_unless_an_option_names_a_cluster(
 ) -> None:
     assert headwater(["status", "--home", str(tmp_path / "home")]) == 0
     assert f"no applications in {tmp_path / 'home'}" in capsys.readouterr().out
+    assert headwater(["drain", "1", "--home", str(tmp_path / "home")]) == 3
+    assert "headwater drain is for StreamApps on Kubernetes" in capsys.readouterr().err
     for word in ("status", "tasks", "lag"):
         assert headwater([word, "wc", "--kubeconfig", plugin.config]) == 0
         assert "wc" in capsys.readouterr().out

@@ -1,0 +1,144 @@
+"""``kubectl headwater`` as kubectl finds it, at a real API server, with its user's own rights."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from headwater.version import VERSION
+from headwater_operator.kube.api import PODS, STREAM_APPS
+from tests.kube.journey import TASKS
+
+if TYPE_CHECKING:
+    from tests.kube.journey import Journey
+
+pytestmark = pytest.mark.usefixtures("installation")
+
+LOOKER = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: looker}
+rules:
+  - {apiGroups: [headwater.dev], resources: [streamapps], verbs: [get, list]}
+  - {apiGroups: [headwater.dev], resources: [streamworkers], verbs: [list]}
+"""
+BIN = Path(sys.executable).parent
+
+
+class Shell:
+    """Somebody who runs ``kubectl headwater``.
+
+    Args:
+        user: the cluster, and where he is.
+        kubeconfig: says who he is.
+    """
+
+    def __init__(self, user: Journey, kubeconfig: Path) -> None:
+        self._user = user
+        self._environment = {
+            **os.environ,
+            "KUBECONFIG": str(kubeconfig),
+            "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),
+        }
+
+    def run(self, words: str, code: int = 0) -> str:
+        """Run a command; return what it has printed, or complained about."""
+        program = str(self._user.kubectl.program)
+        done = subprocess.run(
+            [program, "headwater", *words.split(), "--namespace", self._user.namespace],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == code, (words, done.stdout, done.stderr)
+        return done.stdout if code == 0 else done.stdout + done.stderr
+
+    def document(self, words: str) -> Any:
+        return json.loads(self.run(f"{words} -o json"))
+
+
+def account(user: Journey, directory: Path) -> Path:
+    """Make a service account that may look at StreamApps and StreamWorkers; return its config."""
+    user.kubectl("apply", "--filename=-", stdin=LOOKER)
+    user.kubectl("create", "serviceaccount", "ann")
+    who = f"--serviceaccount={user.namespace}:ann"
+    user.kubectl("create", "rolebinding", "ann", "--role=looker", who)
+    view = user.kubectl("config", "view", "--raw", "--minify", "--flatten", "-ojson")
+    config = json.loads(view)
+    config["users"][0]["user"] = {"token": user.kubectl("create", "token", "ann").strip()}
+    path = directory / "ann.kubeconfig"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def see_with_few_rights(user: Journey, shell: Shell) -> None:
+    """Look on as somebody who may do no more: what he lacks is told."""
+    shown = shell.document("status wc")
+
+    assert [task["task"] for task in shown["tasks"]] == TASKS
+    for plural in ("pods", "leases", "events"):
+        assert f"the right to list {plural} in namespace {user.namespace}" in shown["inexact"]
+    refused = shell.run("pause wc", code=3)
+    assert 'cannot patch resource "streamapps"' in refused
+    assert "--verb=patch --resource=streamapps.headwater.dev" in refused
+    assert 'cannot create resource "streamactions"' in shell.run("restart wc --no-wait", code=3)
+
+
+def test_every_word_does_on_a_real_api_server_what_it_says(user: Journey, tmp_path: Path) -> None:
+    user.begin(assignment={"standbyReplicas": 1})
+    user.until(lambda: user.condition("StandbysReady")[0] == "True", "standbys to catch up")
+    shell = Shell(user, user.kubectl.kubeconfig)
+
+    # What there is to see.
+    shown = shell.document("status wc")
+    assert (shown["isReady"], shown["state"], shown["version"]) == (True, "RUNNING", VERSION)
+    assert [task["task"] for task in shown["tasks"]] == TASKS
+    assert "wc" in shell.run("status")
+    held = {task: worker for worker, tasks in user.held().items() for task in tasks}
+    told = shell.document("why 1_0 --app wc")
+    assert told["row"]["worker"] == held["1_0"]
+    assert told["row"]["copies"][0]["isCaughtUp"]
+    assert told["sinceMs"] is not None
+    assert "lags of copies are the rounded ones" in shell.run("tasks")
+    assert "SUB-TOPOLOGY" in shell.run("lag wc")
+
+    see_with_few_rights(user, Shell(user, account(user, tmp_path)))
+
+    # What is changed in the specification.
+    shell.run("pause wc")
+    user.until(lambda: user.condition("Paused")[0] == "True", "the pause")
+    shell.run("resume wc")
+    shell.run("scale wc --threads 2")
+    found = user.api.get(STREAM_APPS, user.namespace, "wc")
+    assert found is not None
+    assert (found["spec"]["threadsPerWorker"], found["spec"]["paused"]) == (2, False)
+    user.until(user.is_settled, "everything to run")
+
+    # What is carried out step by step.
+    before = user.uids()
+    assert "Complete" in shell.run("drain 1 --app wc")
+    user.until(user.is_settled, "everything to run")
+    assert user.uid(PODS, "wc-w-1") != before["wc-w-1"]
+    assert user.uid(PODS, "wc-w-0") == before["wc-w-0"]
+
+    # What a bug report needs.
+    file = tmp_path / "report.zip"
+    shell.run(f"report wc --file {file}")
+    with zipfile.ZipFile(file) as archive:
+        names = set(archive.namelist())
+        versions = json.loads(archive.read("versions.json"))
+    assert {"status.txt", "resources/streamapps.yaml", "resources/events.yaml"} <= names
+    assert versions["kubernetes"].startswith("v1.")
+
+    assert "there is no StreamApp 'nobody'" in shell.run("status nobody", code=2)
+    assert "wc has no task 7_7" in shell.run("why 7_7", code=2)
