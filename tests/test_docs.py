@@ -48,6 +48,8 @@ COMMANDS_RUN_BY = {
     "docs/feeding.md": ROOT / "tests" / "kube" / "test_feeding_page.py",
     "docs/live-changes.md": ROOT / "tests" / "kube" / "test_live_changes.py",
     "docs/tools-on-a-cluster.md": ROOT / "tests" / "e2e" / "tools.py",
+    # This connects to a cluster in memory.
+    "docs/commands.md": ROOT / "tests" / "unit" / "commands" / "test_page.py",
     # This needs a local cluster.
     "docs/queries.md": ROOT / "tests" / "chaos" / "test_queries.py",
 }
@@ -56,6 +58,7 @@ PROGRAMS_RUN_BY = {"docs/dataframes.md": ROOT / "tests" / "spark" / "test_datafr
 # These are of other kinds than a StreamApp, or a StreamApp of another application.
 RESOURCES_TRIED_BY = {
     "docs/live-changes.md": ROOT / "tests" / "kube" / "test_live_changes.py",
+    "docs/commands.md": ROOT / "tests" / "unit" / "commands" / "test_page.py",
     "docs/reprocessing-in-place.md": REPROCESSING,
     "docs/reprocessing-side-by-side.md": REPROCESSING,
     "docs/actions.md": ROOT / "tests" / "kube" / "test_actions_page.py",

@@ -23,9 +23,10 @@ from headwater import (
     Topology,
     TopologyError,
 )
-from headwater.cli.diagram import mermaid
-from headwater.cli.svg import svg
 from headwater.config import StreamsConfig
+from headwater.drawing.graph import drawing_of
+from headwater.drawing.mermaid import mermaid
+from headwater.drawing.svg import svg
 from headwater.ids import TopicPartition
 from headwater.kafka.topics import TopicDescription
 from headwater.native.global_reader import check_topics
@@ -254,11 +255,11 @@ def test_a_picture_shows_who_looks_into_a_global_table() -> None:
     table = builder.global_table("glob", store="all")
     builder.stream("in").join(table, lambda key, _: key, lambda value, _: value).to("out")
 
-    drawn = mermaid(builder.build())
+    drawn = mermaid(drawing_of(builder.build()))
 
     assert 'subgraph g0["Sub-topology 0, global store all"]' in drawn
     assert "  s0_0 -.-> n3\n" in drawn
-    assert "global store all" in svg(builder.build())
+    assert "global store all" in svg(drawing_of(builder.build()))
 
 
 def _filled(value_serde: Any, records: list[Any], **config: Any) -> tuple[GlobalStores, list[str]]:

@@ -21,9 +21,9 @@ from headwater import (
     Suppressed,
     TimeWindows,
 )
-from headwater.cli.diagram import looked_up, title_of
-from headwater.cli.layers import Edge, Gaps, Size, arrange
-from headwater.cli.svg import svg
+from headwater.drawing.graph import drawing_of
+from headwater.drawing.layers import Edge, Gaps, Size, arrange
+from headwater.drawing.svg import svg
 from headwater.dsl.loading import build_topology
 
 if TYPE_CHECKING:
@@ -123,23 +123,23 @@ TOPOLOGIES = [
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_every_node_store_and_topic_is_drawn_once(topology: Topology) -> None:
-    drawn = texts(svg(topology))
+    drawn = texts(svg(drawing_of(topology)))
 
     named = [*topology.nodes, *topology.stores, *topology.global_stores]
-    named += {store for group in topology.groups for _, store in looked_up(group)}
+    named += {store for group in drawing_of(topology).groups for _, store in group.looked_up}
     read = {
         topic for group in topology.groups for source in group.sources for topic in source.reads
     }
     expected = sorted([*named, *read])
     assert sorted(text for text in drawn if text in expected) == expected
     assert [t for t in drawn if t.startswith("Sub-topology")] == [
-        title_of(group) for group in topology.groups
+        group.title for group in drawing_of(topology).groups
     ]
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_nodes_lie_in_boxes_topics_outside_and_nothing_on_another(topology: Topology) -> None:
-    found = shapes(svg(topology))
+    found = shapes(svg(drawing_of(topology)))
     boxes = [shape for shape in found if shape.kind == "box"]
     topics = [shape for shape in found if shape.kind.startswith("topic")]
     nodes = [shape for shape in found if shape.kind in ("node", "source", "sink")]
@@ -152,25 +152,27 @@ def test_nodes_lie_in_boxes_topics_outside_and_nothing_on_another(topology: Topo
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_every_flow_and_every_use_of_a_store_is_a_line(topology: Topology) -> None:
-    paths = [path.get("class") for path in ET.fromstring(svg(topology)).iter(f"{TAG}path")]
+    paths = [
+        path.get("class") for path in ET.fromstring(svg(drawing_of(topology))).iter(f"{TAG}path")
+    ]
 
     read = sum(len(source.reads) for group in topology.groups for source in group.sources)
     between = read + sum(len(group.sinks) for group in topology.groups)
     inside = sum(len(getattr(node, "parents", ())) for node in topology.nodes.values())
     uses = sum(len(getattr(node, "stores", ())) for node in topology.nodes.values())
     assert paths.count("flow") == between + inside
-    uses += sum(len(looked_up(group)) for group in topology.groups)
+    uses += sum(len(group.looked_up) for group in drawing_of(topology).groups)
     assert paths.count("uses") == uses
 
 
 def test_what_a_function_names_is_drawn_as_the_function() -> None:
-    drawn = svg(build_topology(branching))
+    drawn = svg(drawing_of(build_topology(branching)))
 
     assert "<lambda>()" in texts(drawn)
 
 
 def test_a_topic_that_is_read_above_goes_around_its_box() -> None:
-    drawn = svg(build_topology(circle.build))
+    drawn = svg(drawing_of(build_topology(circle.build)))
     box = next(shape for shape in shapes(drawn) if shape.kind == "box")
 
     paths = [str(path.get("d")) for path in ET.fromstring(drawn).iter(f"{TAG}path")]

@@ -10,6 +10,7 @@ from headwater_operator.commands.arguments import Parsers, add_place
 from headwater_operator.commands.completion import add_completion
 from headwater_operator.commands.query_command import add_query
 from headwater_operator.commands.report_command import add_report
+from headwater_operator.commands.topology import add_topology
 from headwater_operator.local import on_cluster
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ _WORDS = (
     seeing.add_status,
     seeing.add_tasks,
     seeing.add_why,
+    acting.add_move,
     acting.add_drain,
     acting.add_restart,
+    add_topology,
     doing.add_scale,
     doing.add_pause,
     doing.add_resume,

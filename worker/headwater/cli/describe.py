@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from headwater.cli import streamapps
-from headwater.cli.diagram import mermaid, written_by
 from headwater.cli.options import add_topology
-from headwater.cli.svg import svg
+from headwater.drawing.graph import drawing_of, written_by
+from headwater.drawing.mermaid import mermaid
+from headwater.drawing.svg import svg
 from headwater.model.nodes import SinkNode, SourceNode
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the topology and return the exit code."""
     topology, app = streamapps.topology_asked_for(arguments)
     if arguments.format == "mermaid":
-        print(mermaid(topology), end="")
+        print(mermaid(drawing_of(topology)), end="")
     elif arguments.format == "svg":
-        print(svg(topology), end="")
+        print(svg(drawing_of(topology)), end="")
     elif arguments.format == "json":
         application_id = arguments.application_id or ("app" if app is None else app.application_id)
         print(json.dumps(_document(topology, application_id), indent=2))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cli import streamapps
-from headwater.cli.diagram import mermaid
 from headwater.cli.options import add_topology, pairs
 from headwater.config import StreamsConfig
+from headwater.drawing.graph import drawing_of
+from headwater.drawing.mermaid import mermaid
 from headwater.model.description import parents_of
 from headwater.model.nodes import SinkNode, SourceNode
 from headwater.spark.frames.plan import Target
@@ -80,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
             number: f"Sub-topology {number}: {verdict.target.upper()}"
             for number, verdict in found.subtopologies.items()
         }
-        print(mermaid(topology, titles), end="")
+        print(mermaid(drawing_of(topology), titles), end="")
     else:
         print("\n".join(explained(topology, found)))
     return 0

@@ -5,16 +5,12 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from headwater.cli.diagram import looked_up, title_of, written_by
-from headwater.cli.layers import Edge, Gaps, Point, Size, arrange
-from headwater.model.description import parents_of
-from headwater.model.nodes import ProcessorNode, SourceNode
+from headwater.drawing.layers import Edge, Gaps, Point, Size, arrange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from headwater.model.nodes import Subtopology
-    from headwater.model.topology import Topology
+    from headwater.drawing.graph import Drawing, DrawnGroup
 
 _CHARACTER: Final = 7.2
 """Width of a character; fonts of fixed width differ little in it."""
@@ -42,18 +38,18 @@ text-anchor:middle;dominant-baseline:central}
 .uses{fill:none;stroke:#b9822c;stroke-width:1.3;stroke-dasharray:2 3}"""
 
 
-def svg(topology: Topology, titles: Mapping[int, str] | None = None) -> str:
+def svg(drawing: Drawing, titles: Mapping[int, str] | None = None) -> str:
     """Return the text of the picture.
 
     Args:
-        topology: what is drawn.
+        drawing: the topology.
         titles: of sub-topologies that are not called by their numbers alone.
 
     A global store has a box of its own, and stands with a broken line beside who looks into it.
     """
     boxes = {
-        f"box {group.id}": _Box(group, (titles or {}).get(group.id, title_of(group)))
-        for group in topology.groups
+        f"box {group.id}": _Box(group, (titles or {}).get(group.id, group.title))
+        for group in drawing.groups
     }
     flows = [flow for name, box in boxes.items() for flow in _flows(name, box)]
     # Topics that are read come first, so that a circle is turned round where it is written.
@@ -78,7 +74,7 @@ def svg(topology: Topology, titles: Mapping[int, str] | None = None) -> str:
     for name, box in boxes.items():
         lines.append(box.titled(_corner(layout.places[name], box.size)))
     for topic in topics:
-        kind = "topic internal" if topic in topology.repartition_topics else "topic"
+        kind = "topic internal" if topic in drawing.internal else "topic"
         name = f"topic {topic}"
         lines += _shape(layout.places[name], sizes[name], topic, kind, rounded=_HEIGHT / 2)
     return "\n".join([*_head(layout.size), *lines, "</g>", "</svg>"]) + "\n"
@@ -97,29 +93,28 @@ class _Flow(NamedTuple):
 class _Box:
     """A sub-topology, laid out by itself."""
 
-    def __init__(self, group: Subtopology, title: str) -> None:
+    def __init__(self, group: DrawnGroup, title: str) -> None:
         self.group = group
         self._title = title
         self._sizes = {f"node {n.name}": Size(_width(n.name), _HEIGHT) for n in group.nodes}
         self._sizes |= {
-            f"store {s.name}": Size(_width(s.name), _STORE_HEIGHT) for s in group.stores
+            f"store {store}": Size(_width(store), _STORE_HEIGHT) for store in group.stores
         }
-        self._looked_up = tuple(dict.fromkeys(store for _, store in looked_up(group)))
+        self._looked_up = tuple(dict.fromkeys(store for _, store in group.looked_up))
         self._sizes |= {
             f"store {store}": Size(_width(store), _STORE_HEIGHT) for store in self._looked_up
         }
         self._edges = [
             Edge(f"node {parent}", f"node {node.name}")
             for node in group.nodes
-            for parent in parents_of(node)
+            for parent in node.parents
         ]
         self._edges += [
             Edge(f"node {node.name}", f"store {store}")
             for node in group.nodes
-            if isinstance(node, ProcessorNode)
             for store in node.stores
         ]
-        self._edges += [Edge(f"node {node}", f"store {store}") for node, store in looked_up(group)]
+        self._edges += [Edge(f"node {node}", f"store {store}") for node, store in group.looked_up]
         sinks = [f"node {node.name}" for node in group.sinks]
         self._layout = arrange(self._sizes, self._edges, _INSIDE, sinks)
         width, height = self._layout.size
@@ -149,13 +144,10 @@ class _Box:
             yield _curve(moved[edge.start], moved[edge.end], passed, half, kind)
         for node in self.group.nodes:
             name = f"node {node.name}"
-            kind = "node"
-            if not isinstance(node, ProcessorNode):
-                kind = "source" if isinstance(node, SourceNode) else "sink"
-            yield from _shape(moved[name], self._sizes[name], node.name, kind)
-        for spec in self.group.stores:
-            name = f"store {spec.name}"
-            yield from _cylinder(moved[name], self._sizes[name], spec.name, "store")
+            yield from _shape(moved[name], self._sizes[name], node.name, node.kind)
+        for store in self.group.stores:
+            name = f"store {store}"
+            yield from _cylinder(moved[name], self._sizes[name], store, "store")
         for store in self._looked_up:
             name = f"store {store}"
             yield from _cylinder(moved[name], self._sizes[name], store, "store elsewhere")
@@ -164,11 +156,11 @@ class _Box:
 def _flows(name: str, box: _Box) -> Iterator[_Flow]:
     middle = box.size.width / 2
     for source in box.group.sources:
-        for topic in source.reads:
+        for topic in source.topics:
             edge = Edge(f"topic {topic}", name, end_dx=box.place(source.name).x - middle)
             yield _Flow(topic, name, source.name, reads=True, edge=edge)
     for sink in box.group.sinks:
-        topic = written_by(sink)
+        [topic] = sink.topics
         edge = Edge(name, f"topic {topic}", start_dx=box.place(sink.name).x - middle)
         yield _Flow(topic, name, sink.name, reads=False, edge=edge)
 
