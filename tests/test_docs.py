@@ -38,6 +38,7 @@ THREE_WAYS = ROOT / "tests" / "spark" / "test_three_ways.py"
 REPROCESSING = ROOT / "tests" / "kafka" / "test_reprocessing_pages.py"
 # These need a cluster.
 COMMANDS_RUN_BY = {
+    "docs/capacity.md": ROOT / "tests" / "unit" / "test_capacity.py",
     "docs/reprocessing-in-place.md": REPROCESSING,
     "docs/reprocessing-side-by-side.md": REPROCESSING,
     "docs/install.md": ROOT / "tests" / "kube" / "test_install_page.py",

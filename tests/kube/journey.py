@@ -326,12 +326,14 @@ class Journey:
         found = self.api.get(STREAM_APPS, self.namespace, app or self.app)
         assert found is not None
         status = found.get("status") or {}
+        # In mode Auto, the number that counts is the one that was decided.
+        scaled = status.get("autoscaling") or {}
+        wanted = scaled["replicas"] if scaled.get("mode") == "Auto" else found["spec"]["replicas"]
         return (
             status.get("observedGeneration") == found["metadata"]["generation"]
             and condition_in(status, "Ready")[:2] == ("True", "Running")
             and condition_in(status, "AssignmentConverged")[0] == "True"
-            and status["readyReplicas"] == found["spec"]["replicas"]
-            and status["replicas"] == found["spec"]["replicas"]
+            and status["readyReplicas"] == status["replicas"] == wanted
         )
 
     def names(self, resource: Resource) -> list[str]:

@@ -135,11 +135,13 @@ class Counting:
         bootstrap_servers: where.
         prefix: of its topics; its application id.
         partitions: as many as it has tasks.
+        records_per_s: under load.
     """
 
     bootstrap_servers: str
     prefix: str
     partitions: int = 6
+    records_per_s: int = 300
     _sender: Load = field(init=False)
 
     def __post_init__(self) -> None:
@@ -147,7 +149,7 @@ class Counting:
         self._sender = self._load()
 
     def _load(self) -> Load:
-        return Load(self.bootstrap_servers, self.prefix, records_per_s=300)
+        return Load(self.bootstrap_servers, self.prefix, records_per_s=self.records_per_s)
 
     def app(
         self,

@@ -20,6 +20,7 @@ from headwater_operator.decide.autoscaling.verdict import (
     Why,
     advise,
 )
+from tests.sim.autoscaling.__main__ import PICTURE, drawn
 from tests.sim.autoscaling.day import simulate
 from tests.sim.world import ViolationError
 
@@ -90,3 +91,8 @@ def test_a_mistake_planted_in_the_decision_is_found(mistake: Advise, found: str)
         simulate("planted", decide=mistake)
 
     assert re.search(found, str(violation.value))
+
+
+def test_the_picture_of_the_page_is_that_of_a_day() -> None:
+    assert PICTURE.read_text() == drawn()
+    assert f"]({PICTURE.name})" in PICTURE.with_name("autoscaling.md").read_text()

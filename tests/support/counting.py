@@ -6,19 +6,25 @@ import os
 from typing import TYPE_CHECKING
 
 from headwater import Serdes
+from tests.support.waiting import take
 
 if TYPE_CHECKING:
     from headwater import StreamsBuilder
 
 PREFIX_VARIABLE = "HEADWATER_TEST_TOPICS"
+PAUSE_VARIABLE = "HEADWATER_TEST_PAUSE_MS"
+"""How long each record takes besides, so that a StreamThread's capacity is known."""
 
 
 def build(builder: StreamsBuilder) -> None:
     """Count the records of every key of ``<prefix>-in`` into ``<prefix>-out``."""
     prefix = os.environ[PREFIX_VARIABLE]
+    pause_s = float(os.environ.get(PAUSE_VARIABLE, "0")) / 1000
+    records = builder.stream(f"{prefix}-in", key_serde=Serdes.string, value_serde=Serdes.string)
+    if pause_s:
+        records = records.peek(lambda _key, _value: take(pause_s))
     (
-        builder.stream(f"{prefix}-in", key_serde=Serdes.string, value_serde=Serdes.string)
-        .group_by_key()
+        records.group_by_key()
         .count(store="counts")
         .to_stream()
         .to(f"{prefix}-out", key_serde=Serdes.string, value_serde=Serdes.long)

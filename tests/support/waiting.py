@@ -44,3 +44,8 @@ def wait_for(
         time.sleep(pause)
         if every_s is None:
             pause = min(pause * _GROWTH, _LONGEST_S)
+
+
+def take(seconds: float) -> None:
+    """Take so long, as a slow function does."""
+    time.sleep(seconds)

@@ -48,11 +48,11 @@ has come in meanwhile is processed."""
 
 @dataclass
 class Moment:
-    """One sample of the day."""
+    """One sample of the day; ``helped`` is the lag without the hot task's."""
 
     at_s: float
     arrival: float
-    lag: float
+    helped: float
     replicas: int
     why: str
     reason: str
@@ -98,9 +98,18 @@ def simulate(seed: str, *, decide: Advise = advise, policy: AutoscalingSpec = PO
             if verdict.replicas != world.wanted:
                 day.moves.append((world.now_s, world.wanted, verdict.replicas, verdict.why.name))
                 world.scale(verdict.replicas, is_asked=verdict.why is Why.BOUNDS)
-            lag = sum(task.lag for task in world.tasks)
+            helped = sum(
+                task.lag for number, task in enumerate(world.tasks) if number != arrivals.hot_task
+            )
             day.moments.append(
-                Moment(world.now_s, sum(rates), lag, world.wanted, verdict.why.name, verdict.reason)
+                Moment(
+                    at_s=world.now_s,
+                    arrival=sum(rates),
+                    helped=helped,
+                    replicas=verdict.replicas,
+                    why=verdict.why.name,
+                    reason=verdict.reason,
+                )
             )
         laws.at_last()
     except ViolationError as violation:

@@ -33,6 +33,7 @@ BUILTIN = (
     "headwater.cli.explain:register",
     "headwater.cli.kafka:register",
     "headwater.cli.lag:register",
+    "headwater.cli.plan:register",
     "headwater.cli.spark:register",
     "headwater.cli.worker:register",
 )
