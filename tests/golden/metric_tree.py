@@ -94,14 +94,14 @@ class Measuring(Processor[str, str, None, None]):
         self._sensor.record(5.0)
 
 
-class Keeping(Processor[str, str, None, None]):
+class Keeping(Processor[str | None, str, None, None]):
     """Does to a store whatever can be done, and looks into the global one."""
 
     def init(self, context: ProcessorContext[None, None]) -> None:
         self._kept = context.get_state_store("kept")
         self._names = context.get_state_store("names")
 
-    def process(self, record: Record[str, str]) -> None:
+    def process(self, record: Record[str | None, str]) -> None:
         if record.key is None:
             return
         kept = self._kept
@@ -165,8 +165,8 @@ def driven(level: str) -> TopologyTestDriver:
     for record in records():
         lines.pipe_input(*record)
     places = driver.create_input_topic("places", Serdes.string, Serdes.string)
-    for record in rows():
-        places.pipe_input(*record)
+    for row in rows():
+        places.pipe_input(*row)
     return driver
 
 
@@ -180,7 +180,9 @@ def records() -> list[tuple[str | None, str, int]]:
 
 def rows() -> list[tuple[str | None, str | None, int]]:
     """Return what the topic of the global table gets after them."""
-    found = [(f"k{i % 3}", f"place {i}" if i < 3 else None, 1_000 * i) for i in range(4)]
+    found: list[tuple[str | None, str | None, int]] = [
+        (f"k{i % 3}", f"place {i}" if i < 3 else None, 1_000 * i) for i in range(4)
+    ]
     return [*found, (None, "without a key", 5_000)]
 
 
