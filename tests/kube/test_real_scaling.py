@@ -19,6 +19,7 @@ from headwater_operator.kube.election import LEASE_NAME
 from headwater_operator.manifests.names import claim_name
 from headwater_operator.observe.numbers import HttpNumbers
 from headwater_operator.observe.pods import read_pod
+from tests.kube.scraping import check_panels
 from tests.kube.story import (
     APP,
     Counting,
@@ -30,6 +31,8 @@ from tests.kube.story import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.kube.deployed import Operators
     from tests.kube.journey import Journey
     from tests.kube.kubelet.cluster import Cluster
@@ -55,6 +58,7 @@ def test_workers_of_an_installed_chart_are_scaled_and_count_each_update_once(
     unique_name: str,
     operators: Operators,
     capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     journey, cluster = operators.journey, operators.cluster
     counting = Counting(bootstrap_servers, unique_name)
@@ -103,6 +107,7 @@ def test_workers_of_an_installed_chart_are_scaled_and_count_each_update_once(
                 print(f"\n{adopted(counting, workers, chosen, positions[chosen])}")
             counting.feed(TAIL)
         give_standbys(journey, workers)
+        check_panels(operators, tmp_path)
         with step("volumes are not kept any more"):
             journey.patch("/spec/state", {"retention": {"whenScaled": "Delete"}})
             present = sorted(journey.names(PODS))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -18,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support import prometheus
 from tests.support.creating import create_known
 from tests.support.local_cluster import APP, LocalCluster, streamapp
-from tests.support.shown import Shown, configuration, write_targets
+from tests.support.shown import Shown, configuration, until_shown, write_targets
 from tests.support.waiting import wait_for
 
 from headwater_operator.dashboards import APPLICATION, FLEET, STATE, WORKER
@@ -184,20 +183,9 @@ def chosen(server: Prometheus, application_id: str) -> dict[str, list[str]]:
 
 
 def check(shown: Shown) -> None:
-    def lacking() -> dict[str, list[str]]:
-        now_s = time.time()
-        found = {
-            board.uid: shown.lacking(board, now_s, WITHOUT.get(board.uid, {})) for board in BOARDS
-        }
-        return {uid: titles for uid, titles in found.items() if titles}
-
-    try:
-        wait_for(lambda: not lacking(), what="data in every panel", timeout_s=60, every_s=1)
-    except AssertionError as error:
-        raise AssertionError(json.dumps(lacking(), indent=1)) from error
     assert len(shown.chosen["client_id"]) == 3
     for board in BOARDS:
-        shown.check_choices(board)
+        until_shown(shown, board, WITHOUT.get(board.uid, {}))
     now_s = time.time()
     empty = [title for board, title in HAPPENED if not shown.most(board, title, now_s) > 0]
     assert empty == []

@@ -17,6 +17,8 @@ from headwater.errors import EngineError, FencedError, PartitionMismatchError
 from headwater.model.backfill import BackfillState
 from headwater.model.lifecycle import Engine
 from headwater.spark.outputs import Outputs
+from headwater_operator.dashboards import SPARK
+from tests.support import prometheus
 from tests.support.backfills import STORE
 from tests.support.continuous import SparkDriver, WordCountOnSpark, engine_writer, fence
 from tests.support.counting import PREFIX_VARIABLE
@@ -24,6 +26,7 @@ from tests.support.executors import executors
 from tests.support.manifests import leave, manifest
 from tests.support.membership import member
 from tests.support.reading import by_partition
+from tests.support.shown import Shown, configuration, until_shown, write_targets
 from tests.support.thread_rig import Topics
 from tests.support.transactions import open_transactions
 from tests.support.waiting import wait_for
@@ -74,6 +77,7 @@ def test_spark_leaves_what_workers_leave_and_each_goes_on_after_the_other(
             lambda: json.loads(driver.get("/status")[1])["batches"] > status["batches"] + 3,
             what="turns without records",
         )
+        check_panels(driver, mixed, tmp_path)
         driver.stop()
 
     assert (status["state"], status["generation"], status["error"]) == ("RUNNING", 1, None)
@@ -94,6 +98,15 @@ def test_spark_leaves_what_workers_leave_and_each_goes_on_after_the_other(
         driver.stop()
     word_count.go_on(native, tmp_path / "native")
     assert word_count.changelog(mixed) == word_count.changelog(native)
+
+
+def check_panels(driver: WordCountOnSpark, application_id: str, directory: Path) -> None:
+    """A Prometheus that reads the driver has data for every panel of Spark's dashboard."""
+    began, targets = time.time(), directory / "targets.json"
+    write_targets(targets, [driver.endpoint], namespace="shop")
+    with prometheus.running(directory / "prometheus", configuration(targets)) as server:
+        chosen = {"namespace": ["shop"], "application_id": [application_id]}
+        until_shown(Shown(server, began, chosen), SPARK)
 
 
 class Kills:

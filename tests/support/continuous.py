@@ -72,12 +72,17 @@ class SparkDriver:
     def log(self) -> str:
         return self._log.read_text(errors="replace")
 
-    def get(self, path: str) -> tuple[int, str]:
-        """What the driver serves."""
+    @property
+    def endpoint(self) -> str:
+        """Where it serves: ``host:port``."""
         said = json.loads((self.state_dir / "driver.json").read_text())
         assert said["pid"] == self.process.pid
+        return str(said["http"])
+
+    def get(self, path: str) -> tuple[int, str]:
+        """What the driver serves."""
         try:
-            with urllib.request.urlopen(f"http://{said['http']}{path}", timeout=30) as answer:
+            with urllib.request.urlopen(f"http://{self.endpoint}{path}", timeout=30) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.metrics import Unit
 from headwater_operator.dashboards.promql import label_values, promql
+from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,7 +38,7 @@ def configuration(targets: Path) -> str:
     """Return what Prometheus is to scrape each second: what a file says.
 
     Args:
-        targets: the file; ``write_targets`` writes it.
+        targets: the file, or several by a pattern; ``write_targets`` writes one.
     """
     return json.dumps(
         {
@@ -56,6 +58,19 @@ def write_targets(path: Path, endpoints: Iterable[str], **labels: str) -> None:
     made = path.with_suffix(".new")
     made.write_text(json.dumps([{"targets": sorted(endpoints), "labels": labels}]))
     made.replace(path)
+
+
+def until_shown(shown: Shown, board: Dashboard, but_for: Iterable[str] = ()) -> None:
+    """Wait until every panel of a dashboard has data, but for some."""
+
+    def lacking() -> list[str]:
+        return shown.lacking(board, time.time(), but_for)
+
+    try:
+        wait_for(lambda: not lacking(), what=f"data of {board.uid}", timeout_s=90, every_s=1)
+    except AssertionError as error:
+        raise AssertionError(f"{board.uid}: no data of {lacking()}") from error
+    shown.check_choices(board)
 
 
 class Shown:

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from headwater.model.appstatus import AppStatus, Condition, ConditionStatus, ConditionType
 from headwater.model.metrics import METRICS
 from headwater_operator.handlers.metrics import Metrics
+from headwater_operator.handlers.queue import WorkQueue
 from headwater_operator.metrics import OPERATOR_METRICS, PROBLEM
 
 TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
@@ -74,3 +75,14 @@ def test_a_streamapp_is_named_while_it_has_a_problem_and_no_longer(metrics: Metr
     ]
     metrics.count_apps({("shop", "orders"): good, ("shop", "carts"): good})
     assert samples(metrics, PROBLEM.name) == []
+
+
+def test_nothing_is_late_before_it_is_due() -> None:
+    now_ms = 1_000
+    queue: WorkQueue[str] = WorkQueue(lambda: now_ms)
+
+    assert (queue.late_ms(), len(queue)) == (0, 0)
+    queue.add("orders", after_ms=300)
+    assert (queue.late_ms(), len(queue)) == (0, 0)
+    now_ms = 1_750
+    assert (queue.late_ms(), len(queue)) == (450, 1)

@@ -71,11 +71,13 @@ class WorkQueue(Generic[K]):
     def late_ms(self) -> int:
         """Return for how long the key that is due longest has been waiting, or is being worked on.
 
-        A key in somebody's hands counts from when it was due again.
+        A key in somebody's hands counts from when it was due again. 0 if none is due yet.
         """
         with self._guard:
             now_ms = self._now_ms()
-            return max((now_ms - at_ms for at_ms in self._due.values()), default=0)
+            return max(
+                (now_ms - at_ms for at_ms in self._due.values() if at_ms <= now_ms), default=0
+            )
 
     def __len__(self) -> int:
         with self._guard:
