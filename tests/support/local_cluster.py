@@ -72,7 +72,7 @@ class LocalCluster:
         self._process: subprocess.Popen[bytes] | None = None
         self._decided_before = 0
 
-    def up(self, document: dict[str, object], **environment: str) -> None:
+    def up(self, document: dict[str, object], *options: str, **environment: str) -> None:
         """Start ``headwater up --plain`` with this StreamApp."""
         self._decided_before = self.decided_by
         self._file.write_text(yaml.safe_dump(document))
@@ -80,7 +80,7 @@ class LocalCluster:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "headwater.cli.main", "up", "--plain"),
-                    *("-f", str(self._file), "--home", str(self.cluster.root)),
+                    *("-f", str(self._file), "--home", str(self.cluster.root), *options),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -6,7 +6,7 @@ const AGAIN_MS = 1000;
 /**
  * Follow an application.
  * @param {string} key its key
- * @param {{whole: Function, change: Function, trouble: Function}} told is called with what comes
+ * @param {{whole: Function, change: Function, trouble: Function, apps: Function}} told is called with what comes
  * @returns {() => void} ends it
  */
 export function follow(key, told) {
@@ -43,8 +43,9 @@ export function follow(key, told) {
     try {
       const answer = await fetch("/api/apps", { cache: "no-store" });
       const { apps } = await answer.json();
-      if (apps.length && !apps.includes(key)) {
-        told.trouble(`there is no application ${key} any more`);
+      if (!apps.includes(key)) {
+        told.apps(apps);
+        told.trouble(`there is no application ${key} here`);
         timer = setTimeout(again, 5 * AGAIN_MS);
         return;
       }

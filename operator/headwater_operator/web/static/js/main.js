@@ -46,10 +46,10 @@ function whole(news) {
     freshen();
     return;
   }
-  show(isFirst);
+  show(null);
   decisions.whole(page);
   vitals.sparks(page.history);
-  if (isFirst || JSON.stringify(page.document.topology) !== before) requestAnimationFrame(() => topology.draw(page));
+  if (isFirst || JSON.stringify(page.document.topology) !== before) topology.draw(page);
   else topology.update(page);
   charts.whole(page);
   actions.whole(page);
@@ -70,24 +70,26 @@ function change(news) {
     merge(page.document, changed);
     if (page.document.app.name) {
       if (changed.topology || isFirst) topology.draw(page);
-      later(isFirst);
+      later(isFirst ? null : changed.tasks || {});
     }
   }
   freshen();
 }
 
-let isFirstDue = false;
+// Ids of tasks that have changed since the last frame; `null`: all are looked at.
+let due = {};
 const drawn = eachFrame(() => {
-  show(isFirstDue);
-  isFirstDue = false;
+  show(due);
+  due = {};
   topology.update(page);
 });
-function later(isFirst) {
-  isFirstDue ||= isFirst;
+function later(changed) {
+  if (changed === null) due = null;
+  else if (due) for (const id in changed) due[id] = true;
   drawn();
 }
 
-function show(isFirst) {
+function show(changed) {
   const { app } = page.document;
   const state = app.paused ? app.paused : app.state;
   text(byId("state"), shown(state));
@@ -95,7 +97,7 @@ function show(isFirst) {
   text(byId("reason"), app.reason || "");
   notice();
   vitals.update(page);
-  workers.update(page, isFirst);
+  workers.update(page, changed);
   tasks.update(page);
   detail.update(page, chosen);
   const foot = [app.kafka ? `Kafka at ${app.kafka}` : "", app.engine === "Native" ? "" : `engine ${app.engine}`, `control loop ${app.generation}`, app.version ? `Headwater ${app.version}` : "", app.inexact || ""];
@@ -166,6 +168,7 @@ function open(key) {
   stop = follow(key, {
     whole,
     change,
+    apps: choices,
     trouble: (said) => {
       if (lost === said) return;
       lost = said;
@@ -175,12 +178,11 @@ function open(key) {
 }
 
 async function begin() {
+  const asked = new URLSearchParams(location.search).get("app");
   try {
-    const { apps } = await (await fetch("/api/apps", { cache: "no-store" })).json();
-    const asked = new URLSearchParams(location.search).get("app");
+    const { apps } = asked ? { apps: [asked] } : await (await fetch("/api/apps", { cache: "no-store" })).json();
     if (apps.length) {
-      choices(apps);
-      open(apps.includes(asked) ? asked : apps[0]);
+      open(apps[0]);
       return;
     }
     lost = "there is no application yet; this page looks again every two seconds";

@@ -21,6 +21,8 @@ let page;
 let onChoose;
 let body, room, head;
 let keys = [];
+let byNumber = [];
+let known = new Set();
 let words = "";
 let group = null;
 let sort = { key: "task", down: false };
@@ -62,16 +64,22 @@ export function update(now) {
   page = now;
   if (!page?.document) return;
   const { tasks, app } = page.document;
-  keys = Object.keys(tasks).filter((id) => matches(id, tasks[id]));
-  keys.sort(comparison(tasks));
-  const all = Object.keys(tasks).length;
+  const ids = Object.keys(tasks);
+  const all = ids.length;
+  // Which tasks there are rarely changes; their order by number is kept until then.
+  if (all !== byNumber.length || ids.some((id) => !known.has(id))) {
+    byNumber = ids.sort(byTask);
+    known = new Set(byNumber);
+  }
+  keys = words || group !== null ? byNumber.filter((id) => matches(id, tasks[id])) : byNumber;
+  if (sort.key !== "task" || sort.down) keys = [...keys].sort(comparison(tasks));
   text(byId("tasks-note"), keys.length === all ? count(all) : `${count(keys.length)} of ${count(all)}`);
   attribute(byId("grid"), "aria-rowcount", String(keys.length + 1));
   const height = `${Math.max(1, keys.length) * ROW}px`;
   if (room.style.height !== height) room.style.height = height;
   const seen = `${Math.min(MOST, Math.max(3, keys.length)) * ROW}px`;
   if (body.style.height !== seen) body.style.height = seen;
-  classes(byId("grid"), app.bytes === undefined && !Object.values(tasks).some((task) => task.bytes !== undefined) ? "grid no-bytes" : "grid");
+  classes(byId("grid"), app.bytes === undefined ? "grid no-bytes" : "grid");
   draw();
 }
 

@@ -7,6 +7,8 @@ import { restoredShare, shown, tone } from "./states.js";
 const ROOM_FOR_NAMES = 160;
 const NOBODY = "";
 const cards = new Map();
+/** Of each task, how it looks on each worker. */
+const placed = new Map();
 let choose;
 let chosen = "";
 
@@ -29,25 +31,25 @@ export function start(chooseTask) {
   byId("worker-cards").addEventListener("keydown", walk);
 }
 
-/** Show what there is now, touching only what is other than before. */
-export function update(page, isFirst) {
+/**
+ * Show what there is now, touching only what is other than before.
+ * @param {object} page what is known
+ * @param {object | null} changed ids of tasks that have changed; `null`: look at all
+ */
+export function update(page, changed) {
   const { app, workers, tasks } = page.document;
-  const held = heldBy(workers, tasks);
-  const isLarge = app.total > ROOM_FOR_NAMES;
-  for (const name of [...held.keys()].sort(inOrder)) {
-    let card = cards.get(name);
-    if (!card) {
-      card = cardOf(name, app.name);
-      cards.set(name, card);
-      byId("worker-cards").append(card.root);
-    }
-    fill(card, name, workers[name], held.get(name), isLarge, isFirst);
-  }
+  const isSmall = app.total > ROOM_FOR_NAMES;
+  const isFirst = placed.size === 0;
+  const touched = new Set();
+  for (const name in workers) if (!cards.has(name)) touched.add(cardAt(name, app.name));
+  for (const id in changed || tasks) place(id, tasks[id], app.name, isSmall, isFirst, touched);
+  if (!changed) for (const id of [...placed.keys()]) if (!tasks[id]) place(id, undefined, app.name, isSmall, isFirst, touched);
+  for (const card of touched) order(card);
   for (const [name, card] of cards) {
-    if (!held.has(name)) {
+    if (!workers[name] && !card.tiles.size) {
       card.root.remove();
       cards.delete(name);
-    }
+    } else tell(card, workers[name], isSmall);
   }
   const alive = Object.values(workers).filter((worker) => worker.state === "running").length;
   text(byId("workers-note"), alive ? `${alive} running` : "");
@@ -57,13 +59,14 @@ export function update(page, isFirst) {
 export function clear() {
   for (const card of cards.values()) card.root.remove();
   cards.clear();
+  placed.clear();
 }
 
 /** Mark the tiles of a task. */
 export function mark(task) {
-  for (const card of cards.values()) {
-    for (const tile of card.tiles.values()) {
-      if (tile.task === chosen || tile.task === task) tile.toggleAttribute("data-chosen", tile.task === task);
+  for (const [id, isChosen] of [[chosen, false], [task, true]]) {
+    for (const worker of (placed.get(id) || new Map()).keys()) {
+      cards.get(worker)?.tiles.get(id)?.toggleAttribute("data-chosen", isChosen);
     }
   }
   chosen = task;
@@ -73,22 +76,66 @@ function inOrder(left, right) {
   return left.localeCompare(right, "en", { numeric: true });
 }
 
-function heldBy(workers, tasks) {
-  const held = new Map(Object.keys(workers).map((name) => [name, new Map()]));
-  const put = (worker, id, look) => {
-    if (!held.has(worker)) held.set(worker, new Map());
-    held.get(worker).set(id, look);
-  };
-  for (const id in tasks) {
-    const task = tasks[id];
-    const share = restoredShare(task);
-    put(task.worker || NOBODY, id, { kind: `active ${task.worker ? tone(task.state) : "bad"}`, share, copy: false, state: task.state });
-    for (const worker in task.copies || {}) {
-      const copy = task.copies[worker];
-      put(worker, `${id} `, { kind: `${copy.role.toLowerCase()}${copy.caughtUp ? "" : " behind"}`, copy: true, state: copy.role });
+/** How a task looks on each worker that has it in any role. */
+function looksOf(task) {
+  const looks = new Map();
+  if (!task) return looks;
+  for (const worker in task.copies || {}) {
+    const copy = task.copies[worker];
+    looks.set(worker, { kind: `${copy.role.toLowerCase()}${copy.caughtUp ? "" : " behind"}`, isCopy: true, said: copy.role === "Warmup" ? "warm-up" : "standby" });
+  }
+  const share = restoredShare(task);
+  const done = share === undefined ? undefined : Math.round(share * 20) * 5;
+  looks.set(task.worker || NOBODY, { kind: `active ${task.worker ? tone(task.state) : "bad"}`, done, isCopy: false, said: `active, ${shown(task.state).toLowerCase()}` });
+  return looks;
+}
+
+function place(id, task, app, isSmall, isFirst, touched) {
+  const looks = looksOf(task);
+  const before = placed.get(id);
+  if (before) {
+    for (const worker of before.keys()) {
+      if (looks.has(worker)) continue;
+      const card = cards.get(worker);
+      card?.tiles.get(id)?.remove();
+      card?.tiles.delete(id);
     }
   }
-  return held;
+  const said = new Map();
+  for (const [worker, look] of looks) {
+    const signature = `${look.kind} ${look.done}`;
+    said.set(worker, signature);
+    if (before?.get(worker) === signature) continue;
+    const card = cardAt(worker, app);
+    let tile = card.tiles.get(id);
+    if (!tile) {
+      tile = tileOf(id, isSmall);
+      if (!isFirst) tile.setAttribute("data-new", "");
+      if (id === chosen) tile.setAttribute("data-chosen", "");
+      card.tiles.set(id, tile);
+      touched.add(card);
+    }
+    if (tile.isCopy !== look.isCopy) touched.add(card);
+    tile.isCopy = look.isCopy;
+    tile.className = `tile ${look.kind}${look.done === undefined ? "" : " filling"}`;
+    if (look.done !== undefined) tile.style.setProperty("--done", `${look.done}%`);
+    else if (tile.style.length) tile.style.removeProperty("--done");
+    tile.setAttribute("aria-label", `task ${id}, ${look.said}`);
+  }
+  if (looks.size) placed.set(id, said);
+  else placed.delete(id);
+}
+
+function cardAt(name, app) {
+  let card = cards.get(name);
+  if (!card) {
+    card = cardOf(name, app);
+    cards.set(name, card);
+    const next = [...cards.keys()].sort(inOrder);
+    const after = cards.get(next[next.indexOf(name) + 1]);
+    byId("worker-cards").insertBefore(card.root, after ? after.root : null);
+  }
+  return card;
 }
 
 function cardOf(name, app) {
@@ -107,64 +154,38 @@ function cardOf(name, app) {
   return { root, state, facts, problem, box: tiles, tiles: new Map() };
 }
 
-function fill(card, name, worker, held, isLarge, isFirst) {
-  if (worker) {
-    text(card.state, worker.state);
-    classes(card.state, `pill ${tone(worker.state)}`);
-    const facts = [`${brief(worker.rate)}/s`, `${worker.tasks} task${worker.tasks === 1 ? "" : "s"}`];
-    if (worker.copies) facts.push(`${worker.copies} ${worker.copies === 1 ? "copy" : "copies"}`);
-    if (worker.node) facts.push(worker.node);
-    if (worker.pid) facts.push(`pid ${worker.pid}`);
-    if (worker.filling) facts.push(`reads ${brief(worker.filling)} records of global stores`);
-    if (worker.lease) facts.push(`Lease ${duration(worker.lease)} old`);
-    text(card.facts, facts.join(" · "));
-    text(card.problem, worker.problem || "");
-    card.problem.hidden = !worker.problem;
-    classes(card.root, `worker ${tone(worker.state)}`);
-  } else {
-    text(card.state, `${held.size}`);
+function tell(card, worker, isSmall) {
+  classes(card.box, isSmall ? "tiles small" : "tiles");
+  if (!worker) {
+    text(card.state, `${card.tiles.size}`);
     classes(card.state, "pill bad");
     classes(card.root, "worker bad");
+    return;
   }
-  classes(card.box, isLarge ? "tiles small" : "tiles");
-  let isNew = false;
-  for (const [key, look] of held) {
-    let tile = card.tiles.get(key);
-    if (!tile) {
-      tile = tileOf(key.trim(), isLarge);
-      if (!isFirst) tile.setAttribute("data-new", "");
-      card.tiles.set(key, tile);
-      isNew = true;
-    }
-    const share = look.share === undefined ? "" : Math.round(look.share * 20) * 5;
-    const said = `${look.kind} ${share}`;
-    if (tile.look !== said) {
-      tile.look = said;
-      tile.className = `tile ${look.kind}${look.share === undefined ? "" : " filling"}`;
-      tile.style.setProperty("--done", `${share}%`);
-      tile.setAttribute("aria-label", `task ${tile.task}, ${look.copy ? look.state.toLowerCase() : `active, ${shown(look.state).toLowerCase()}`}`);
-      if (tile.task === chosen) tile.setAttribute("data-chosen", "");
-    }
-  }
-  for (const [key, tile] of card.tiles) {
-    if (!held.has(key)) {
-      tile.remove();
-      card.tiles.delete(key);
-    }
-  }
-  if (isNew) order(card);
+  text(card.state, worker.state);
+  classes(card.state, `pill ${tone(worker.state)}`);
+  classes(card.root, `worker ${tone(worker.state)}`);
+  const facts = [`${brief(worker.rate)}/s`, `${worker.tasks} task${worker.tasks === 1 ? "" : "s"}`];
+  if (worker.copies) facts.push(`${worker.copies} ${worker.copies === 1 ? "copy" : "copies"}`);
+  if (worker.node) facts.push(worker.node);
+  if (worker.pid) facts.push(`pid ${worker.pid}`);
+  if (worker.filling) facts.push(`reads ${brief(worker.filling)} records of global stores`);
+  if (worker.lease) facts.push(`Lease ${duration(worker.lease)} old`);
+  text(card.facts, facts.join(" · "));
+  text(card.problem, worker.problem || "");
+  card.problem.hidden = !worker.problem;
 }
 
 function order(card) {
-  const keys = [...card.tiles.keys()].sort((a, b) => a.endsWith(" ") - b.endsWith(" ") || byTask(a.trim(), b.trim()));
-  card.box.append(...keys.map((key) => card.tiles.get(key)));
-  keys.forEach((key, place) => {
-    card.tiles.get(key).tabIndex = place ? -1 : 0;
+  const tiles = [...card.tiles.values()].sort((a, b) => a.isCopy - b.isCopy || byTask(a.task, b.task));
+  card.box.append(...tiles);
+  tiles.forEach((tile, number) => {
+    tile.tabIndex = number ? -1 : 0;
   });
 }
 
-function tileOf(task, isLarge) {
-  const tile = el("button", { type: "button", class: "tile" }, isLarge ? "" : task);
+function tileOf(task, isSmall) {
+  const tile = el("button", { type: "button", class: "tile" }, isSmall ? "" : task);
   tile.task = task;
   tile.title = `task ${task}`;
   return tile;

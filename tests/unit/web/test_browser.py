@@ -1,0 +1,211 @@
+"""The page in a real browser, over applications that are made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.browser import chromium, opened
+from tests.support.made_up import Applications, snapshot
+from tests.support.waiting import wait_for
+
+from headwater.ids import TaskId
+from headwater_operator.web.document import change, merged
+from headwater_operator.web.routes import Page
+from headwater_operator.web.serving import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+    from playwright.sync_api import Page as Tab
+
+    from headwater_operator.overview.snapshot import Snapshot
+
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
+
+TOKEN = "0123456789abcdef"
+TILE = ".tile:not(.mini)"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def source() -> Applications:
+    return Applications(snapshot("orders", tasks=12, workers=3), snapshot("payments"))
+
+
+def text(tab: Tab, selector: str) -> str:
+    return tab.locator(selector).inner_text()
+
+
+def shows(tab: Tab, selector: str, what: str) -> None:
+    """Wait until an element says something."""
+    wait_for(lambda: what in text(tab, selector), what=f"{what!r} in {selector}", timeout_s=120)
+
+
+def test_numbers_topology_tasks_and_decisions_are_shown_and_chosen_by_keys(
+    browser: Browser, source: Applications
+) -> None:
+    with Server(Page(source), "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
+        tab.wait_for_selector(TILE)
+        shows(tab, "#drawing", "aggregate")
+        drawn = text(tab, "#drawing")
+
+        assert tab.locator(TILE).count() == 12
+        assert "Sub-topology 1" in drawn
+        assert "counts-repartition" in drawn
+        assert "6/6 running" in drawn
+        assert "RUNNING: all tasks run" in text(tab, "#log")
+        assert tab.locator("#actions").is_hidden()
+        tab.focus("#grid")
+        tab.keyboard.press("ArrowDown")
+        tab.keyboard.press("ArrowDown")
+        shows(tab, "#detail", "Task 0_1")
+        assert "its state is here" in text(tab, "#detail")
+        assert tab.locator(f"{TILE}[data-chosen]").inner_text() == "0_1"
+        tab.keyboard.press("Escape")
+        assert tab.locator("#detail").is_hidden()
+        tab.focus("[aria-label='Sub-topology 1: show its tasks']")
+        tab.keyboard.press("Enter")
+        shows(tab, "#tasks-note", "6 of 12")
+        tab.fill("#tasks-search", "w-2")
+        shows(tab, "#tasks-note", "2 of 12")
+        tab.select_option("#apps", "payments")
+        shows(tab, "#tasks-note", "4")
+        assert tab.title() == "payments · Headwater"
+
+
+def test_a_server_that_is_gone_is_told_with_the_age_of_the_values_and_found_again(
+    browser: Browser, source: Applications
+) -> None:
+    with Server(Page(source), "127.0.0.1", 0) as server:
+        port = server.port
+        with opened(browser, server.url) as tab:
+            shows(tab, "#freshness", "live")
+
+            server.close()
+            shows(tab, "#freshness", "as of")
+            assert "The values are old" in text(tab, "#notice")
+            source.seen["orders"].change(reason="found again")
+            with Server(Page(source), "127.0.0.1", port):
+                shows(tab, "#reason", "found again")
+                shows(tab, "#freshness", "live")
+                assert tab.locator("#notice").is_hidden()
+
+
+def test_actions_ask_for_the_token_until_it_is_right(
+    browser: Browser, source: Applications
+) -> None:
+    page = Page(source, token=TOKEN)
+    with Server(page, "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
+        tab.click("#actions >> text=Scale")
+        tab.fill(".dialog input", "5")
+        tab.click(".dialog .main")
+        shows(tab, ".dialog h2", "Token")
+        tab.fill(".dialog input", "wrong")
+        tab.keyboard.press("Enter")
+        shows(tab, ".dialog p", "the token is wrong")
+        assert source.done == []
+        tab.fill(".dialog input", TOKEN)
+        tab.keyboard.press("Enter")
+        shows(tab, ".dialog p", "orders: scale")
+
+        assert source.done == [("orders", "scale", {"replicas": 5})]
+
+
+_BEFORE: dict[str, Any] = {"a": {"x": 1, "y": [1, 2], "z": {"n": 1}}, "b": {}, "c": 3}
+_AFTERS: tuple[dict[str, Any], ...] = (
+    {"a": {"x": 2, "y": [2], "z": {"n": 1}}, "b": {"new": {"deep": 1}}, "c": 3},
+    {"a": {"z": {"m": 0}}},
+    {"b": 1, "c": {"x": 1}, "a": {"x": False, "y": [], "z": "text"}},
+    {},
+)
+
+
+def test_the_browser_brings_a_document_up_to_date_as_the_server_would(
+    browser: Browser, source: Applications
+) -> None:
+    with Server(Page(source), "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
+        for after in _AFTERS:
+            changes = change(_BEFORE, after)
+
+            found = tab.evaluate(
+                "async ([before, changes]) =>"
+                " (await import('/static/js/merge.js')).merge(before, changes)",
+                [_BEFORE, changes],
+            )
+
+            assert found == merged(_BEFORE, changes) == after
+
+
+# Of each text: its contrast with the nearest ground that is painted.
+_CONTRASTS = """() => {
+  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (rgb) => {
+    const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = rgb.map((v) => linear(v / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (node) => {
+    for (let each = node; each; each = each.parentElement) {
+      const rgba = parts(getComputedStyle(each).backgroundColor);
+      if (rgba.length === 3 || rgba[3] > 0.99) return rgba.slice(0, 3);
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  for (const node of document.body.querySelectorAll("*")) {
+    const own = [...node.childNodes].filter((child) => child.nodeType === 3);
+    if (!own.some((child) => child.textContent.trim())) continue;
+    if ( !node.checkVisibility() || node.closest("svg, .hidden, .skip")) continue;
+    const a = light(parts(getComputedStyle(node).color).slice(0, 3)), b = light(ground(node));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const said = `${node.tagName}.${node.className} ${node.textContent.slice(0, 20)}`;
+    if (ratio < 4.5) found.push(`${said} ${ratio.toFixed(2)}`);
+  }
+  return [found, document.documentElement.scrollWidth - innerWidth];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_text_has_contrast_and_a_phone_needs_no_scrolling_to_the_side(
+    browser: Browser, source: Applications, scheme: str
+) -> None:
+    restless(source.seen["orders"].shown, source)
+    with (
+        Server(Page(source, token=TOKEN), "127.0.0.1", 0) as server,
+        opened(
+            browser, server.url, color_scheme=scheme, viewport={"width": 390, "height": 844}
+        ) as tab,
+    ):
+        tab.wait_for_selector(TILE)
+        tab.click(f"{TILE} >> nth=0")
+
+        faint, beyond = tab.evaluate(_CONTRASTS)
+
+        assert faint == []
+        assert beyond <= 0
+
+
+def restless(shown: Snapshot, source: Applications) -> None:
+    """Let tasks be in every kind of state."""
+
+    states = ("RUNNING", "RESTORING", "REVOKING", "UNASSIGNED", "SUSPENDED")
+    rows = [
+        replace(row, state=states[place % 5], worker="" if place % 5 == 3 else row.worker)
+        for place, row in enumerate(shown.tasks)
+    ]
+    assert rows[0].task == TaskId(0, 0)
+    workers = [
+        replace(row, state=state, problem="it ended with signal 9" if state == "ended" else "")
+        for row, state in zip(shown.workers, ("running", "ended", "starting"), strict=True)
+    ]
+    source.seen["orders"].change(
+        tasks=tuple(rows), workers=tuple(workers), failure="KafkaError: the broker is gone"
+    )
