@@ -7,6 +7,7 @@ and its variables and arguments are those that the process here is started with.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -125,7 +126,7 @@ def running_operator(api: ApiClient, namespace: str, directory: Path) -> Iterato
     config = write_kubeconfig(directory / "operator.kubeconfig", document)
     log = directory / "operator.log"
     [container] = pod.spec.containers
-    options = [f"--kubeconfig={config}", "--http-host=127.0.0.1", "--http-port=0"]
+    options = [f"--kubeconfig={config}", "--http-host=127.0.0.1", "--http-port=0", "--web-port=0"]
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "headwater_operator", *(container.args or ()), *options],
@@ -142,6 +143,16 @@ def running_operator(api: ApiClient, namespace: str, directory: Path) -> Iterato
             finally:
                 process.kill()
     assert code == 0, log.read_text()[-3000:]
+
+
+def page_of(log: Path) -> str:
+    """The address of the page that an operator serves, as its log tells it."""
+
+    def told() -> str:
+        found = re.search(r"the page is served at (http://\S+)", log.read_text())
+        return found[1] if found else ""
+
+    return wait_for(told, what=f"the page; see {log}")
 
 
 def _environment(pod: Any, container: Any) -> dict[str, str]:

@@ -16,12 +16,14 @@ from tests.kube.installed import (
     forget_apps,
     namespaces,
     operator_pod,
+    page_of,
     programs,
     release,
     run_app,
     running_operator,
     workers,
 )
+from tests.support.page_events import seen
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -82,10 +84,15 @@ def test_installed_upgraded_and_uninstalled_nothing_is_left(
                 run_app(kube_api, namespace, "counter")
                 is_there = lambda: len(workers(kube_api, namespace, "counter")) == 2  # noqa: E731
                 wait_for(is_there, what=f"workers; see {log}")
+                shown = seen(page_of(log), f"{namespace}/counter")
                 kubectl("delete", "streamapp", "counter", "--timeout=60s")
 
         assert f"rollout status deployment/{RELEASE}-operator" in notes
         assert "all namespaces" in notes
+        # With no more rights than the operator has anyway.
+        assert shown["app"]["namespace"] == namespace
+        assert sorted(shown["workers"]) == ["counter-w-0", "counter-w-1"]
+        assert "inexact" not in shown["app"], shown["app"]
         for kind in ("PodDisruptionBudget", "Deployment", "Service", "ServiceAccount", "Lease"):
             found = [name for name in after if name.startswith(f"{kind}/{RELEASE}-operator")]
             assert len(found) == 1, after

@@ -117,3 +117,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{- define "headwater.webNames" -}}
+{{- $service := printf "%s-web" (include "headwater.fullname" .) -}}
+{{- $own := list $service (printf "%s.%s" $service .Release.Namespace) (printf "%s.%s.svc" $service .Release.Namespace) -}}
+{{- join "," (concat $own .Values.web.hostNames) -}}
+{{- end }}

@@ -11,6 +11,7 @@ from headwater_operator.commands.completion import add_completion
 from headwater_operator.commands.query_command import add_query
 from headwater_operator.commands.report_command import add_report
 from headwater_operator.commands.topology import add_topology
+from headwater_operator.commands.web_command import add_web
 from headwater_operator.local import on_cluster
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _WORDS = (
     doing.add_logs,
     add_query,
     add_report,
+    add_web,
 )
 """Those that are the same in both."""
 

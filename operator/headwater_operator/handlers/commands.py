@@ -91,6 +91,18 @@ def register(subparsers: Any) -> None:
     )
     _option(parser, "--http-host", metavar="ADDRESS", default="0.0.0.0", help="where to serve")  # noqa: S104
     _option(parser, "--http-port", metavar="PORT", default="8080", help="/healthz /readyz /metrics")
+    _option(
+        parser,
+        "--web-port",
+        metavar="PORT",
+        help="serve a page there that shows all StreamApps and changes nothing (default: none)",
+    )
+    _option(
+        parser,
+        "--web-host-names",
+        metavar="NAME,...",
+        help="by which browsers reach the page, besides localhost and addresses",
+    )
     _option(parser, "--log-level", choices=_LEVELS, default="INFO", help="default: %(default)s")
     _option(parser, "--log-format", choices=tuple(_FORMATS), default="text", help="text or json")
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="instead of KUBECONFIG")
@@ -152,6 +164,10 @@ def run(arguments: argparse.Namespace) -> int:
             ),
             http_host=arguments.http_host,
             http_port=_number("--http-port", arguments.http_port, at_least=0),
+            web_port=_number("--web-port", arguments.web_port, at_least=0)
+            if arguments.web_port
+            else None,
+            web_names=tuple(filter(None, arguments.web_host_names.split(","))),
             hands=_number("--hands", arguments.hands, at_least=1),
             sweep_ms=_number("--sweep-seconds", arguments.sweep_seconds, at_least=1) * 1000,
             kubeconfig=arguments.kubeconfig,

@@ -36,12 +36,16 @@ from headwater_operator.kube.election import (
 from headwater_operator.kube.errors import KubeApiError
 from headwater_operator.manifests.settings import Installation
 from headwater_operator.observe.numbers import HttpNumbers
+from headwater_operator.web.cluster import ClusterSource
+from headwater_operator.web.scraping import HttpScraper
+from headwater_operator.web.starting import WebOptions, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from headwater_operator.handlers.leases import Key
+    from headwater_operator.web.serving import Server
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +60,8 @@ _SILENT_MS: Final = 60_000
 _DEAF_MS: Final = 400_000
 """A watch whose connection hangs is begun anew after 330 s; one that is deaf for longer is dead."""
 _STOP_S: Final = 10.0
+_LOOK_S: Final = 2.0
+"""Between two looks of the page at a StreamApp that somebody looks at: five requests each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +77,8 @@ class Options:
         terms: durations of the election.
         http_host: where probes and metrics are served.
         http_port: 0 picks a free one.
+        web_port: where the page is served; ``None``: there is none.
+        web_names: by which browsers may call it.
         hands: how many StreamApps are seen to at the same time.
         sweep_ms: between two sweeps, give or take a tenth.
         kubeconfig: this file instead of the environment.
@@ -84,6 +92,8 @@ class Options:
     terms: Terms = field(default_factory=Terms)
     http_host: str = "0.0.0.0"  # noqa: S104 - a pod's probes come from outside
     http_port: int = 8080
+    web_port: int | None = None
+    web_names: tuple[str, ...] = ()
     hands: int = 4
     sweep_ms: int = SWEEP_MS
     kubeconfig: Path | None = None
@@ -148,6 +158,23 @@ class Operator:
             obstacle=self._obstacle,
             remark=self._remark,
         )
+        self._page = None if options.web_port is None else self._served_page(api, options)
+
+    def _served_page(self, api: KubeClient, options: Options) -> Server:
+        """Serve the page: any operator does, also one that stands by."""
+        source = ClusterSource(
+            api, self._namespaces, numbers=lambda _: HttpNumbers(), scraper=lambda _: HttpScraper()
+        )
+        where = f"{options.http_host}:{options.web_port}"
+        server = server_of(source, WebOptions(where, names=options.web_names), look_s=_LOOK_S)
+        server.start()
+        log.info("the page is served at %s", server.url)
+        return server
+
+    @property
+    def web_port(self) -> int | None:
+        """Where the page is served; ``None``: there is none."""
+        return None if self._page is None else self._page.port
 
     @property
     def http_port(self) -> int:
@@ -216,6 +243,8 @@ class Operator:
         except KubeApiError as error:
             log.warning("the Lease could not be given back: %s", error)
         self._http.close()
+        if self._page is not None:
+            self._page.close()
 
     # -- threads of a leader ---------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The commands of the local cluster: ``up``, ``get``, ``promote`` and ``down``.
 
 This module names the arguments; what the commands do is in ``running``, ``asking`` and
-``promoting``. ``web`` has a module of its own, ``web_command``. The words that are for Kubernetes,
+``promoting``. The words that are for Kubernetes,
 too, are in ``headwater_operator.commands``.
 """
 # ruff: noqa: PLC0415  # every `headwater` command imports this module: nothing heavy at the top
@@ -14,8 +14,7 @@ from pathlib import Path
 from headwater.errors import EnvironmentProblemError
 from headwater_operator.local import on_cluster
 from headwater_operator.local.layout import HOME_VARIABLE, ClusterDir, default_root
-from headwater_operator.local.web_command import WebOptions, add_web
-from headwater_operator.web.starting import add_token_arguments
+from headwater_operator.web.starting import WebOptions, add_token_arguments
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -25,7 +24,6 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         _add_get,
         _add_promote,
         _add_down,
-        add_web,
     ):
         parser = add(subparsers)
         parser.add_argument(

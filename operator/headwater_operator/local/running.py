@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from headwater.model.streamapp import StreamApp
     from headwater_operator.local.control import Supervision
     from headwater_operator.local.layout import AppDir, ClusterDir
-    from headwater_operator.local.web_command import WebOptions
     from headwater_operator.web.serving import Server
+    from headwater_operator.web.starting import WebOptions
 
 _POLL_S: Final = 0.2
 _DETACH_S: Final = 120.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater import driverlock
@@ -13,8 +12,7 @@ from headwater_operator.local import control
 from headwater_operator.local.collect import Collector
 from headwater_operator.local.interrupts import Interrupts
 from headwater_operator.local.observe import process_state, read_process, read_worker
-from headwater_operator.observe.asking import Question
-from headwater_operator.web.samples import read_samples
+from headwater_operator.web.scraping import HttpScraper
 from headwater_operator.web.starting import server_of
 
 if TYPE_CHECKING:
@@ -22,12 +20,12 @@ if TYPE_CHECKING:
 
     from headwater_operator.dashboards.history import Sample
     from headwater_operator.local.layout import ClusterDir
-    from headwater_operator.local.web_command import WebOptions
     from headwater_operator.overview.snapshot import Snapshot
+    from headwater_operator.web.routes import Source
     from headwater_operator.web.serving import Server
+    from headwater_operator.web.starting import WebOptions
 
-_TIMEOUT_S: Final = 1.0
-_AT_ONCE: Final = 8
+_WATCHED: Final = 10
 _PATIENCE_S: Final = 3600.0
 
 
@@ -87,7 +85,7 @@ class LocalSight:
     def __init__(self, cluster: ClusterDir, app: str) -> None:
         self._directory = cluster.app(app)
         self._collector = Collector(cluster, app)
-        self._pool = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="scrape")
+        self._scraper = HttpScraper()
 
     def look(self) -> Snapshot:
         """Look at it once."""
@@ -95,64 +93,54 @@ class LocalSight:
 
     def scrape(self) -> Mapping[str, Sequence[Sample]]:
         """Ask its workers that run for ``/metrics``."""
-        questions: dict[str, Question[list[Sample]]] = {}
-        for directory in self._directory.workers():
-            worker = read_worker(directory)
-            if worker is None or not (endpoint := worker.status.endpoint):
-                continue
-            if process_state(*read_process(directory)) is ProcessState.RUNNING:
-                questions[worker.name] = Question(
-                    endpoint,
-                    "/metrics",
-                    lambda text: read_samples(str(text)),
-                    [],
-                    timeout_s=_TIMEOUT_S,
-                    decode=lambda body: body.decode(),
-                )
-        futures = {name: self._pool.submit(each.answer) for name, each in questions.items()}
-        wait(futures.values(), _TIMEOUT_S)
-        found: dict[str, Sequence[Sample]] = {}
-        for name, future in futures.items():
-            if future.done():
-                found[name] = future.result()
-            else:
-                questions[name].break_off()
-        return found
+        endpoints = {
+            worker.name: worker.status.endpoint
+            for directory in self._directory.workers()
+            if (worker := read_worker(directory)) is not None
+            and worker.status.endpoint
+            and process_state(*read_process(directory)) is ProcessState.RUNNING
+        }
+        return self._scraper.scrape(endpoints)
 
     def close(self) -> None:
         """Look no more."""
         self._collector.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._scraper.close()
 
 
 def page_of(cluster: ClusterDir, options: WebOptions) -> Server:
     """Return the server of a local cluster's page, bound and not started.
 
-    Args:
-        cluster: its directory.
-        options: how it is served.
-
     Raises:
         HeadwaterError: the extra is missing, or address or token cannot be used.
     """
-    return server_of(
-        LocalSource(cluster),
-        options.address,
-        token_file=options.token_file,
-        names=options.names,
-    )
+    return server_of(LocalSource(cluster), options)
 
 
 def serve(cluster: ClusterDir, options: WebOptions) -> int:
-    """Serve the page until Ctrl-C.
+    """Serve the page of a local cluster until Ctrl-C.
 
     Raises:
         HeadwaterError: the extra is missing, or address or token cannot be used.
     """
-    with Interrupts() as interrupts, page_of(cluster, options) as server:
-        sys.stdout.write(f"{server.url} shows the cluster in {cluster.root}; Ctrl-C ends it\n")
+    return serve_until_interrupted(LocalSource(cluster), options, f"the cluster in {cluster.root}")
+
+
+def serve_until_interrupted(source: Source, options: WebOptions, what: str) -> int:
+    """Serve a page until Ctrl-C; its history begins at once for the first applications.
+
+    Args:
+        source: what there is to see.
+        options: how it is served.
+        what: is shown, in words.
+
+    Raises:
+        HeadwaterError: the extra is missing, or address or token cannot be used.
+    """
+    with Interrupts() as interrupts, server_of(source, options) as server:
+        sys.stdout.write(f"{server.url} shows {what}; Ctrl-C ends it\n")
         sys.stdout.flush()
-        server.watch(app.name for app in cluster.apps())
+        server.watch(source.apps()[:_WATCHED])
         while not interrupts.count:
             interrupts.wait(_PATIENCE_S)
     return 0

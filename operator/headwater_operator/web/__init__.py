@@ -6,9 +6,12 @@
     measured    rates and sizes on the graph, and a point of each panel of the dashboards, pure
     history     the last hour of every series, pure
     admission   which callers are answered: Host, Origin and token, pure
+    scraping    asks workers for their metrics
+    cluster     what there is to see on a cluster; on one machine ``local.web``
     watcher     looks at one application once a second, while somebody is interested
     routes      Starlette: the files, the events, the actions
     serving     uvicorn in a thread of its own
+    starting    from a command's options to a server
     static/     the page itself: plain modules of JavaScript; ``vendor/`` are built libraries
 
 It may import what reads a snapshot, and nothing that decides or acts. Only ``routes`` imports

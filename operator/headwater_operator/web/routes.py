@@ -34,7 +34,7 @@ from starlette.staticfiles import StaticFiles
 from headwater.errors import HeadwaterError
 from headwater_operator.web.admission import HEADERS, is_own_host, is_same_origin, is_token
 from headwater_operator.web.measured import DRAWN
-from headwater_operator.web.watcher import Watcher
+from headwater_operator.web.watcher import LOOK_S, Watcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -78,10 +78,19 @@ class Page:
         source: the applications.
         token: with which actions are allowed; empty: nothing may be changed.
         names: by which the browser may call this host, besides addresses and ``localhost``.
+        look_s: between two looks at an application.
     """
 
-    def __init__(self, source: Source, *, token: str = "", names: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        token: str = "",
+        names: Sequence[str] = (),
+        look_s: float = LOOK_S,
+    ) -> None:
         self._source = source
+        self._look_s = look_s
         self._token = token
         self._names = frozenset(name.lower() for name in names)
         self._watchers: dict[str, Watcher] = {}
@@ -111,7 +120,9 @@ class Page:
                 self._watchers = {k: w for k, w in self._watchers.items() if w.is_running}
                 if len(self._watchers) >= _MOST_WATCHERS:
                     self._watchers.pop(next(iter(self._watchers))).close(0)
-                watcher = Watcher(app, lambda: self._source.open(app), self._about)
+                watcher = Watcher(
+                    app, lambda: self._source.open(app), self._about, look_s=self._look_s
+                )
                 self._watchers[app] = watcher
                 watcher.start()
             return watcher

@@ -69,8 +69,12 @@ class Server:
             target=self._server.run, args=([self._socket],), name="page", daemon=True
         )
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """Begin to serve, in a thread of its own."""
         self._thread.start()
+
+    def __enter__(self) -> Self:
+        self.start()
         return self
 
     def __exit__(

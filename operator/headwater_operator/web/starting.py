@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headwater.errors import ConfigError, EnvironmentProblemError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
     from headwater_operator.web.routes import Source
     from headwater_operator.web.serving import Server
 
 TOKEN_VARIABLE: Final = "HEADWATER_WEB_TOKEN"  # noqa: S105 - the name of a variable
 _LEAST_TOKEN: Final = 16
+
+
+class WebOptions(NamedTuple):
+    """How a page is served.
+
+    Attributes:
+        address: ``HOST:PORT``, ``PORT``, or empty for the default.
+        token_file: holds the token with which it may change something.
+        names: by which browsers may call this host.
+    """
+
+    address: str
+    token_file: Path | None = None
+    names: tuple[str, ...] = ()
 
 
 def add_token_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,20 +76,13 @@ def token_of(file: Path | None) -> str:
     return token
 
 
-def server_of(
-    source: Source,
-    address: str,
-    *,
-    token_file: Path | None = None,
-    names: Sequence[str] = (),
-) -> Server:
+def server_of(source: Source, options: WebOptions, *, look_s: float = 1.0) -> Server:
     """Return the server of a page, bound to its port and not started.
 
     Args:
         source: what there is to see.
-        address: ``HOST:PORT``, ``PORT``, or empty for the default.
-        token_file: holds the token.
-        names: by which browsers may call this host.
+        options: how it is served.
+        look_s: between two looks at an application.
 
     Raises:
         EnvironmentProblemError: the extra is not installed.
@@ -89,5 +95,6 @@ def server_of(
         raise EnvironmentProblemError(
             f"the page needs {error.name}: pip install 'headwater[web]'"
         ) from error
-    host, port = address_of(address)
-    return Server(Page(source, token=token_of(token_file), names=names), host, port)
+    host, port = address_of(options.address)
+    token = token_of(options.token_file)
+    return Server(Page(source, token=token, names=options.names, look_s=look_s), host, port)

@@ -81,6 +81,7 @@ class Watcher:
         app: its key.
         open_sight: returns what looks.
         about: of the page as a whole; stands in every whole edition.
+        look_s: between two looks.
         now_s: wall-clock time.
     """
 
@@ -89,8 +90,11 @@ class Watcher:
         app: str,
         open_sight: Callable[[], Sight],
         about: Callable[[], Mapping[str, Any]],
+        *,
+        look_s: float = LOOK_S,
         now_s: Callable[[], float] = time.time,
     ) -> None:
+        self._look_s = look_s
         self.app = app
         self._open_sight = open_sight
         self._about = about
@@ -175,10 +179,10 @@ class Watcher:
         try:
             while not self._stop.is_set() and not self._is_forgotten():
                 began_s = time.monotonic()
-                is_due = began_s - scraped_s >= SCRAPE_S - LOOK_S / 2
+                is_due = began_s - scraped_s >= SCRAPE_S - self._look_s / 2
                 scraped_s = began_s if is_due else scraped_s
                 self._turn(sight, scrape=is_due)
-                self._stop.wait(max(0.1, LOOK_S - (time.monotonic() - began_s)))
+                self._stop.wait(max(0.1, self._look_s - (time.monotonic() - began_s)))
         finally:
             self._stop.set()
             sight.close()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.made_up import Applications, snapshot
+from tests.support.page_events import events
 
 from headwater.errors import ConfigError, EnvironmentProblemError
 from headwater_operator.web.admission import is_own_host, is_same_origin, is_token
@@ -50,23 +51,10 @@ def call(
             return error.code, error.read().decode(), error
 
 
-def events(server: Server, app: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """What comes of the stream, event by event."""
-    url = f"http://127.0.0.1:{server.port}/api/apps/{app}/events"
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        kind = ""
-        for line in answer:
-            name, _, value = line.decode().rstrip("\n").partition(": ")
-            if name == "event":
-                kind = value
-            elif name == "data":
-                yield kind, json.loads(value)
-
-
 def test_the_stream_begins_with_all_and_goes_on_with_changes(
     server: Server, source: Applications
 ) -> None:
-    stream = events(server, "orders")
+    stream = events(server.url, "orders")
     kind, first = next(stream)
     while kind != "whole" or not first["document"]:
         kind, first = next(stream)
@@ -84,7 +72,7 @@ def test_the_stream_begins_with_all_and_goes_on_with_changes(
 def test_what_was_seen_stays_while_looking_fails_and_the_reason_is_told(
     server: Server, source: Applications
 ) -> None:
-    stream = events(server, "orders")
+    stream = events(server.url, "orders")
     next(news for kind, news in stream if "at" in news)
 
     source.seen["orders"].trouble = EnvironmentProblemError("the API server does not answer")

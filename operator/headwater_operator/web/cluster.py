@@ -1,0 +1,147 @@
+"""What the page sees of a cluster: StreamApps as the API server and their workers tell of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater.errors import UserError
+from headwater_operator.kube.api import STREAM_APPS
+from headwater_operator.kube.errors import KubeApiError
+from headwater_operator.observe.overview import ClusterReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from headwater_operator.dashboards.history import Sample
+    from headwater_operator.kube.api import KubeApi
+    from headwater_operator.observe.numbers import WorkerAnswer
+    from headwater_operator.observe.overview import Numbers
+    from headwater_operator.overview.snapshot import Snapshot
+    from headwater_operator.web.scraping import Scraper
+
+    Act = Callable[[str, str, str, Mapping[str, Any]], str]
+    """Carries out an action: namespace, name, action and what belongs to it."""
+
+_LISTED_S: Final = 5.0
+
+
+class ClusterSource:
+    """The StreamApps of some namespaces, by ``NAMESPACE/NAME``.
+
+    Args:
+        api: the API server, with the rights of whoever shows the page.
+        namespaces: whose; ``None`` for all.
+        numbers: returns how the workers of a namespace are asked for their numbers.
+        scraper: returns how they are asked for their metrics.
+        act: carries out an action; ``None``: the page only shows.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        namespaces: Sequence[str | None],
+        *,
+        numbers: Callable[[str], Numbers],
+        scraper: Callable[[str], Scraper],
+        act: Act | None = None,
+    ) -> None:
+        self._api = api
+        self._namespaces = namespaces
+        self._numbers = numbers
+        self._scraper = scraper
+        self._act = act
+        self._guard = threading.Lock()
+        self._listed: tuple[float, Sequence[str]] = (-_LISTED_S, ())
+
+    def apps(self) -> Sequence[str]:
+        """Return the keys of all, as of some seconds ago at most if the API server answers."""
+        with self._guard:
+            listed_s, known = self._listed
+            if time.monotonic() - listed_s < _LISTED_S:
+                return known
+            try:
+                found = [
+                    f"{each['metadata']['namespace']}/{each['metadata']['name']}"
+                    for namespace in self._namespaces
+                    for each in self._api.list(STREAM_APPS, namespace)
+                ]
+            except KubeApiError:
+                found = list(known)  # who looks at one is told why it cannot be read
+            self._listed = time.monotonic(), sorted(found)
+            return self._listed[1]
+
+    def open(self, app: str) -> ClusterSight:
+        """Return what looks at one of them."""
+        namespace, _, name = app.partition("/")
+        return ClusterSight(
+            self._api, namespace, name, self._numbers(namespace), self._scraper(namespace)
+        )
+
+    def act(self, app: str, action: str, body: Mapping[str, Any]) -> str:
+        """Carry out an action.
+
+        Raises:
+            UserError: this page only shows.
+            HeadwaterError: it is refused.
+        """
+        if self._act is None:
+            raise UserError("this page only shows; use kubectl headwater to change something")
+        namespace, _, name = app.partition("/")
+        return self._act(namespace, name, action, body)
+
+
+class ClusterSight:
+    """Looks at one StreamApp.
+
+    Args:
+        api: the API server.
+        namespace: of the StreamApp.
+        name: its own.
+        numbers: how its workers are asked.
+        scraper: how they are asked for metrics.
+    """
+
+    def __init__(
+        self, api: KubeApi, namespace: str, name: str, numbers: Numbers, scraper: Scraper
+    ) -> None:
+        self._asked = _Asked(numbers)
+        self._reader = ClusterReader(api, namespace, name, self._asked)
+        self._scraper = scraper
+
+    def look(self) -> Snapshot:
+        """Look at it once.
+
+        Raises:
+            KubeApiError: the API server refuses, or does not answer.
+        """
+        return self._reader.collect()
+
+    def scrape(self) -> Mapping[str, Sequence[Sample]]:
+        """Ask the workers that run for their metrics."""
+        return self._scraper.scrape(self._asked.endpoints)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._reader.close()
+        self._scraper.close()
+
+
+class _Asked:
+    """Asks workers for their numbers, and remembers where those that run are."""
+
+    def __init__(self, numbers: Numbers) -> None:
+        self._numbers = numbers
+        self.endpoints: Mapping[str, str] = {}
+
+    @property
+    def refused(self) -> str:
+        return self._numbers.refused
+
+    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerAnswer]:
+        self.endpoints = dict(endpoints)
+        return self._numbers.ask(endpoints)
+
+    def close(self) -> None:
+        self._numbers.close()
