@@ -8,10 +8,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 
-def events(url: str, app: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def events(url: str, app: str) -> Generator[tuple[str, dict[str, Any]], None, None]:
     """Yield what comes of the stream, each with its kind."""
     with urllib.request.urlopen(f"{url}api/apps/{app}/events", timeout=60) as answer:
         kind = ""

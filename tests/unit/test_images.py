@@ -103,7 +103,8 @@ def test_an_image_runs_as_a_number_and_hears_sigterm(image: str) -> None:
     assert all(json.loads(each) for each in last["ENTRYPOINT"] + last.get("CMD", []))
     # The number has no name in the image, and kopf asks for one: without it, its watches end.
     assert "USER=headwater" in last["ENV"]
-    assert last["EXPOSE"] == [str(podcontract.HTTP_PORT)]
+    page = " 8780" if image == "operator" else ""
+    assert last["EXPOSE"] == [f"{podcontract.HTTP_PORT}{page}"]
 
 
 def test_the_worker_image_starts_what_a_pod_starts() -> None:
@@ -156,7 +157,8 @@ def test_the_image_with_spark_is_the_worker_with_spark_and_a_java() -> None:
 
 
 def test_the_operator_image_has_nothing_of_the_workers() -> None:
-    assert needed("operator") == names(project()["optional-dependencies"]["operator"])
+    extras = project()["optional-dependencies"]
+    assert needed("operator") == names([*extras["operator"], *extras["web"]])
     assert needed("operator") & {"confluent-kafka", "rocksdict", "cloudpickle", "psutil"} == set()
 
 

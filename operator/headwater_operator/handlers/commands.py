@@ -91,6 +91,15 @@ def register(subparsers: Any) -> None:
     )
     _option(parser, "--http-host", metavar="ADDRESS", default="0.0.0.0", help="where to serve")  # noqa: S104
     _option(parser, "--http-port", metavar="PORT", default="8080", help="/healthz /readyz /metrics")
+    _add_page(parser)
+    _option(parser, "--log-level", choices=_LEVELS, default="INFO", help="default: %(default)s")
+    _option(parser, "--log-format", choices=tuple(_FORMATS), default="text", help="text or json")
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="instead of KUBECONFIG")
+    _add_deletion(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_page(parser: argparse.ArgumentParser) -> None:
     _option(
         parser,
         "--web-port",
@@ -103,11 +112,6 @@ def register(subparsers: Any) -> None:
         metavar="NAME,...",
         help="by which browsers reach the page, besides localhost and addresses",
     )
-    _option(parser, "--log-level", choices=_LEVELS, default="INFO", help="default: %(default)s")
-    _option(parser, "--log-format", choices=tuple(_FORMATS), default="text", help="text or json")
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="instead of KUBECONFIG")
-    _add_deletion(parser)
-    parser.set_defaults(run=run)
 
 
 def _add_deletion(parser: argparse.ArgumentParser) -> None:
