@@ -159,6 +159,18 @@ def test_the_images_are_small(site: Site, settings: Settings) -> None:
         assert size < most_mb * 1e6
 
 
+def test_an_image_lists_what_it_is_made_of(site: Site) -> None:
+    (pod, *_) = site.of_kind("worker")
+    said = site.kubectl("exec", pod, "--", "cat", "/usr/local/share/sbom/headwater.cdx.json")
+
+    listed = json.loads(said)
+    assert listed["bomFormat"] == "CycloneDX"
+    assert listed["metadata"]["component"]["name"] == "headwater"
+    named = {component["name"] for component in listed["components"]}
+    assert {"confluent-kafka", "rocksdict"} < named
+    assert not {"kopf", "kubernetes", "cyclonedx-bom"} & named
+
+
 def test_it_grows_and_shrinks_under_load(site: Site, counted: Counted) -> None:
     with counted.under_load(), asked_all_the_while(site, "all"):
         site.scale(3)

@@ -211,6 +211,47 @@ def test_a_program_starts_with_no_more_than_its_image_has(image: str, command: l
     assert "--log-level" in done.stdout
 
 
+SBOM = "/usr/local/share/sbom/headwater.cdx.json"
+
+
+@pytest.mark.parametrize(
+    ("image", "target", "made_in", "lists"),
+    [
+        ("operator", "", "sbom", {"packages", "headwater"}),
+        ("worker", "", "sbom", {"packages", "headwater"}),
+        ("worker", "spark", "spark-sbom", {"packages", "headwater", "spark-packages"}),
+    ],
+    ids=["operator", "worker", "spark"],
+)
+def test_an_image_has_the_bill_of_materials_of_all_that_it_copies(
+    image: str, target: str, made_in: str, lists: set[str]
+) -> None:
+    """The stage that lists the packages has got those that the image gets."""
+    made = stages(image)
+
+    copied = [said for said in made[target]["COPY"] if said.endswith(SBOM)]
+    assert copied[-1] == f"--from={made_in} /sbom.cdx.json {SBOM}"
+    assert copied_from(made[made_in]["COPY"]) == lists
+    assert copied_from(made[target]["COPY"]) - {"sbom", "spark-sbom"} == lists
+    assert "--output-reproducible" in made[made_in]["RUN"][-1]
+
+
+def copied_from(copies: list[str]) -> set[str]:
+    found = (re.match(r"--from=(\S+)", said) for said in copies)
+    return {each[1] for each in found if each is not None}
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_what_an_image_gets_is_compiled_without_the_time(image: str) -> None:
+    """Else no two builds have the same files: pip's modules name the second they came in."""
+    made = stages(image)
+    for stage in copied_from(made[""]["COPY"]) - {"sbom"}:
+        runs = made[stage]["RUN"]
+        assert any("pip install" in run and "--no-compile" in run for run in runs), stage
+        (compiled,) = re.findall(r"PYTHONHASHSEED=0 python3 -m compileall[^&]*", " ".join(runs))
+        assert "--invalidation-mode unchecked-hash" in compiled, stage
+
+
 def test_versions_of_the_operators_packages_are_pinned_once() -> None:
     pins: dict[str, set[str]] = {}
     for group in [project()["dependencies"], *project()["optional-dependencies"].values()]:
