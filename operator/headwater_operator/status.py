@@ -16,6 +16,7 @@ from headwater.model.appstatus import (
     ConditionStatus,
     ConditionType,
     Operation,
+    OperationType,
     Revision,
 )
 from headwater.model.lifecycle import ClientState
@@ -258,6 +259,9 @@ def _meant_to_stand_still(facts: Facts) -> tuple[str, str] | None:
         return "Deleting", facts.decided.reason
     if facts.is_resetting:
         return "Resetting", facts.decided.reason
+    operation = facts.decided.operation
+    if operation is not None and operation.type is OperationType.BACKFILL:
+        return "Backfilling", f"a StreamAction has the state computed anew: {operation.phase}"
     if facts.is_suspended:
         return "Suspended", "spec.suspend is true: workers are stopped, volumes kept"
     # With a problem of the specification, whatever stands still does so because of that.

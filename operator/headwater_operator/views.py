@@ -124,6 +124,7 @@ class ClaimView:
         is_deleting: its deletion was asked for.
         is_bound: there is a volume.
         is_owned: it goes with the StreamApp.
+        restored_by: uid of the StreamAction that has made it from a VolumeSnapshot.
         volume: the name of the volume; empty while there is none.
         requested: how much it is to hold, in bytes.
         capacity: how much it holds, in bytes; 0 while that is not known.
@@ -137,6 +138,7 @@ class ClaimView:
     is_deleting: bool = False
     is_bound: bool = False
     is_owned: bool = False
+    restored_by: str = ""
     volume: str = ""
     requested: int = 0
     capacity: int = 0
@@ -160,6 +162,7 @@ class AppView:
         scaled_by: which other autoscaler has written ``spec.replicas`` last; empty if none has.
         shifts: how many resets have shifted offsets: the same wish may come again.
         reset_action: the StreamAction that asks for the reset, if no annotation does.
+        stop_action: the StreamAction because of which all workers are to end.
         unclear_reset: why the annotation that asks for a reset is not followed.
         app: with everything filled in; of the last specification that could be used, if the present
             one cannot. ``None`` if there is none.
@@ -190,6 +193,7 @@ class AppView:
     scaled_by: str = ""
     shifts: int = 0
     reset_action: ActionView | None = None
+    stop_action: ActionView | None = None
     unclear_reset: Problem | None = None
     app: StreamApp | None = None
     spec_problem: Problem | None = None
@@ -245,12 +249,19 @@ class AppView:
     @property
     def _request(self) -> int:
         """What tells one reset from another; 0 if none is asked for."""
-        if self.reset_action is not None:
-            return 1 + crc32(self.reset_action.uid.encode())
+        asking = self.reset_action or (None if self.is_resetting else self.stop_action)
+        if asking is not None:
+            return 1 + crc32(asking.uid.encode())
         return 1 + self.shifts + crc32(self.reset_to.encode()) if self.is_resetting else 0
 
-    def with_reset_action(self, clock: str) -> AppView:
-        """Return this with the reset that a StreamAction asks for, unless an annotation does."""
+    def with_wishes(self, clock: str) -> AppView:
+        """Return this with the reset or stop that a StreamAction asks for.
+
+        A reset that an annotation asks for goes first.
+        """
+        stops = [view for view in self.actions if view.asks_for_stop(clock)]
+        if stops:
+            return replace(self, stop_action=stops[0])
         asked = [view for view in self.actions if view.asks_for_reset(clock)]
         if self.is_resetting or not asked:
             return self
@@ -268,7 +279,9 @@ class AppView:
         """What is wanted of the application."""
         if self.is_deleting:
             return Intent.DELETE
-        return Intent.RESET if self.is_resetting else Intent.RUN
+        if self.is_resetting:
+            return Intent.RESET
+        return Intent.RUN if self.stop_action is None else Intent.STOP
 
     @property
     def is_spark(self) -> bool:

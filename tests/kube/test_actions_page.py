@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from headwater.model.streamaction import ActionType
+from headwater_operator.kube.api import JOBS
+from headwater_operator.observe.streamactions import read_actions
 from tests.support.pages import blocks
 
 if TYPE_CHECKING:
+    from headwater_operator.kube.client import KubeClient
     from tests.kube.fixtures import Command
 
 pytestmark = pytest.mark.usefixtures("crds")
@@ -50,3 +54,27 @@ def test_the_commands_show_an_action(kubectl: Command) -> None:
     _, *shown = [line.split()[1:] for line in blocks("actions.md")[0].splitlines()]
     for arguments in shown:
         assert "drain-1" in kubectl(*arguments)
+
+
+def test_an_operator_sees_that_a_cluster_has_no_volume_snapshots_and_which_job_waits(
+    kubectl: Command, admin: KubeClient
+) -> None:
+    for block in blocks("actions.md", "yaml"):
+        kubectl("apply", "--filename=-", stdin=block)
+    pod = {"restartPolicy": "Never", "containers": [{"name": "driver", "image": "example/x:1"}]}
+    job = {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": {"name": "word-count-backfill"},
+        "spec": {"suspend": True, "template": {"spec": pod}},
+    }
+    kubectl("create", "--filename=-", stdin=json.dumps(job))
+
+    found = {view.spec.type: view for view in read_actions(admin, kubectl.namespace, "word-count")}
+
+    assert not found[ActionType.SNAPSHOT_VOLUME].objects.knows_snapshots
+    seen = found[ActionType.BACKFILL].objects.job
+    assert seen is not None
+    assert seen.is_suspended
+    assert not seen.has_begun
+    assert read_actions(admin, kubectl.namespace, "another") == ()

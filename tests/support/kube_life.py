@@ -9,11 +9,13 @@ from headwater_operator.decide.judge import listed_as_active
 from headwater_operator.kube.api import (
     CLAIMS,
     CONFIG_MAPS,
+    JOBS,
     LEASES,
     PODS,
     STREAM_ACTIONS,
     STREAM_APPS,
     STREAM_WORKERS,
+    VOLUME_SNAPSHOTS,
 )
 from headwater_operator.manifests.names import RESET_ANNOTATION, Owner, metadata
 from tests.support.kube_drivers import executors
@@ -79,6 +81,26 @@ def is_resetting(rig: KubeRig) -> bool:
     return bool(found["metadata"].get("annotations"))
 
 
+def actions(rig: KubeRig) -> None:
+    """A restart, a copy of a volume and a backfill, each of which leaves nothing to see to."""
+    rig.act("again", "Restart", restart={"workers": ["wc-w-0"]}, ttlSecondsAfterFinished=0)
+    for name in rig.names(CLAIMS):
+        rig.api.set_status(CLAIMS, NAMESPACE, name, {"phase": "Bound"})
+    rig.act(
+        "copy", "SnapshotVolume", snapshotVolume={"worker": "wc-w-1"}, ttlSecondsAfterFinished=0
+    )
+    go_on(rig, lambda: rig.names(VOLUME_SNAPSHOTS))
+    rig.api.set_status(VOLUME_SNAPSHOTS, NAMESPACE, "copy", {"readyToUse": True})
+    job = {"metadata": {"name": "anew", "namespace": NAMESPACE}, "spec": {"suspend": True}}
+    rig.api.create(JOBS, job)
+    rig.act("anew", "Backfill", backfill={"job": "anew"}, ttlSecondsAfterFinished=0)
+    go_on(rig, lambda: not rig.api.list(JOBS, NAMESPACE)[0]["spec"]["suspend"])
+    complete = {"conditions": [{"type": "Complete", "status": "True"}]}
+    rig.api.set_status(JOBS, NAMESPACE, "anew", complete)
+    go_on(rig, lambda: not rig.names(STREAM_ACTIONS))
+    go_on(rig, lambda: rig.is_ready() and rig.tasks() == TASKS)
+
+
 def whole_life(rig: KubeRig) -> None:
     """Everything that is ever written, at least once."""
     keep = {"retention": {"whenScaled": "Delete", "whenDeleted": "Delete"}}
@@ -90,9 +112,7 @@ def whole_life(rig: KubeRig) -> None:
     rig.node.end("wc-w-1")
     go_on(rig, lambda: rig.workers["wc-w-1"].incarnation not in ("", incarnation))
     go_on(rig, lambda: rig.is_ready() and rig.tasks() == TASKS)
-    rig.act("again", "Restart", restart={"workers": ["wc-w-0"]}, ttlSecondsAfterFinished=0)
-    go_on(rig, lambda: not rig.names(STREAM_ACTIONS))
-    go_on(rig, lambda: rig.is_ready() and rig.tasks() == TASKS)
+    actions(rig)
     stray_pod(rig)
     rig.scale(1)
     left = (CLAIMS, PODS, LEASES, STREAM_WORKERS)

@@ -36,6 +36,8 @@ _WITH_STATUS = {
     "streamactions",
     "pods",
     "persistentvolumeclaims",
+    "volumesnapshots",
+    "jobs",
 }
 _FIXED = (
     "uid",

@@ -31,6 +31,7 @@ from headwater_operator.decide.status import (
     why_unsettled,
     why_waiting,
 )
+from headwater_operator.decide.streamactions.objects import work_of
 from headwater_operator.decide.streamactions.ruling import Stage, rulings
 from headwater_operator.decide.writing import spec_writes
 
@@ -84,6 +85,7 @@ def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
         held_back=placing.waiting.described,
         warnings=differing_topics(scene.app, scene.memory),
         rulings=rulings(Stage(scene, fleet, placing, asked)),
+        work=work_of(scene),
     )
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headwater_operator.decide.autoscaling.load import Reading
     from headwater_operator.decide.memory import Memory
     from headwater_operator.decide.streamactions.asked import ActionView
+    from headwater_operator.decide.streamactions.objects import Work
     from headwater_operator.decide.streamactions.ruling import Ruling
 
 
@@ -238,6 +239,7 @@ class Decision:
         importing: which workers import their topology; empty if none does.
         held_back: which moves wait for a window until when; empty for none.
         rulings: the next statuses of StreamActions, to be written before anything is done.
+        work: what StreamActions need done to other objects than workers.
     """
 
     actions: tuple[Action, ...]
@@ -251,3 +253,4 @@ class Decision:
     held_back: str = ""
     warnings: tuple[str, ...] = ()
     rulings: tuple[Ruling, ...] = ()
+    work: tuple[Work, ...] = ()

@@ -60,6 +60,10 @@ def _asked_for(view: AppView, now: str) -> tuple[OperationType, str, str] | None
             continue
         if action.spec.drain_worker is not None:
             return OperationType.DRAIN, action.spec.drain_worker.worker, action.status.step
+        if action.spec.restore_volume is not None:
+            return OperationType.DRAIN, action.spec.restore_volume.worker, action.status.step
+        if action.spec.type is ActionType.BACKFILL:
+            return OperationType.BACKFILL, "", action.status.step
         if action.spec.type is ActionType.RESTART:
             return OperationType.RESTART, "", action.status.step
     return None

@@ -223,9 +223,8 @@ class Reconciler:
         if decision.actions:
             return None
         facts = self._facts(app, view, decision.status, decision.roll)
-        if self._status(app, view, facts, ()) != app.status or self._actions.are_due(
-            view, decision.rulings
-        ):
+        is_new = self._status(app, view, facts, ()) != app.status
+        if is_new or self._actions.are_due(view, decision):
             return None
         app.memory = decision.memory
         return max(decision.again_after_ms, _LOOK_MS)
@@ -239,7 +238,7 @@ class Reconciler:
         if view is None or (view.is_deleting and not view.has_finalizer):
             self._forget(key)
             return "gone", self._actions.of_none(key, view)
-        view = view.with_reset_action(self._clock())
+        view = view.with_wishes(self._clock())
         app.view, app.status, app.has_actions = view, view.status, is_of_interest(view.actions)
         app.forget_stuck(view)
         with self._guard:
@@ -311,7 +310,7 @@ class Reconciler:
         app.memory = decision.memory
         facts = self._facts(app, view, decision.status, decision.roll)
         self._report(app, view, facts, decision.actions)
-        if self._actions.write(view, decision.rulings, self._herald(view)):
+        if self._actions.write(view, decision, self._herald(view)):
             app.is_dirty = True
         app.upkeep.keep_claims(view)
         app.upkeep.grow_claims(view, self._now_ms())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.streamaction_status import ActionPhase, seconds_between
-from headwater_operator.act.streamactions import delete_expired, write_rulings
+from headwater_operator.act.streamactions import carry_out, delete_expired, write_rulings
 from headwater_operator.decide.streamactions.ruling import (
     CANCELLED,
     Ruling,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headwater.model.streamaction_status import StreamActionStatus
     from headwater_operator.act.events import Herald
     from headwater_operator.act.gate import Gate
+    from headwater_operator.decide import Decision
     from headwater_operator.decide.streamactions.asked import ActionView
     from headwater_operator.handlers.leases import Key
     from headwater_operator.kube.api import KubeApi
@@ -47,22 +48,26 @@ class Actions:
         self._gate = gate
         self._clock = clock
 
-    def are_due(self, view: AppView, rulings: tuple[Ruling, ...]) -> bool:
-        """Whether anything is to be written about them now."""
+    def are_due(self, view: AppView, decision: Decision) -> bool:
+        """Whether anything is to be written about them, or done for them, now."""
         clock = self._clock() if view.actions else ""
-        return bool(rulings) or any(each.is_expired(clock) for each in view.actions)
+        return bool(decision.rulings or decision.work) or any(
+            each.is_expired(clock) for each in view.actions
+        )
 
-    def write(self, view: AppView, rulings: tuple[Ruling, ...], herald: Herald) -> bool:
-        """Write what was decided, and delete what has expired; return whether there was anything.
+    def write(self, view: AppView, decision: Decision, herald: Herald) -> bool:
+        """Write what was decided, then do what they need done; return whether there was anything.
 
         Raises:
             OutdatedDecisionError: an action has changed, or is gone.
         """
         if not view.actions:
             return False
-        self._write(view.owner.namespace, view.actions, rulings)
-        _tell(herald, view, rulings)
-        return self._delete(view.owner.namespace, view.actions) or bool(rulings)
+        namespace = view.owner.namespace
+        self._write(namespace, view.actions, decision.rulings)
+        _tell(herald, view, decision.rulings)
+        did = carry_out(self._api, self._gate, view, decision.work)
+        return self._delete(namespace, view.actions) or did or bool(decision.rulings)
 
     def hold(self, view: AppView, reason: str, why: str) -> None:
         """Let them wait: nothing can be decided about their StreamApp now."""

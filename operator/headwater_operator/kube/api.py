@@ -53,6 +53,11 @@ class Resource:
 STREAM_APPS: Final = Resource(API_VERSION, "StreamApp", "streamapps")
 STREAM_WORKERS: Final = Resource(API_VERSION, "StreamWorker", "streamworkers")
 STREAM_ACTIONS: Final = Resource(API_VERSION, "StreamAction", "streamactions")
+VOLUME_SNAPSHOTS: Final = Resource(
+    "snapshot.storage.k8s.io/v1", "VolumeSnapshot", "volumesnapshots"
+)
+"""Not every cluster has them."""
+JOBS: Final = Resource("batch/v1", "Job", "jobs")
 LEASES: Final = Resource("coordination.k8s.io/v1", "Lease", "leases")
 PODS: Final = Resource("v1", "Pod", "pods")
 CLAIMS: Final = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")

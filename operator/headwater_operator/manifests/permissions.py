@@ -38,6 +38,9 @@ def namespace_rules() -> list[Rule]:
         _rule(_OWN, "streamworkers/status", ["patch"]),
         _rule(_OWN, "streamactions", ["list", "watch", "delete"]),
         _rule(_OWN, "streamactions/status", ["patch"]),
+        # For StreamActions: copies of volumes, and the Jobs of backfills.
+        _rule("snapshot.storage.k8s.io", "volumesnapshots", ["list", "create"]),
+        _rule("batch", "jobs", ["get", "patch"]),
         # Workers' Leases, and its own; workers may get and update theirs.
         _rule(_COORDINATION, "leases", ["get", "list", "create", "update", "delete"]),
         # The first and the last are granted to drivers of Spark, never used.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.model.streamapp import Retention
 from headwater_operator.manifests.names import (
+    ACTION_ANNOTATION,
     APPLICATION_ID_ANNOTATION,
     TAKEN_ANNOTATION,
     Manifest,
@@ -39,6 +40,50 @@ def claim(app: StreamApp, owner: Owner, worker: str) -> Manifest:
     made = metadata(owner, claim_name(worker), worker=worker, is_owned=is_claim_owned(app))
     made["annotations"] = {APPLICATION_ID_ANNOTATION: app.application_id}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": made, "spec": spec}
+
+
+def restored_claim(
+    app: StreamApp, owner: Owner, worker: str, *, snapshot: str, made_for: str
+) -> Manifest:
+    """Return the claim of a worker whose volume is made from a VolumeSnapshot.
+
+    Args:
+        app: the application.
+        owner: the StreamApp.
+        worker: whose claim.
+        snapshot: name of the VolumeSnapshot.
+        made_for: uid of the StreamAction that asks for it.
+    """
+    made = claim(app, owner, worker)
+    source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": snapshot}
+    made["spec"]["dataSource"] = source
+    made["metadata"]["annotations"][ACTION_ANNOTATION] = made_for
+    return made
+
+
+def volume_snapshot(
+    owner: Owner, worker: str, *, name: str, class_name: str | None, made_for: str
+) -> Manifest:
+    """Return a VolumeSnapshot of a worker's volume; it stays when the StreamApp goes.
+
+    Args:
+        owner: the StreamApp.
+        worker: whose volume.
+        name: of the VolumeSnapshot.
+        class_name: its VolumeSnapshotClass; ``None``: the cluster's default.
+        made_for: uid of the StreamAction that asks for it.
+    """
+    made = metadata(owner, name, worker=worker, is_owned=False)
+    made["annotations"] = {ACTION_ANNOTATION: made_for}
+    spec: Manifest = {"source": {"persistentVolumeClaimName": claim_name(worker)}}
+    if class_name is not None:
+        spec["volumeSnapshotClassName"] = class_name
+    return {
+        "apiVersion": "snapshot.storage.k8s.io/v1",
+        "kind": "VolumeSnapshot",
+        "metadata": made,
+        "spec": spec,
+    }
 
 
 def bytes_of(quantity: str | int) -> int:

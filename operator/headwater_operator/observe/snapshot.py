@@ -27,6 +27,7 @@ from headwater_operator.kube.clock import boot_ms
 from headwater_operator.kube.errors import NotFoundError
 from headwater_operator.manifests.effective import effective
 from headwater_operator.manifests.names import (
+    ACTION_ANNOTATION,
     APPLICATION_ID_ANNOTATION,
     DRIVER_COMPONENT,
     EXECUTOR_COMPONENT,
@@ -48,7 +49,7 @@ from headwater_operator.observe.driver_pod import read_driver
 from headwater_operator.observe.leases import read_lease
 from headwater_operator.observe.nodes import NodeBook
 from headwater_operator.observe.pods import NO_VOLUME, is_hopeless, read_pod
-from headwater_operator.observe.streamactions import read_actions
+from headwater_operator.observe.streamactions import read_actions, with_claims
 from headwater_operator.status import Problem
 from headwater_operator.views import AppView, ClaimView, Stored
 
@@ -118,6 +119,7 @@ class Observer:
         workers = (*workers, *self._hidden(view, workers, (*leases, *pods), before))
         found = _with_workers(view, workers, leases, placed, claims)
         found = _with_driver(found, driver, executors)
+        found = replace(found, actions=with_claims(found.actions, found.claims))
         return found if view.is_deleting else with_vanished(found, before)
 
     def _workers(self, namespace: str, labels: str, *, is_deleting: bool) -> tuple[Manifest, ...]:
@@ -396,6 +398,7 @@ def _read_claim(manifest: Manifest) -> tuple[str, ClaimView]:
         is_deleting="deletionTimestamp" in metadata,
         is_bound=(manifest.get("status") or {}).get("phase") == "Bound",
         is_owned=bool(metadata.get("ownerReferences")),
+        restored_by=str(annotations.get(ACTION_ANNOTATION, "")),
         volume=str((manifest.get("spec") or {}).get("volumeName") or ""),
         requested=_storage((manifest.get("spec") or {}).get("resources"), "requests"),
         capacity=_storage(manifest.get("status"), "capacity"),

@@ -11,7 +11,15 @@ from tests.support.kube_rig import NAMESPACE, KubeRig
 from headwater import failpoints
 from headwater.model.streamaction import ActionType
 from headwater_operator.decide.streamactions.exclusion import EXCLUDES
-from headwater_operator.kube.api import CLAIMS, PODS, STREAM_ACTIONS, STREAM_APPS
+from headwater_operator.kube.api import (
+    CLAIMS,
+    JOBS,
+    PODS,
+    STREAM_ACTIONS,
+    STREAM_APPS,
+    VOLUME_SNAPSHOTS,
+)
+from headwater_operator.kube.errors import NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -301,3 +309,113 @@ def test_of_two_types_either_each_excludes_the_other_or_neither_does() -> None:
         for other in ActionType:
             assert (other in others) == (one in EXCLUDES[other]), (one, other)
     assert EXCLUDES.keys() == set(ActionType)
+
+
+def snapshot_status(rig: KubeRig, name: str, **status: object) -> None:
+    rig.api.set_status(VOLUME_SNAPSHOTS, NAMESPACE, name, status)
+
+
+def bind(rig: KubeRig) -> None:
+    for name in rig.names(CLAIMS):
+        rig.api.set_status(CLAIMS, NAMESPACE, name, {"phase": "Bound"})
+
+
+def test_a_volume_is_copied_and_brought_back(ready: KubeRig) -> None:
+    bind(ready)
+    before = {name: ready.uid(CLAIMS, name) for name in ready.names(CLAIMS)}
+    ready.act("copy", "SnapshotVolume", snapshotVolume={"worker": "wc-w-0"})
+    ready.until(lambda: "copy" in ready.names(VOLUME_SNAPSHOTS))
+    found = ready.api.get(VOLUME_SNAPSHOTS, NAMESPACE, "copy")
+    assert found is not None
+    assert found["spec"]["source"]["persistentVolumeClaimName"] in before
+    assert ready.phase("copy") == "Running"
+    snapshot_status(ready, "copy", readyToUse=True)
+    assert finish(ready, "copy") == "Complete"
+    assert ready.action("copy")["result"] == "copy"
+
+    ready.act("back", "RestoreVolume", restoreVolume={"worker": "wc-w-0", "snapshot": "copy"})
+    assert finish(ready, "back") == "Complete"
+    assert steps(ready, "back") == ["Draining", "Replacing", "Returning", "Complete"]
+    now = {each["metadata"]["name"]: each for each in ready.api.list(CLAIMS, NAMESPACE)}
+    changed = [name for name, uid in before.items() if now[name]["metadata"]["uid"] != uid]
+    [name] = changed
+    assert name.startswith("wc-w-0")
+    assert now[name]["spec"]["dataSource"]["name"] == "copy"
+    ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)
+
+
+def test_a_cluster_without_volume_snapshots_says_what_is_missing(ready: KubeRig) -> None:
+    def refuse(_: str, plural: str, __: str) -> None:
+        if plural == VOLUME_SNAPSHOTS.plural:
+            raise NotFoundError("the server could not find the requested resource")
+
+    ready.api.on_call = refuse
+    ready.act("copy", "SnapshotVolume", snapshotVolume={"worker": "wc-w-0"})
+    assert finish(ready, "copy") == "Failed"
+    assert condition(ready, "copy", "Failed")[1] == "NoVolumeSnapshots"
+
+
+def test_a_snapshot_that_is_not_there_is_not_restored_from(ready: KubeRig) -> None:
+    before = pods(ready)
+    ready.act("back", "RestoreVolume", restoreVolume={"worker": "wc-w-0", "snapshot": "none"})
+    assert finish(ready, "back") == "Failed"
+    assert condition(ready, "back", "Failed")[1] == "SnapshotNotReady"
+    assert pods(ready) == before
+
+
+def job(rig: KubeRig, *, suspend: bool = True) -> None:
+    metadata = {"name": "anew", "namespace": NAMESPACE}
+    rig.api.create(JOBS, {"metadata": metadata, "spec": {"suspend": suspend}})
+
+
+def is_any_running(rig: KubeRig) -> bool:
+    phases = [(pod.get("status") or {}).get("phase") for pod in rig.api.list(PODS, NAMESPACE)]
+    return "Running" in phases
+
+
+def job_says(rig: KubeRig, kind: str) -> None:
+    condition = {"type": kind, "status": "True", "reason": "Because", "message": "of the test"}
+    rig.api.set_status(JOBS, NAMESPACE, "anew", {"conditions": [condition]})
+
+
+def test_a_backfill_begins_when_all_workers_have_ended_and_they_go_on_then(ready: KubeRig) -> None:
+    job(ready)
+    ready.act("anew", "Backfill", backfill={"job": "anew"})
+
+    def is_begun() -> bool:
+        found = ready.api.get(JOBS, NAMESPACE, "anew")
+        assert found is not None
+        begun = not found["spec"]["suspend"]
+        assert not (begun and (is_any_running(ready) or ready.tasks()))
+        return begun
+
+    ready.until(is_begun)
+    ready.turn(40)
+    assert ready.condition("Ready")[:2] == ("False", "Backfilling")
+    assert ready.tasks() == []
+    job_says(ready, "Complete")
+    assert finish(ready, "anew") == "Complete"
+    ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)
+
+
+def test_a_backfill_that_fails_says_why_and_lets_the_workers_start(ready: KubeRig) -> None:
+    job(ready)
+    ready.act("anew", "Backfill", backfill={"job": "anew"})
+    ready.until(lambda: ready.action("anew").get("step") == "Backfilling")
+    job_says(ready, "Failed")
+    assert finish(ready, "anew") == "Failed"
+    _, reason, message = condition(ready, "anew", "Failed")
+    assert reason == "JobFailed"
+    assert "of the test" in message
+    ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_backfill_needs_a_job_that_waits(ready: KubeRig, is_there: bool) -> None:
+    before = pods(ready)
+    if is_there:
+        job(ready, suspend=False)
+    ready.act("anew", "Backfill", backfill={"job": "anew"})
+    assert finish(ready, "anew") == "Failed"
+    assert "spec.suspend: true" in condition(ready, "anew", "Failed")[2]
+    assert pods(ready) == before

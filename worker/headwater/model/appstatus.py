@@ -142,6 +142,7 @@ class OperationType(StrEnum):
     REPLACE = "Replace"
     RESTART = "Restart"
     DRAIN = "Drain"
+    BACKFILL = "Backfill"
     SUSPEND = "Suspend"
     RESET = "Reset"
     DELETE = "Delete"

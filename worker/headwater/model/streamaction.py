@@ -108,14 +108,15 @@ class RestartAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillAction:
-    """How the state is computed anew on Spark, from the beginning of the source topics.
+    """Which Job computes the state anew on Spark.
 
     Attributes:
-        image: with Spark and the modules of the topology; left out: the one that was named when the
-            operator was installed.
+        job: name of a Job in this namespace that runs headwater backfill, created with
+            spec.suspend: true. It is let run once the workers have ended, and they go on when it
+            has succeeded.
     """
 
-    image: str | None = field(default=None, metadata=meta(pattern="[!-~]+", meaning="an image"))
+    job: str = field(metadata=meta(pattern=NAME_PATTERN, meaning=NAME_MEANING, max_length=253))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +161,7 @@ PARTS: Final[Mapping[ActionType, str]] = {
 _REQUIRED: Final = (
     ActionType.DRAIN_WORKER,
     ActionType.MOVE_TASK,
+    ActionType.BACKFILL,
     ActionType.SNAPSHOT_VOLUME,
     ActionType.RESTORE_VOLUME,
 )

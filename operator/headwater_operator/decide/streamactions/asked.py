@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from headwater.model.streamaction import ActionType
 from headwater.model.streamaction_status import ActionPhase, seconds_between
+from headwater_operator.decide.streamactions.objects import ObjectsView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,7 @@ class ActionView:
         generation: of its specification.
         problem: why its specification cannot be used.
         written: its status as it was read.
+        objects: what else it is about, as far as it is open.
     """
 
     action: StreamAction | None
@@ -47,6 +49,7 @@ class ActionView:
     generation: int = 1
     problem: str = ""
     written: StreamActionStatus
+    objects: ObjectsView = field(default_factory=ObjectsView)
 
     @property
     def spec(self) -> StreamActionSpec:
@@ -81,6 +84,10 @@ class ActionView:
     def asks_for_reset(self, clock: str) -> bool:
         """Whether the application is to be reset because of it."""
         return self.is_effective(clock) and self.spec.type is ActionType.RESET
+
+    def asks_for_stop(self, clock: str) -> bool:
+        """Whether all workers are to end because of it."""
+        return self.is_effective(clock) and self.spec.type is ActionType.BACKFILL
 
     def is_expired(self, clock: str) -> bool:
         """Whether it ended so long ago that it is to be deleted."""
@@ -142,6 +149,9 @@ def demands_of(actions: tuple[ActionView, ...], clock: str) -> Demands:
                 kept_out.add(spec.drain_worker.worker)
             else:
                 away.add(spec.drain_worker.worker)
+        elif spec.restore_volume is not None:
+            is_back = view.status.step == RETURNING
+            (returning if is_back else away).add(spec.restore_volume.worker)
     return Demands(
         away=frozenset(away),
         kept_out=frozenset(kept_out),

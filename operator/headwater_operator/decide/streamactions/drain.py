@@ -28,12 +28,8 @@ def begin(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
     assert part is not None
     if (problem := refused(scene, part.worker)) is not None:
         return problem
-    if not part.keep_out and len(fleet.wanted - {part.worker}) + len(fleet.new) == 0:
-        return failed(
-            "NobodyTakesItsTasks",
-            f"{part.worker} is the only worker: scale to 2 or more first, or set keepOut, with "
-            "which another worker takes its place",
-        )
+    if not part.keep_out and (problem := without_it(fleet, part.worker)) is not None:
+        return problem
     worker = scene.named(part.worker)
     count = len(worker.held) if worker is not None else 0
     return runs(DRAINING, f"{count} tasks leave {part.worker}", total=count)
@@ -46,7 +42,7 @@ def go_on(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
     total = view.status.total
     worker = scene.named(part.worker)
     if view.status.step == RETURNING:
-        return _returning(scene, fleet, worker, part.worker, total)
+        return returning(scene, fleet, worker, part.worker, total)
     if worker is None or worker.is_retired:
         if part.keep_out:
             said = f"{part.worker} has no process and no tasks; it returns when replicas grow"
@@ -61,9 +57,19 @@ def go_on(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
     return runs(DRAINING, said, done=min(total, max(0, total - left)), total=total)
 
 
-def _returning(
-    scene: Scene, fleet: Fleet, worker: Judged | None, name: str, total: int
-) -> Standing:
+def without_it(fleet: Fleet, name: str) -> Standing | None:
+    """Return why the others cannot do without a worker for a while; ``None`` if they can."""
+    if len(fleet.wanted - {name}) + len(fleet.new) > 0:
+        return None
+    return failed(
+        "NobodyTakesItsTasks",
+        f"{name} is the only worker: scale to 2 or more first, or drain it with keepOut, with "
+        "which another worker takes its place",
+    )
+
+
+def returning(scene: Scene, fleet: Fleet, worker: Judged | None, name: str, total: int) -> Standing:
+    """Tell whether a worker that was drained runs anew."""
     if worker is None or name not in fleet.wanted:
         said = f"{name} was drained, and is not wanted any more"
         return complete(said, done=total, total=total)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from headwater.model.codec import format_duration
 from headwater.model.streamaction import ActionType
 from headwater.model.streamaction_status import ActionPhase, StreamActionStatus
-from headwater_operator.decide.streamactions import drain, move, reset, restart
+from headwater_operator.decide.streamactions import (
+    backfill,
+    drain,
+    move,
+    reset,
+    restart,
+    volume,
+)
 from headwater_operator.decide.streamactions.exclusion import first_in_the_way
 from headwater_operator.decide.streamactions.standing import Standing, failed
 
@@ -138,6 +146,13 @@ def _left(view: ActionView) -> str:
     """Say what becomes of what was done so far."""
     if view.spec.type is ActionType.RESET:
         return "what was deleted by then stays deleted: create another Reset to finish it"
+    if view.spec.type is ActionType.BACKFILL:
+        return (
+            "workers start again; if the Job has begun, they process nothing until it is committed "
+            "or given up (`headwater backfill --abort`)"
+        )
+    if view.spec.type is ActionType.RESTORE_VOLUME:
+        return "the worker is started again on the volume that it has by then; nothing is lost"
     return "what it had asked for is taken back, and nothing is lost"
 
 
@@ -146,28 +161,30 @@ def _was(view: ActionView) -> str:
 
 
 def _begin(stage: Stage, view: ActionView) -> Standing:
-    match view.spec.type:
-        case ActionType.RESTART:
-            return restart.begin(stage.scene, stage.fleet, view)
-        case ActionType.DRAIN_WORKER:
-            return drain.begin(stage.scene, stage.fleet, view)
-        case ActionType.MOVE_TASK:
-            return move.begin(stage.scene, stage.fleet, view)
-        case ActionType.RESET:
-            return reset.begin(stage.scene, view)
-        case other:
-            return failed("NotSupported", f"this operator cannot do {other} yet: use a newer one")
+    return _BEGIN[view.spec.type](stage, view)
 
 
 def _go_on(stage: Stage, view: ActionView) -> Standing:
-    match view.spec.type:
-        case ActionType.RESTART:
-            return restart.go_on(stage.scene, stage.fleet, view, stage.roll)
-        case ActionType.DRAIN_WORKER:
-            return drain.go_on(stage.scene, stage.fleet, view)
-        case ActionType.MOVE_TASK:
-            return move.go_on(stage.scene, stage.fleet, stage.placing, view)
-        case ActionType.RESET:
-            return reset.go_on(stage.scene)
-        case other:
-            return failed("NotSupported", f"this operator cannot do {other} yet: use a newer one")
+    return _GO_ON[view.spec.type](stage, view)
+
+
+_Judge: TypeAlias = Callable[[Stage, "ActionView"], Standing]
+
+_BEGIN: Final[Mapping[ActionType, _Judge]] = {
+    ActionType.RESTART: lambda at, view: restart.begin(at.scene, at.fleet, view),
+    ActionType.DRAIN_WORKER: lambda at, view: drain.begin(at.scene, at.fleet, view),
+    ActionType.MOVE_TASK: lambda at, view: move.begin(at.scene, at.fleet, view),
+    ActionType.RESET: lambda at, view: reset.begin(at.scene, view),
+    ActionType.BACKFILL: lambda at, view: backfill.begin(at.scene, view),
+    ActionType.SNAPSHOT_VOLUME: lambda at, view: volume.begin_snapshot(at.scene, view),
+    ActionType.RESTORE_VOLUME: lambda at, view: volume.begin_restore(at.scene, at.fleet, view),
+}
+_GO_ON: Final[Mapping[ActionType, _Judge]] = {
+    ActionType.RESTART: lambda at, view: restart.go_on(at.scene, at.fleet, view, at.roll),
+    ActionType.DRAIN_WORKER: lambda at, view: drain.go_on(at.scene, at.fleet, view),
+    ActionType.MOVE_TASK: lambda at, view: move.go_on(at.scene, at.fleet, at.placing, view),
+    ActionType.RESET: lambda at, _: reset.go_on(at.scene),
+    ActionType.BACKFILL: lambda at, view: backfill.go_on(at.scene, view),
+    ActionType.SNAPSHOT_VOLUME: lambda _, view: volume.go_on_snapshot(view),
+    ActionType.RESTORE_VOLUME: lambda at, view: volume.go_on_restore(at.scene, at.fleet, view),
+}
