@@ -17,13 +17,17 @@ from tests.support.waiting import wait_for
 from tests.support.worker import Counting
 
 from headwater import (
+    ContextualProcessor,
     KafkaStreams,
     Materialized,
+    Record,
     Serdes,
     SessionWindows,
     Stores,
     StreamsBuilder,
     TimeWindows,
+    Window,
+    Windowed,
 )
 from headwater.errors import StreamsNotStartedError, StreamsStoppedError, UnknownStateStoreError
 from headwater.ids import TopicPartition
@@ -200,6 +204,31 @@ def test_an_application_that_does_not_run_says_so(counting: Counting, tmp_path: 
         streams.store(KEY_VALUES)
 
 
+STORES_WITH_HEADERS = (
+    Stores.timestamped_key_value_store_with_headers_builder(
+        Stores.persistent_timestamped_key_value_store_with_headers("kept")
+    ),
+    Stores.timestamped_window_store_with_headers_builder(
+        Stores.in_memory_window_store("kept-windows", 60 * MINUTE, MINUTE)
+    ),
+    Stores.session_store_with_headers_builder(
+        Stores.persistent_session_store_with_headers("kept-sessions", 60 * MINUTE)
+    ),
+)
+
+
+class Keeping(ContextualProcessor[str, str, Any, Any]):
+    """Keeps the last record of each key, with its headers."""
+
+    def process(self, record: Record[str, str]) -> None:
+        """Put it into each store."""
+        key, value, at, headers = record.key, record.value, record.timestamp, record.headers
+        find = self.context.get_state_store
+        find("kept").put(key, value, at, headers)
+        find("kept-windows").put(key, value, at, at // MINUTE * MINUTE, headers)
+        find("kept-sessions").put(Windowed(key, Window(at, at)), value, headers)
+
+
 def kinds_of(topic: str) -> Callable[[StreamsBuilder], None]:
     """Count in stores of every kind, on disk and in memory; keep versions of a table."""
 
@@ -219,6 +248,9 @@ def kinds_of(topic: str) -> Callable[[StreamsBuilder], None]:
         sessions.count(
             Materialized.as_(Stores.in_memory_session_store("memory-sessions", 60 * MINUTE))
         )
+        for kept in STORES_WITH_HEADERS:
+            builder.add_state_store(kept)
+        words.process(Keeping, *(kept.name for kept in STORES_WITH_HEADERS))
         words.to_table(
             Materialized.as_(
                 Stores.persistent_versioned_key_value_store("versions", 60 * MINUTE)
@@ -246,6 +278,7 @@ class Both:
 
 
 START = 1_700_000_000_000 // MINUTE * MINUTE
+HEADERS: list[tuple[str, bytes | None]] = [("h", b"\x01"), ("none", None)]
 RECORDS = [(f"k{n % 5}", f"v{n}", START + n * 7_000) for n in range(100)]
 
 
@@ -255,7 +288,7 @@ def both(bootstrap_servers: str, unique_name: str, tmp_path: Path) -> Iterator[B
     create_known(AdminClient({"bootstrap.servers": bootstrap_servers}), NewTopic(topic, 1))
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for key, value, timestamp in RECORDS:
-        producer.produce(topic, value, key, 0, timestamp=timestamp)
+        producer.produce(topic, value, key, 0, timestamp=timestamp, headers=HEADERS)
     producer.flush(30)
     serdes = {"default.key.serde": "string", "default.value.serde": "string"}
     config = {
@@ -273,7 +306,7 @@ def both(bootstrap_servers: str, unique_name: str, tmp_path: Path) -> Iterator[B
     ):
         source = driver.create_input_topic(topic, Serdes.string, Serdes.string)
         for key, value, timestamp in RECORDS:
-            source.pipe_input(key, value, timestamp)
+            source.pipe_input(key, value, timestamp, headers=HEADERS)
         wait_for(lambda: streams.state is ClientState.RUNNING, what="RUNNING")
         found = Both(driver, streams, Position({topic: {0: len(RECORDS) - 1}}))
         first = KeyQuery.with_key("k1")
@@ -285,6 +318,7 @@ def test_every_kind_of_store_says_what_the_test_driver_says(both: Both, unique_n
     check_key_values(both)
     check_windows(both)
     check_sessions(both)
+    check_headers(both)
     check_versions(both)
     check_pages(both)
     check_metadata(both, unique_name)
@@ -335,6 +369,28 @@ def check_sessions(both: Both) -> None:
         assert found
         view = both.view(store, QueryableStoreTypes.session_store())
         assert list(view.find_sessions("k1", 0, START * 2)) == found
+
+
+def check_headers(both: Both) -> None:
+    types = QueryableStoreTypes
+    values = both.driver.get_timestamped_key_value_store_with_headers("kept")
+    windows = both.driver.get_timestamped_window_store_with_headers("kept-windows")
+    sessions = both.driver.get_session_store_with_headers("kept-sessions")
+    assert values is not None
+    assert windows is not None
+    assert sessions is not None
+    view = both.view("kept", types.timestamped_key_value_store_with_headers())
+    assert list(view.all()) == list(values.all())
+    assert view.get("k1") == values.get("k1")
+    assert view.get("k1").headers == HEADERS
+    plain = both.view("kept", types.key_value_store())
+    assert plain.get("k1") == view.get("k1").value
+    view = both.view("kept-windows", types.timestamped_window_store_with_headers())
+    assert list(view.all()) == list(windows.all()) != []
+    view = both.view("kept-sessions", types.session_store_with_headers())
+    assert list(view.fetch("k1")) == list(sessions.fetch("k1")) != []
+    with pytest.raises(UnknownStateStoreError, match="with timestamps; read it as that"):
+        both.view("counts", types.timestamped_key_value_store_with_headers())
 
 
 def check_versions(both: Both) -> None:

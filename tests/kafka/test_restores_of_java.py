@@ -14,6 +14,8 @@ from tests.java.tool import Oracle
 from tests.support.twins import SLOW_S, Output, Twins, in_order, outputs_of
 from tests.support.waiting import wait_for
 
+from headwater.state import StateDirectory
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
@@ -225,7 +227,7 @@ BOTH_WAYS = pytest.mark.parametrize(("first", "second"), [("java", "ours"), ("ou
 
 @BOTH_WAYS
 def test_every_kind_of_store_goes_on_in_the_other_engine(
-    story: Story, first: str, second: str
+    story: Story, first: str, second: str, tmp_path: Path
 ) -> None:
     story.begin(first)
 
@@ -236,6 +238,12 @@ def test_every_kind_of_store_goes_on_in_the_other_engine(
         if second == "java":
             results = [[it for it in one if it not in JAVA_FORGETS] for one in results]
         assert results[0] == results[1]
+    # What was restored is what the task has opened.
+    where = sorted(tmp_path.glob("state-*"))[second == "ours"]
+    names = {it.store for it in StateDirectory(where, story.twins.app).stored()}
+    assert {name for name in names if "headers" in name} == {
+        f"held-{name}~headers" for name in ("headers", "window_headers", "session_headers")
+    }
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,12 @@ import pytest
 
 from headwater import Serdes
 from headwater.errors import NotShownAsJsonError, QueryError
+from headwater.model.stores import StoreKind, StoreSpec
+from headwater.native.queries.answering import Held
+from headwater.native.queries.reading import ShownStore
 from headwater.native.queries.shown import BASE64, Shown
+from headwater.native.queries.telling import row_of
+from headwater.wire.headers import encode_headers
 
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 
@@ -72,3 +77,24 @@ def test_what_is_no_key_is_named_with_its_serde(serde: Any, text: str) -> None:
 def test_what_json_cannot_hold_says_how_to_get_its_bytes(serde: Any, data: bytes) -> None:
     with pytest.raises(NotShownAsJsonError, match=r"value cannot be shown as JSON .*format=base64"):
         Shown("store", "value", serde, "topic").json_of(data)
+
+
+def test_headers_beside_a_value_are_shown_beside_it() -> None:
+    spec = StoreSpec(name="kept", kind=StoreKind.TIMESTAMPED_KEY_VALUE_WITH_HEADERS)
+    shown = ShownStore(
+        Held(0, spec),
+        Shown("kept", "key", Serdes.string, "t"),
+        Shown("kept", "value", Serdes.long, "t"),
+    )
+    value = (7).to_bytes(8, "big")
+    front = encode_headers([("h", b"\x01"), ("none", None)])
+
+    row = row_of(shown, 1, (b"a", front + value, 5, 0, 0), {})
+
+    assert row == {
+        "partition": 1,
+        "key": "a",
+        "value": 7,
+        "headers": [["h", "AQ=="], ["none", None]],
+        "timestamp": 5,
+    }

@@ -145,7 +145,7 @@ class TaskStoresOpener:
             raise MissingTopicError(losses.absent(absent))
         try:
             for partition, spec in specs.items():
-                directory = self._directory.store(stores.task, spec.name)
+                directory = self._directory.store(stores.task, spec.directory_name)
                 changelog, news = self._opener.open(
                     spec,
                     directory,

@@ -67,7 +67,7 @@ class GlobalStoreFiles:
         self, spec: StoreSpec, directory: StateDirectory, holder: str, blocks: BlockCache
     ) -> None:
         self._spec = spec
-        self._directory = directory.global_store(spec.name)
+        self._directory = directory.global_store(spec.directory_name)
         self._holder = holder
         self._blocks = blocks
         self._published: Published | None = None
@@ -195,7 +195,7 @@ class GlobalStoreSight:
     def __init__(
         self, spec: StoreSpec, directory: StateDirectory, reader: str, blocks: BlockCache
     ) -> None:
-        place = directory.global_store(spec.name)
+        place = directory.global_store(spec.directory_name)
         self._name = spec.name
         self._published = Published(place.path / _PUBLISHED)
         self.numbers = self._published.numbers
