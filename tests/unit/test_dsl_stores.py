@@ -12,6 +12,7 @@ from headwater import (
     ConfigError,
     DslKeyValueParams,
     DslSessionParams,
+    DslStoreFormat,
     DslStoreSuppliers,
     DslWindowParams,
     EmitStrategy,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 MEMORY = BuiltInDslStoreSuppliers.IN_MEMORY
 DISK = BuiltInDslStoreSuppliers.ROCKS_DB
 SETTING_SLACK = "windowstore.changelog.additional.retention.ms"
+FORMAT = "dsl.store.format"
 SETTING = "dsl.store.suppliers.class"
 JAVA = "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers"
 JOIN = JoinWindows.of(before=5, after=5, grace=0)
@@ -130,6 +132,109 @@ def test_an_operator_says_more_than_the_application() -> None:
         "j-outer-other-join-store": True,
         "j-left-shared-join-store": True,
     }
+
+
+def with_headers(topology: Topology) -> set[str]:
+    return {name for name, spec in topology.stores.items() if spec.kind.keeps_headers}
+
+
+@pytest.mark.parametrize("value", ["HEADERS", "headers", " Headers "])
+def test_the_format_headers_gives_them_to_tables_and_aggregates(value: str) -> None:
+    topology = drawn({FORMAT: value})
+
+    assert with_headers(topology) == {"counts", "windows", "sessions", "customers", "orders"}
+    assert with_headers(drawn({FORMAT: "DEFAULT"})) == with_headers(drawn()) == set()
+    assert with_headers(drawn({FORMAT: value, SETTING: "in-memory"})) == set()
+
+
+def test_a_topology_that_does_not_know_its_format_is_told_by_who_runs_it() -> None:
+    serdes = {"default.key.serde": "string", "default.value.serde": "string"}
+    config: dict[str, object] = {FORMAT: "HEADERS", "application.id": "app", **serdes}
+
+    with TopologyTestDriver(drawn(), config) as driver:
+        assert driver.get_timestamped_key_value_store_with_headers("counts") is not None
+        assert driver.get_timestamped_window_store_with_headers("windows") is not None
+        assert driver.get_session_store_with_headers("sessions") is not None
+        assert driver.get_timestamped_key_value_store("counts") is not None
+    with TopologyTestDriver(drawn(), serdes) as driver:
+        assert driver.get_timestamped_key_value_store_with_headers("counts") is None
+
+
+def test_the_format_counts_for_operators_that_say_where_their_stores_are() -> None:
+    builder = StreamsBuilder({FORMAT: "HEADERS", SETTING: "in-memory"})
+    builder.table("a", store="kept", persistent=True)
+    builder.table("b", materialized=Materialized.as_(DISK), store="typed")
+    builder.table("c", store="default")
+    own = Stores.persistent_timestamped_key_value_store("own")
+    builder.table("d", materialized=Materialized.as_(own))
+    headers = Stores.persistent_timestamped_key_value_store_with_headers("headers")
+    builder.table("e", materialized=Materialized.as_(headers))
+    versions = Stores.persistent_versioned_key_value_store("versions", 1_000)
+    builder.table("f", materialized=Materialized.as_(versions))
+
+    assert with_headers(builder.build()) == {"kept", "typed", "headers"}
+
+
+def test_a_supplier_with_headers_needs_no_format() -> None:
+    builder = StreamsBuilder()
+    group = builder.stream("in").group_by_key()
+    group.count(
+        Materialized.as_(Stores.persistent_timestamped_key_value_store_with_headers("values"))
+    )
+    windows = Stores.persistent_timestamped_window_store_with_headers("windows", 20, 10)
+    tumbling = group.windowed_by(TimeWindows.of(size=10, grace=0))
+    tumbling.count(Materialized.as_(windows))
+    sessions = Stores.persistent_session_store_with_headers("sessions", 20)
+    group.windowed_by(SessionWindows.of(inactivity_gap=5, grace=0)).count(
+        Materialized.as_(sessions)
+    )
+
+    assert with_headers(builder.build()) == {"values", "windows", "sessions"}
+
+
+def test_a_class_of_ones_own_is_told_the_format() -> None:
+    told = Told()
+
+    topology = drawn({FORMAT: "HEADERS", SETTING: told})
+
+    assert {params.dsl_store_format for params in told.params} == {DslStoreFormat.HEADERS}
+    assert with_headers(topology) == {"counts", "sessions", "customers", "orders"}
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda: Stores.timestamped_key_value_store_with_headers_builder(
+                Stores.persistent_timestamped_key_value_store("a")
+            ),
+            r"Stores.persistent_timestamped_key_value_store_with_headers\('a'\)",
+        ),
+        (
+            lambda: Stores.timestamped_key_value_store_builder(
+                Stores.persistent_timestamped_key_value_store_with_headers("a")
+            ),
+            r"Stores.persistent_timestamped_key_value_store\('a'\)",
+        ),
+        (
+            lambda: Stores.timestamped_window_store_with_headers_builder(
+                Stores.persistent_timestamped_window_store("a", 10, 10)
+            ),
+            "Stores.persistent_timestamped_window_store_with_headers",
+        ),
+        (
+            lambda: Stores.session_store_with_headers_builder(
+                Stores.persistent_session_store("a", 10)
+            ),
+            "Stores.persistent_session_store_with_headers",
+        ),
+    ],
+)
+def test_a_builder_and_its_supplier_agree_on_headers(
+    build: Callable[[], Any], message: str
+) -> None:
+    with pytest.raises(TopologyError, match=message):
+        build()
 
 
 class Told(DslStoreSuppliers):
@@ -266,6 +371,7 @@ def test_what_does_not_fit_is_refused(draw: Callable[[StreamsBuilder], Any], mes
         ({SETTING: "no.such:Class"}, "cannot import"),
         ({SETTING: "headwater:Stores"}, "is no DslStoreSuppliers"),
         ({"default.dsl.store": "memory"}, "expected rocksDB or in_memory"),
+        ({FORMAT: "TIMESTAMPED"}, "expected DEFAULT or HEADERS"),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused(config: dict[str, object], message: str) -> None:

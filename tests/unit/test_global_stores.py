@@ -268,7 +268,7 @@ def _filled(value_serde: Any, records: list[Any], **config: Any) -> tuple[Global
     builder.global_table("glob", key_serde=Serdes.string, value_serde=value_serde, store="all")
     warned: list[str] = []
     stores = GlobalStores(
-        builder.build().global_subtopologies,
+        builder.build(config).global_subtopologies,
         StreamsConfig.parse({"application.id": "app", "bootstrap.servers": "none:1", **config}),
         {"glob": 1},
         ManualClock(0),
@@ -292,6 +292,19 @@ def test_a_table_that_is_filled_has_the_records_with_their_times() -> None:
     assert not warned
     stores.update(TopicPartition("glob", 0), [(4, 10, b"a", b"four", None)])
     assert stores.stores["all"].store.get("a") == ("four", 10)
+
+
+def test_a_table_that_is_filled_keeps_the_headers_of_records_until_they_change() -> None:
+    """As in Java, where a restore takes the headers over, and the table's node puts none."""
+    headers = [("h", b"\x01")]
+    records = [(0, 7, b"a", b"one", headers), (1, 8, b"b", b"two", None)]
+
+    stores, _ = _filled(Serdes.string, records, **{"dsl.store.format": "HEADERS"})
+
+    reading = stores.stores["all"].store.with_headers()
+    assert list(reading.range(None, None)) == [("a", ("one", headers), 7), ("b", ("two", None), 8)]
+    stores.update(TopicPartition("glob", 0), [(2, 9, b"a", b"three", headers)])
+    assert reading.get("a") == (("three", None), 9)
 
 
 def test_what_cannot_be_copied_into_a_table_is_looked_at_one_by_one() -> None:
