@@ -150,6 +150,7 @@ def chart_values(settings: Settings) -> dict[str, Any]:
         "image": {"repository": repository, "tag": tag, "digest": digest},
         "worker": {"image": settings.worker_image},
         "kafka": {"bootstrapServers": settings.bootstrap},
+        "metrics": {"dashboards": {"create": True}},
     }
 
 

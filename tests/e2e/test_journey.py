@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from headwater_operator.dashboards import DASHBOARDS
 from tests.e2e.counted import Counted
 from tests.e2e.settings import (
     NO_SUCH_TAG,
@@ -63,6 +64,10 @@ def test_it_is_installed_and_an_application_becomes_ready(
     site: Site, counted: Counted, settings: Settings
 ) -> None:
     site.install()
+    maps = site.list("configmaps", "--selector=grafana_dashboard=1")
+    assert {name for each in maps for name in each["data"]} == {
+        f"{it.uid}.json" for it in DASHBOARDS
+    }
     source = {"topology.py": counted.topology}
     mode = settings.state_access_mode
     access = {"accessMode": mode} if mode else {}

@@ -51,6 +51,7 @@ from headwater.model.metrics import Unit
 from headwater_operator.dashboards import DASHBOARDS
 from headwater_operator.dashboards.panels import Kind
 from headwater_operator.dashboards.promql import ALL, annotation_promql, label_values, promql
+from tests.golden.alerts import ALERTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,7 +190,7 @@ def _panel(panel: Panel, board: Dashboard) -> Any:
     """Return the builder of a panel; those of all kinds share these methods, and no class."""
     made: Any = _OF_KIND[panel.kind](panel)
     made.id(board.panel_id(panel.title))
-    made.title(panel.title).description(_described(panel)).datasource(_source())
+    made.title(panel.title).description(_described(panel, board)).datasource(_source())
     if panel.kind is not Kind.TABLE:
         made.unit(GRAFANA_UNITS[panel.unit])
     for number, query in enumerate(panel.queries):
@@ -280,8 +281,11 @@ def _legend() -> VizLegendOptions:
     )
 
 
-def _described(panel: Panel) -> str:
-    told = (f"`{metric.sample_name}`: {metric.help}" for metric in panel.metrics)
+def _described(panel: Panel, board: Dashboard) -> str:
+    told = [f"`{metric.sample_name}`: {metric.help}" for metric in panel.metrics]
+    alerts = [it.name for it in ALERTS if (it.dashboard, it.panel) == (board, panel.title)]
+    if alerts:
+        told.append(f"Alerts: {', '.join(alerts)}; each has a section in the runbook.")
     return "\n\n".join([panel.description, *told])
 
 
@@ -294,4 +298,8 @@ def _source() -> DataSourceRef:
 
 
 def _json(board: boards.Dashboard) -> str:
-    return json.dumps(json.loads(JSONEncoder().encode(board.build())), indent=1) + "\n"
+    made = json.loads(JSONEncoder().encode(board.build()))
+    # What the builders do not know: what people read at a mark.
+    for annotation in made["annotations"].get("list", []):
+        annotation |= {"titleFormat": annotation["name"], "textFormat": "{{application_id}}"}
+    return json.dumps(made, indent=1) + "\n"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.podcontract import HTTP_PORT
-from headwater_operator.dashboards import FLEET, OPERATOR
+from headwater_operator.dashboards import DASHBOARDS, FLEET, OPERATOR
 from headwater_operator.dashboards.of_operator import NAMESPACE, OF_OPERATOR, SERVICE
 from headwater_operator.kube.api import PODS
 from tests.kube.installed import RELEASE
@@ -26,8 +27,22 @@ WITHOUT: Final = {"Problems": "no StreamApp has one"}
 """Panels of the operator without data, with the reason."""
 
 
+def check_maps(operators: Operators) -> None:
+    """Check that Grafana's sidecar finds every dashboard, whole, and its folder."""
+    options = ("--selector=grafana_dashboard=1", "--output=json")
+    found = json.loads(operators.kubectl("get", "configmaps", *options))["items"]
+    texts = {name: text for each in found for name, text in each["data"].items()}
+
+    assert {name: json.loads(text)["uid"] for name, text in texts.items()} == {
+        f"{board.uid}.json": board.uid for board in DASHBOARDS
+    }
+    for each in found:
+        assert each["metadata"]["annotations"]["grafana_folder"] == "Headwater"
+
+
 def check_panels(operators: Operators, directory: Path) -> None:
     """Check that the operator's panels have data, and that its alerts rest."""
+    check_maps(operators)
     namespace, began = operators.namespace, time.time()
     apps = operators.journey.namespace
     write_targets(

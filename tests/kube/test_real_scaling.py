@@ -64,7 +64,7 @@ def test_workers_of_an_installed_chart_are_scaled_and_count_each_update_once(
     counting = Counting(bootstrap_servers, unique_name)
     workers = Workers(journey)
     with (
-        operators.installed(replicas=1, lease_s=LEASE_S),
+        operators.installed("--set=metrics.dashboards.create=true", replicas=1, lease_s=LEASE_S),
         explained(journey, operators, cluster),
     ):
         with step("two workers, not those with the lowest numbers"):
