@@ -132,6 +132,7 @@ def test_a_window_has_the_worst_number_of_its_time_and_none_before_it_is_full(
     if now_ms - seen[0][0] < length_ms:
         assert told is None
     else:
-        inside = [number for at_ms, number in seen if at_ms > now_ms - length_ms]
-        assert told == min(inside or [seen[-1][1]])
+        inside = [number for at_ms, number in seen if at_ms >= now_ms - length_ms]
+        assert told == min(inside)
+    assert window.number(now_ms + length_ms + 1, length_ms, min) is None
     assert len(window.entries) <= 62

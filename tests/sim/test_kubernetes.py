@@ -20,6 +20,12 @@ def test_actions_are_carried_out_once_and_end_whoever_leads(seed: str):
 
 
 @pytest.mark.slow
+@pytest.mark.seeded(200, most=6)
+def test_the_load_changes_the_number_of_workers_only_where_a_warm_up_can_follow(seed: str):
+    simulate(seed, autoscales=True)
+
+
+@pytest.mark.slow
 @pytest.mark.seeded(100, most=3)
 def test_a_cluster_loses_no_record_at_least_once(seed: str):
     simulate(seed, exactly_once=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sim.kubernetes.action_faults import LostWithItsLeader, NobodyWaits, RestartsByName
+from tests.sim.kubernetes.autoscaling import ScalesWithoutWarmUp
 from tests.sim.kubernetes.faults import (
     ActionBeforeIntent,
     ClaimLeft,
@@ -31,14 +32,16 @@ pytestmark = pytest.mark.slow
 SEEDS = 200
 
 
-def first_violation(mistake: type[Mistake], first: int, *, acts: bool = False) -> str:
+def first_violation(
+    mistake: type[Mistake], first: int, *, acts: bool = False, autoscales: bool = False
+) -> str:
     """The first sentence that a law says about a mistake, over many seeds.
 
     The search begins where it has ended before: as long as nothing has changed, it ends at once.
     """
     for number in range(first, first + SEEDS):
         try:
-            simulate(f"planted-{number}", mistake=mistake(), acts=acts)
+            simulate(f"planted-{number}", mistake=mistake(), acts=acts, autoscales=autoscales)
         except ViolationError as violation:
             return f"{number}: {str(violation).splitlines()[0]}"
     pytest.fail(f"{mistake.__name__} was not found in {SEEDS} seeds")
@@ -75,3 +78,9 @@ def test_a_mistake_planted_in_the_operator_is_found(mistake: type[Mistake], firs
 )
 def test_a_mistake_about_actions_is_found(mistake: type[Mistake], first: int, found: str):
     assert re.search(found, first_violation(mistake, first, acts=True))
+
+
+def test_a_number_that_changes_without_a_warm_up_is_found():
+    said = first_violation(ScalesWithoutWarmUp, 0, autoscales=True)
+
+    assert re.search("where no warm-up can follow", said)

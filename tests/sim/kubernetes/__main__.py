@@ -1,4 +1,4 @@
-"""Repeat one seed: ``python -m tests.sim.kubernetes SEED [--at-least-once] [--actions]``."""
+"""Repeat a seed: ``python -m tests.sim.kubernetes SEED``, with the options below if it had them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def main() -> int:
             sys.argv[1],
             exactly_once="--at-least-once" not in sys.argv,
             acts="--actions" in sys.argv,
+            autoscales="--autoscaling" in sys.argv,
         )
     except ViolationError as violation:
         print(violation)

@@ -25,6 +25,7 @@ from headwater_operator.manifests.names import REVISION_LABEL
 from headwater_operator.manifests.settings import Installation
 from tests.sim import laws
 from tests.sim.kubernetes.actions import open_actions
+from tests.sim.kubernetes.autoscaling import wanted_by
 from tests.sim.kubernetes.world import APP, KubeWorld
 from tests.sim.warm import no_warm_copy_is_given_up
 from tests.sim.world import PARTITIONS, ViolationError
@@ -92,7 +93,7 @@ class Laws:
             is_over = (pod.get("status") or {}).get("phase") in _OVER
             if not is_over and labels[REVISION_LABEL] != wanted:
                 raise ViolationError(f"tools that wait go on while {name} runs another revision")
-        ready, replicas = app["status"].get("readyReplicas", 0), app["spec"]["replicas"]
+        ready, replicas = app["status"].get("readyReplicas", 0), wanted_by(parse(app), app)
         if kstatus(app) == CURRENT and ready < replicas:
             raise ViolationError(f"tools that wait go on with {ready} of {replicas} workers")
 
@@ -212,7 +213,7 @@ def unsettled(world: KubeWorld) -> str:
     if app is None or "deletionTimestamp" in app["metadata"]:
         return "there is no StreamApp"
     world.status = status = world.read_app_status()
-    replicas = int(app["spec"]["replicas"])
+    replicas = wanted_by(parse(app), app)
     ready = [each for each in status.conditions if each.type is ConditionType.READY]
     if not laws.is_settled(world):
         return f"the tasks: {status.tasks}"

@@ -47,6 +47,7 @@ class Plan:
         has_windows: tasks move for balance in one minute only.
         mistake: what is planted.
         acts: users create StreamActions.
+        autoscales: the load decides how many workers there are.
     """
 
     exactly_once: bool
@@ -56,6 +57,7 @@ class Plan:
     has_windows: bool
     mistake: Mistake
     acts: bool = False
+    autoscales: bool = False
 
     @classmethod
     def of(
@@ -65,6 +67,7 @@ class Plan:
         exactly_once: bool = True,
         mistake: Mistake | None = None,
         acts: bool = False,
+        autoscales: bool = False,
     ) -> Plan:
         """Draw one."""
         rng = Random(f"plan of {seed}")
@@ -76,6 +79,7 @@ class Plan:
             has_windows=rng.random() < _WITH_WINDOWS,
             mistake=mistake or Mistake(),
             acts=acts,
+            autoscales=autoscales,
         )
 
     @property

@@ -11,6 +11,7 @@ from headwater_operator.kube import clock
 from tests.sim import laws as of_records
 from tests.sim.chaos import Feeder
 from tests.sim.kubernetes.actions import Acting, ActionLaws
+from tests.sim.kubernetes.autoscaling import Loads
 from tests.sim.kubernetes.chaos import KubeChaos, User
 from tests.sim.kubernetes.controllers import Controllers
 from tests.sim.kubernetes.laws import Laws, settles
@@ -32,7 +33,12 @@ _MACHINES = (("node-a1", "a"), ("node-a2", "a"), ("node-b1", "b"))
 
 
 def simulate(
-    seed: str, *, exactly_once: bool = True, mistake: Mistake | None = None, acts: bool = False
+    seed: str,
+    *,
+    exactly_once: bool = True,
+    mistake: Mistake | None = None,
+    acts: bool = False,
+    autoscales: bool = False,
 ) -> KubeWorld:
     """Run one seed.
 
@@ -41,11 +47,15 @@ def simulate(
         exactly_once: the processing guarantee.
         mistake: what is planted.
         acts: users create StreamActions.
+        autoscales: the load decides how many workers there are.
 
     Raises:
         ViolationError: with the seed and the story.
     """
-    world = KubeWorld(seed, Plan.of(seed, exactly_once=exactly_once, mistake=mistake, acts=acts))
+    plan = Plan.of(
+        seed, exactly_once=exactly_once, mistake=mistake, acts=acts, autoscales=autoscales
+    )
+    world = KubeWorld(seed, plan)
     try:
         with _instead(_substitutes(world)):
             _live(world, freezes=exactly_once)
@@ -53,6 +63,7 @@ def simulate(
         story = "\n".join(world.story)
         flag = "" if exactly_once else " --at-least-once"
         flag += " --actions" if acts else ""
+        flag += " --autoscaling" if autoscales else ""
         again = f"repeat: python -m tests.sim.kubernetes '{seed}'{flag}"
         said = f"seed {seed!r}: {error}"
         raise ViolationError(f"{said}\n{story}\n{said}\n{again}") from error
@@ -99,8 +110,12 @@ class _WallClock:
 def _substitutes(world: KubeWorld) -> list[tuple[ModuleType, str, Any]]:
     """The clock, the judges behind the decision, and what is planted."""
     mistake = world.plan.mistake
+    loads = Loads(world.seed, CHAOS_MS)
+    if world.plan.autoscales:
+        world.judges.append(loads.judge)
 
     def decide(observed: Observed, memory: Memory, now_ms: int) -> Decision:
+        observed = loads.told(observed, memory, now_ms)
         decision = mistake.decide(observed, memory, now_ms)
         for judge in world.judges:
             judge(observed, decision, now_ms)

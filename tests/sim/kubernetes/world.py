@@ -50,6 +50,18 @@ _TOLD: Final = {
 }
 
 
+AUTOSCALING: Final[dict[str, Any]] = {
+    "mode": "Auto",
+    "minReplicas": 1,
+    "maxReplicas": 3,
+    "targetLag": 100,
+    "behavior": {
+        "scaleUp": {"stabilizationWindow": "2s"},
+        "scaleDown": {"stabilizationWindow": "4s"},
+    },
+}
+
+
 @dataclass
 class Volume:
     """What lies behind a claim, in one zone."""
@@ -115,6 +127,8 @@ class KubeWorld(World):
                 }
             },
         }
+        if self.plan.autoscales:
+            spec["autoscaling"] = {**AUTOSCALING, "minReplicas": 1 + self.plan.standbys}
         if self.plan.has_windows:
             spec["assignment"] = {**spec["assignment"], "moveWindows": [WINDOW]}
         metadata = {"name": APP, "namespace": NAMESPACE}

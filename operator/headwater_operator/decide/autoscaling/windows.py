@@ -34,7 +34,7 @@ class Window:
             length_ms: of the window; what is older is forgotten.
             worst: ``min`` or ``max``: which of several numbers counts.
         """
-        kept = [entry for entry in self.entries if entry[0] > now_ms - length_ms]
+        kept = [entry for entry in self.entries if entry[0] >= now_ms - length_ms]
         slice_ms = max(1, length_ms // _SLICES)
         if kept and kept[-1][0] // slice_ms == now_ms // slice_ms:
             number = worst(number, kept.pop()[1])
@@ -45,4 +45,5 @@ class Window:
         """Return the worst number of the window; ``None`` before it is full."""
         if self.since_ms is None or now_ms - self.since_ms < length_ms:
             return None
-        return int(worst(number for _, number in self.entries)) if self.entries else None
+        inside = [number for at_ms, number in self.entries if at_ms >= now_ms - length_ms]
+        return worst(inside) if inside else None
