@@ -185,7 +185,7 @@ class Application:
     @property
     def stores(self) -> dict[str, StoreSpec]:
         """The stores, by name."""
-        return dict(build_topology(self.build()).stores)
+        return dict(build_topology(self.build(), config=self.config).stores)
 
     @property
     def processors_stores(self) -> frozenset[str]:
@@ -198,7 +198,7 @@ class Application:
 
         Those that read topics of others come first, each before what it sends to.
         """
-        topology = build_topology(self.build())
+        topology = build_topology(self.build(), config=self.config)
         between = frozenset(topology.repartition_topics)
         found: dict[tuple[str, ...], list[Subtopology]] = {}
         for first in topology.subtopologies:
@@ -230,7 +230,13 @@ class Application:
     @property
     def config(self) -> dict[str, Any]:
         """What it is configured with wherever it runs."""
+        formats = {
+            name: value
+            for name, value in self.request["config"].items()
+            if name == "dsl.store.format"
+        }
         return {
+            **formats,
             "statestore.cache.max.bytes": 0,
             # As in Java's driver: what has closed comes out at once, whatever the clock says.
             "__emit.interval.ms.kstreams.windowed.aggregation__": 0,
@@ -242,7 +248,7 @@ class Application:
     def for_dataframes(self) -> set[int]:
         """Return the sub-topologies that the compiler finds to be DataFrames."""
         config = StreamsConfig.parse({"application.id": "app", **self.config})
-        units = choose(build_topology(self.build()), config).units
+        units = choose(build_topology(self.build(), config=self.config), config).units
         return {number for unit in units for number in unit.subtopologies}
 
     def build(self, inputs: str = "", outputs: str = "") -> Callable[[StreamsBuilder], None]:

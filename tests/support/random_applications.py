@@ -50,7 +50,11 @@ def draw(seed: str, *, topologies: int, records: int, has_frames: bool = True) -
         has_frames: some sub-topologies are DataFrames.
     """
     if not has_frames:
-        return _draw_once(seed, topologies, records)
+        application = _draw_once(seed, topologies, records)
+        if Random(f"{seed} format").random() < 0.3:
+            # Which no sub-topology that is a DataFrame has.
+            application.request["config"]["dsl.store.format"] = "HEADERS"
+        return application
     drawn = (_draw_once(f"{seed} {number}", topologies, records) for number in count())
     return next(filter(Application.for_dataframes, drawn))
 
