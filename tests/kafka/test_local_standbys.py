@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-from typing import TYPE_CHECKING
+import zipfile
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -92,7 +93,7 @@ def changelog_records(bootstrap_servers: str, prefix: str) -> int:
 
 
 def test_killed_workers_are_replaced_by_their_standbys_which_read_the_tail_only(
-    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
+    cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load, tmp_path: Path
 ) -> None:
     wanted = {"standbyReplicas": 1, "acceptableRecoveryLag": 1_250}
     # A few transactions a second, not ten of each task.
@@ -136,6 +137,36 @@ def test_killed_workers_are_replaced_by_their_standbys_which_read_the_tail_only(
     load.stop()
     wait_counted(bootstrap_servers, topic_prefix, load, cluster)
     is_shown(cluster)
+    words_show(cluster, tmp_path)
+
+
+def words_show(cluster: LocalCluster, directory: Path) -> None:
+    """See that the words of people show what the workers themselves tell of everything."""
+
+    def with_all_numbers() -> dict[str, Any] | None:
+        # Sizes of stores are looked at now and then, lags a moment after the last commit.
+        done: dict[str, Any] = json.loads(cluster.command("status", APP, "--output", "json"))
+        copies = [copy for task in done["tasks"] for copy in task["copies"]]
+        is_measured = all(task["stateBytes"] and task["committed"] for task in done["tasks"])
+        is_read = done["lag"] == 0 and all(copy["behind"] == 0 for copy in copies)
+        return done if is_measured and is_read and len(copies) == PARTITIONS else None
+
+    shown = wait_for(with_all_numbers, what="the numbers of all tasks and copies", every_s=1.0)
+    tasks = shown["tasks"]
+    assert (shown["isReady"], shown["inexact"], len(tasks)) == (True, "", PARTITIONS)
+
+    told = cluster.command("why", tasks[0]["task"])
+    assert f"RUNNING on {tasks[0]['worker']}" in told
+    assert "placed there because: " in told
+    assert f"({PARTITIONS} tasks · lag 0 · " in cluster.command("topology", APP)
+
+    file = directory / "report.zip"
+    cluster.command("report", APP, "--file", str(file))
+    with zipfile.ZipFile(file) as archive:
+        names = set(archive.namelist())
+        metrics = archive.read(f"http/{APP}-w-0/metrics.txt").decode()
+    assert {f"logs/{APP}-w-0.log", "logs/loop.log", "events.jsonl"} <= names
+    assert "stream_version" in metrics
 
 
 def is_shown(cluster: LocalCluster) -> None:

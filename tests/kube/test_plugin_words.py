@@ -7,14 +7,18 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from examples.word_count.app import build
 
+from headwater.dsl.loading import build_topology
 from headwater.version import VERSION
 from headwater_operator.kube.api import PODS, STREAM_APPS
 from tests.kube.journey import TASKS
+from tests.support.kube_fakes import topology
 
 if TYPE_CHECKING:
     from tests.kube.journey import Journey
@@ -95,6 +99,8 @@ def see_with_few_rights(user: Journey, shell: Shell) -> None:
 
 
 def test_every_word_does_on_a_real_api_server_what_it_says(user: Journey, tmp_path: Path) -> None:
+    report = replace(topology("wc"), description=build_topology(build).describe())
+    user.workers.reports["wc"] = report
     user.begin(assignment={"standbyReplicas": 1})
     user.until(lambda: user.condition("StandbysReady")[0] == "True", "standbys to catch up")
     shell = Shell(user, user.kubectl.kubeconfig)
@@ -111,6 +117,7 @@ def test_every_word_does_on_a_real_api_server_what_it_says(user: Journey, tmp_pa
     assert told["sinceMs"] is not None
     assert "lags of copies are the rounded ones" in shell.run("tasks")
     assert "SUB-TOPOLOGY" in shell.run("lag wc")
+    assert "Sub-topology: 1   (2 tasks" in shell.run("topology")
 
     see_with_few_rights(user, Shell(user, account(user, tmp_path)))
 
@@ -130,6 +137,12 @@ def test_every_word_does_on_a_real_api_server_what_it_says(user: Journey, tmp_pa
     user.until(user.is_settled, "everything to run")
     assert user.uid(PODS, "wc-w-1") != before["wc-w-1"]
     assert user.uid(PODS, "wc-w-0") == before["wc-w-0"]
+
+    task, to = next(
+        (task, f"wc-w-{1 - int(name[-1])}") for name, tasks in user.held().items() for task in tasks
+    )
+    assert "Complete" in shell.run(f"move {task} {to}")
+    assert task in user.held()[to]
 
     # What a bug report needs.
     file = tmp_path / "report.zip"

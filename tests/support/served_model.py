@@ -82,7 +82,9 @@ class ServedModel:
             body = self.pods.get((name.partition(":")[0], sub.removeprefix("proxy")))
             return _status(503, "", "no answer") if body is None else Answer(body=body)
         if sub == "log":
-            return Answer(body=self.logs.get(name, "").encode())
+            # What is there is older than whoever asks for the last seconds wants it.
+            text = "" if "sinceSeconds" in query else self.logs.get(name, "")
+            return Answer(body=text.encode())
         self.before(verb, kind.plural)
         return self._carried_out(verb, kind, namespace, name, asked.body, query)
 

@@ -272,6 +272,7 @@ class KubeClient:
         *,
         follow: bool = False,
         lines: int | None = None,
+        since_s: int | None = None,
     ) -> Iterator[str]:
         """Yield the lines that a container of a pod has printed.
 
@@ -281,6 +282,7 @@ class KubeClient:
             container: of the pod.
             follow: go on with what it prints, until its container ends.
             lines: only the last ones.
+            since_s: only those of the last seconds.
 
         Raises:
             ApiUnavailableError: the API server does not answer, or breaks off.
@@ -293,6 +295,7 @@ class KubeClient:
             "container": container,
             "follow": "true" if follow else "",
             "tailLines": "" if lines is None else str(lines),
+            "sinceSeconds": "" if since_s is None else str(since_s),
         }
         with self._guard:
             request = self._client.param_serialize(

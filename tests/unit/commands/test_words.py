@@ -239,6 +239,37 @@ def test_logs_of_all_pods_have_the_name_of_the_pod_before_each_line(
     ]
 
 
+def test_followed_logs_are_shown_once_and_a_next_pod_of_a_worker_from_its_start(
+    plugin: Plugin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin.served.logs = {"wc-w-0": "one\ntwo\n"}
+    asked: list[str] = []
+
+    def refuse(verb: str, resource: str) -> bool:
+        """Give the worker another pod once its log was read, and end once that one's was.
+
+        A log is asked for again when all of the answer before is printed.
+        """
+        if (verb, resource) == ("get", "pods/log"):
+            asked.append(plugin.rig.uid(PODS, "wc-w-0"))
+        if (verb, resource) != ("list", "pods"):
+            return False
+        if len(asked) == 2 and len(set(asked)) == 1:
+            plugin.rig.node.end("wc-w-0", 0)
+            plugin.rig.api.remove_pod(NAMESPACE, "wc-w-0")
+            plugin.rig.until(lambda: "wc-w-0" in plugin.rig.names(PODS))
+            plugin.served.logs["wc-w-0"] = "anew\n"
+        return len(set(asked)) == 2 and asked.count(asked[-1]) > 1
+
+    plugin.served.refuse = refuse
+
+    assert plugin.run("logs wc --worker 0 --follow") == 3
+
+    lines = capsys.readouterr().out.splitlines()
+    shown = ("wc-w-0 | one", "wc-w-0 | two", "wc-w-0 | anew")
+    assert [lines.count(line) for line in shown] == [1, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
