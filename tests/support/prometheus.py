@@ -11,6 +11,8 @@ import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import pytest
+
 from tests import debian
 from tests.support.waiting import wait_for
 
@@ -101,7 +103,7 @@ def running(directory: Path, config: str) -> Iterator[Prometheus]:
     with (directory / "prometheus.log").open("wb") as log:
         process = subprocess.Popen(
             [
-                str(debian.find(debian.PROMETHEUS)),
+                _program(debian.PROMETHEUS),
                 f"--config.file={directory / 'prometheus.yml'}",
                 f"--storage.tsdb.path={directory / 'data'}",
                 f"--storage.tsdb.retention.time={RETENTION}",
@@ -148,13 +150,21 @@ def write_blocks(directory: Path, samples: Iterable[tuple[int, Sample]]) -> None
 def promtool(*arguments: str) -> str:
     """Return what promtool prints; its failure is the test's."""
     done = subprocess.run(
-        [str(debian.find(debian.PROMTOOL)), *arguments],
+        [_program(debian.PROMTOOL), *arguments],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, f"promtool {' '.join(arguments)}:\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+def _program(program: debian.Program) -> str:
+    """Return where a program is; without it a test is skipped."""
+    try:
+        return str(debian.find(program))
+    except debian.ProgramMissingError as error:
+        pytest.skip(str(error))
 
 
 def _labels(labels: LabelSet) -> str:

@@ -116,13 +116,13 @@ def _selected(query: Query, samples: Samples, chosen: Chosen) -> list[tuple[Labe
     by = (*query.by, *((query.distinct,) if query.distinct else ()))
     if query.function is Function.QUANTILE:
         by = (*by, BUCKET)
-    found = []
-    for series in samples.get(query.sample_name, ()):
-        labels = dict(series.labels)
-        if _fits(labels, query.filters, chosen):
-            kept = tuple(sorted((label, labels[label]) for label in by if label in labels))
-            found.append((kept, series))
-    return found
+    is_any = not query.filters and not chosen
+    # Labels are sorted, and so are those that are kept.
+    return [
+        (tuple([pair for pair in series.labels if pair[0] in by]), series)
+        for series in samples.get(query.sample_name, ())
+        if is_any or _fits(dict(series.labels), query.filters, chosen)
+    ]
 
 
 def _evaluated(
