@@ -90,6 +90,15 @@ class Played:
         """Refuse: nothing is asked for."""
         raise AssertionError((app, action, body))
 
+    @property
+    def has_journeys(self) -> bool:
+        """It has no code."""
+        return False
+
+    def journey(self, app: str, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Refuse: nothing is asked for."""
+        raise AssertionError((app, record))
+
     def close(self) -> None:
         """Nothing is open."""
 

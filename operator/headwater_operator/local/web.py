@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater import driverlock
@@ -11,6 +12,7 @@ from headwater_operator.decide.observed import ProcessState
 from headwater_operator.local import control
 from headwater_operator.local.collect import Collector
 from headwater_operator.local.interrupts import Interrupts
+from headwater_operator.local.journeys import JourneyProgram
 from headwater_operator.local.observe import process_state, read_process, read_worker
 from headwater_operator.web.scraping import HttpScraper
 from headwater_operator.web.starting import server_of
@@ -38,6 +40,32 @@ class LocalSource:
 
     def __init__(self, cluster: ClusterDir) -> None:
         self._cluster = cluster
+        self._journeys: dict[str, JourneyProgram] = {}
+        self._guard = threading.Lock()
+
+    @property
+    def has_journeys(self) -> bool:
+        """Whether topologies can be run in memory: their code is on this machine."""
+        return True
+
+    def journey(self, app: str, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return where a record would go, in a test driver that has its own state.
+
+        Raises:
+            HeadwaterError: the topology cannot be imported, or does not answer.
+        """
+        with self._guard:
+            if app not in self._journeys:
+                paths = control.require(self._cluster, app).import_path
+                self._journeys[app] = JourneyProgram(self._cluster.app(app), paths)
+            program = self._journeys[app]
+        return program.ask(record)
+
+    def close(self) -> None:
+        """End what was started."""
+        with self._guard:
+            for program in self._journeys.values():
+                program.close()
 
     def apps(self) -> Sequence[str]:
         """Return their names."""

@@ -72,6 +72,23 @@ class ClusterSource:
             self._listed = time.monotonic(), sorted(found)
             return self._listed[1]
 
+    @property
+    def has_journeys(self) -> bool:
+        """Whether topologies can be run in memory: no, their code is in their workers' images."""
+        return False
+
+    def journey(self, app: str, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Refuse.
+
+        Raises:
+            UserError: always.
+        """
+        del record
+        raise UserError(f"the code of {app} is not here: use headwater journey where it is")
+
+    def close(self) -> None:
+        """Nothing of its own is open."""
+
     def open(self, app: str) -> ClusterSight:
         """Return what looks at one of them."""
         namespace, _, name = app.partition("/")

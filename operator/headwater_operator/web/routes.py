@@ -5,6 +5,7 @@
     GET  /api/apps/KEY/events     server-sent events: ``whole`` once, then ``change`` every second
     GET  /api/apps/KEY/history/D  the panels of dashboard D, and their last hour; ?since=SECONDS
     POST /api/apps/KEY/ACTION     pause, resume, scale; with the token, else refused
+    POST /api/apps/KEY/journey    where a record would go, in memory; from the page itself only
     GET  /healthz
 
 KEY is an application's name, on a cluster with its namespace: ``NAMESPACE/NAME``.
@@ -62,6 +63,27 @@ class Source(Protocol):
         """Return what looks at one of them."""
         ...
 
+    @property
+    def has_journeys(self) -> bool:
+        """Whether topologies can be run in memory."""
+        ...
+
+    def journey(self, app: str, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return where a record would go.
+
+        Args:
+            app: its key.
+            record: ``topic``, and ``key`` and ``value`` as text or ``None``.
+
+        Raises:
+            HeadwaterError: it cannot be told.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what was started."""
+        ...
+
     def act(self, app: str, action: str, body: Mapping[str, Any]) -> str:
         """Carry out an action; return a sentence that says what happens now.
 
@@ -106,6 +128,7 @@ class Page:
                 Route("/api/apps", self._apps),
                 Route("/api/apps/{app:path}/events", self._events),
                 Route("/api/apps/{app:path}/history/{dashboard:str}", self._history),
+                Route("/api/apps/{app:path}/journey", self._journey, methods=["POST"]),
                 Route("/api/apps/{app:path}/{action:str}", self._act, methods=["POST"]),
                 Mount("/static", StaticFiles(directory=STATIC)),
             ]
@@ -133,9 +156,14 @@ class Page:
         with self._guard:
             for watcher in self._watchers.values():
                 watcher.close(0)
+        self._source.close()
 
     def _about(self) -> dict[str, Any]:
-        return {"apps": list(self._source.apps()), "may": bool(self._token)}
+        return {
+            "apps": list(self._source.apps()),
+            "may": bool(self._token),
+            "journeys": self._source.has_journeys,
+        }
 
     async def _index(self, _: Request) -> Response:
         return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
@@ -209,6 +237,23 @@ class Page:
         except HeadwaterError as error:
             return _refusal(409, str(error))
         return JSONResponse({"message": said})
+
+    async def _journey(self, request: Request) -> Response:
+        app = request.path_params["app"]
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        # Pages of others may send forms and plain text unasked, but no JSON.
+        is_json = request.headers.get("content-type", "").startswith("application/json")
+        if not is_json or not is_same_origin(origin, host):
+            return _refusal(403, "send JSON, from this page")
+        body = await _body(request)
+        if body is None:
+            return _refusal(400, "the body is no JSON object")
+        if app not in await run_in_threadpool(self._source.apps):
+            return _refusal(404, f"there is no application {app!r}")
+        try:
+            return JSONResponse(await run_in_threadpool(self._source.journey, app, body))
+        except HeadwaterError as error:
+            return _refusal(409, str(error))
 
     async def _refusal_of(self, request: Request) -> Response | None:
         """Return why a caller may not change anything; ``None`` if he may."""

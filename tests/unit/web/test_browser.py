@@ -119,6 +119,20 @@ def test_actions_ask_for_the_token_until_it_is_right(
         assert source.done == [("orders", "scale", {"replicas": 5})]
 
 
+def test_a_records_way_is_marked_in_the_topology(browser: Browser, source: Applications) -> None:
+    with Server(Page(source), "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
+        tab.wait_for_selector(TILE)
+        tab.fill(".journey-form [aria-label=Value]", "hello")
+        tab.keyboard.press("Enter")
+        shows(tab, ".journey-answer", "It reached 2 nodes")
+
+        reached = tab.locator(".node[data-reached] title").all_text_contents()
+        assert reached == ["KSTREAM-KEY-SELECT-0000000001"]
+        assert tab.locator(".topic[data-reached]").count() == 2
+        tab.click(".journey-form >> text=Clear")
+        assert tab.locator("[data-way]").count() == 0
+
+
 _BEFORE: dict[str, Any] = {"a": {"x": 1, "y": [1, 2], "z": {"n": 1}}, "b": {}, "c": 3}
 _AFTERS: tuple[dict[str, Any], ...] = (
     {"a": {"x": 2, "y": [2], "z": {"n": 1}}, "b": {"new": {"deep": 1}}, "c": 3},

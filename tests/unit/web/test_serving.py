@@ -125,6 +125,17 @@ def test_an_action_takes_the_token_and_no_other_page_can_ask_for_it(
     assert broken[0] == 400
 
 
+def test_a_journey_is_asked_for_by_the_page_itself(server: Server) -> None:
+    record, path = b'{"topic": "in"}', "/api/apps/orders/journey"
+    json_ = {"Content-Type": "application/json"}
+
+    assert call(server, path, data=record)[0] == 403
+    assert call(server, path, data=record, Origin="http://evil.test", **json_)[0] == 403
+    status, text, _ = call(server, path, data=record, **json_)
+
+    assert (status, json.loads(text)["stores"]) == (200, ["counts"])
+
+
 def test_without_a_token_nothing_can_be_changed(source: Applications) -> None:
     with Server(Page(source), "127.0.0.1", 0) as reading:
         status, text, _ = call(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 BUILTIN = (
     "headwater.cli.backfill:register",
     "headwater.cli.describe:register",
+    "headwater.cli.journey:register",
     "headwater.cli.diff:register",
     "headwater.cli.explain:register",
     "headwater.cli.kafka:register",

@@ -7,7 +7,7 @@ const CLOCK = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", 
 const SECONDS = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const RANGES = [["5 min", 300], ["15 min", 900], ["1 h", 3600]];
 const DASHBOARDS = [["Application", "application"], ["State", "state"], ["Workers", "worker"]];
-const HEIGHT = 168;
+const HEIGHT = 160;
 const KEPT = 1800;
 
 let key = "";
@@ -160,7 +160,7 @@ function made(panel, names, data, before) {
     legend: { live: true },
     scales: { y: { range: (_, low, high) => [Math.min(0, low || 0), high > 0 ? high * 1.12 : 1] } },
     axes: [
-      { ...axis, space: 80, values: (_, ticks, __, ___, step) => ticks.map((at) => (step < 60 ? SECONDS : CLOCK).format(at * 1000)) },
+      { ...axis, space: 80, size: 30, values: (_, ticks, __, ___, step) => ticks.map((at) => (step < 60 ? SECONDS : CLOCK).format(at * 1000)) },
       { ...axis, size: 58, values: (_, ticks) => ticks.map(shown) },
     ],
     series: [

@@ -28,7 +28,7 @@ export function update(page, id) {
   place.hidden = false;
   const app = page.document.app.name;
   const share = restoredShare(task);
-  place.replaceChildren(
+  const parts = [
     el("header", {}, el("h3", {}, `Task ${id}`), el("span", { class: `pill ${task.worker ? tone(task.state) : "bad"}` }, shown(task.state)), el("span", { class: "spacer" }), el("button", { type: "button", class: "close", "aria-label": "Close", onclick: close }, "✕")),
     el("p", { class: "why" }, task.why ? task.why : task.worker ? "No reason is known for its place." : "Nobody holds it now."),
     share === undefined ? null : el("div", { class: "progress", role: "progressbar", "aria-valuenow": String(Math.round(share * 100)), "aria-label": "Restore" }, bar(share), `${count(task.restored)} of ${count((task.restored || 0) + task.remaining)} changelog records restored`),
@@ -47,7 +47,8 @@ export function update(page, id) {
     ])),
     list("State left on disk", Object.entries(task.stored || {}).map(([worker, offset]) => [shortWorker(worker, app), `up to offset ${count(offset)}`])),
     list("Decisions", events.reverse().map((event) => [clock(event.at), event.text])),
-  );
+  ];
+  place.replaceChildren(...parts.filter((part) => part !== null));
 }
 
 function bar(share) {

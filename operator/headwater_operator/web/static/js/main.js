@@ -6,6 +6,7 @@ import * as decisions from "./decisions.js";
 import * as detail from "./detail.js";
 import { byId, classes, eachFrame, el, text } from "./dom.js";
 import { clock, duration } from "./format.js";
+import * as journey from "./journey.js";
 import { follow } from "./link.js";
 import { merge } from "./merge.js";
 import { shown, tone } from "./states.js";
@@ -16,7 +17,7 @@ import * as workers from "./workers.js";
 
 const KEPT = 1800;
 const EVENTS = 500;
-const page = { key: "", document: null, events: [], history: { t: [], v: {} }, at: 0, trouble: "", may: false };
+const page = { key: "", document: null, events: [], history: { t: [], v: {} }, at: 0, trouble: "", may: false, journeys: false };
 let chosen = "";
 let group = null;
 let stop = () => {};
@@ -40,7 +41,7 @@ function chooseGroup(number) {
 function whole(news) {
   const isFirst = page.key !== news.key || !page.document;
   const before = JSON.stringify(page.document?.topology);
-  Object.assign(page, { key: news.key, document: { app: {}, workers: {}, tasks: {}, ...news.document }, events: news.events, history: news.history, at: news.at, trouble: news.trouble, may: news.may });
+  Object.assign(page, { key: news.key, document: { app: {}, workers: {}, tasks: {}, ...news.document }, events: news.events, history: news.history, at: news.at, trouble: news.trouble, may: news.may, journeys: news.journeys });
   choices(news.apps);
   if (!page.document.app.name) {
     freshen();
@@ -53,6 +54,7 @@ function whole(news) {
   else topology.update(page);
   charts.whole(page);
   actions.whole(page);
+  journey.whole(page);
   performance.mark("headwater-painted");
 }
 
@@ -69,7 +71,10 @@ function change(news) {
     const isFirst = !page.document.app.name;
     merge(page.document, changed);
     if (page.document.app.name) {
-      if (changed.topology || isFirst) topology.draw(page);
+      if (changed.topology || isFirst) {
+        topology.draw(page);
+        journey.whole(page);
+      }
       later(isFirst ? null : changed.tasks || {});
     }
   }
@@ -201,5 +206,6 @@ detail.start(() => choose(""));
 topology.start(chooseGroup);
 charts.start();
 actions.start(() => page);
+journey.start(() => page, topology.way);
 byId("apps").addEventListener("change", (event) => open(event.target.value));
 begin();

@@ -20,6 +20,7 @@ const COLUMNS = [
 let page;
 let onChoose;
 let body, room, head;
+let isSeen = true;
 let keys = [];
 let byNumber = [];
 let known = new Set();
@@ -48,6 +49,10 @@ export function start(choose) {
   const redraw = eachFrame(draw);
   body.addEventListener("scroll", redraw, { passive: true });
   new ResizeObserver(redraw).observe(body);
+  new IntersectionObserver((entries) => {
+    isSeen = entries.at(-1).isIntersecting;
+    if (isSeen) redraw();
+  }, { rootMargin: "200px" }).observe(byId("grid"));
   byId("grid").addEventListener("keydown", walk);
   byId("tasks-search").addEventListener("input", (event) => {
     words = event.target.value.trim().toLowerCase();
@@ -139,7 +144,7 @@ function sortBy(column) {
 }
 
 function draw() {
-  if (!page?.document) return;
+  if (!page?.document || (!isSeen && rows.length)) return;
   const first = Math.max(0, Math.floor(body.scrollTop / ROW) - 2);
   const last = Math.min(keys.length, Math.ceil((body.scrollTop + (body.clientHeight || MOST * ROW)) / ROW) + 2);
   let used = 0;

@@ -53,10 +53,13 @@ export function draw(page) {
   // One that is much wider than its place gets the whole width of the page.
   const main = document.querySelector("main");
   main.toggleAttribute("data-wide", direction === "LR" && whole.width > 1.12 * (main.clientWidth - 450));
-  const layers = { groups: svg("g"), arrows: svg("g"), boxes: svg("g"), labels: svg("g") };
+  const layers = { groups: svg("g"), arrows: svg("g"), boxes: svg("g", { class: "boxes" }), labels: svg("g") };
   for (const group of graph.groups.values()) if (group.width) layers.groups.append(groupOf(group));
   for (const arrow of graph.arrows.values()) arrowOf(arrow, layers);
-  for (const box of graph.boxes.values()) layers.boxes.append(boxOf(box));
+  for (const box of graph.boxes.values()) {
+    box.root = boxOf(box);
+    layers.boxes.append(box.root);
+  }
   picture = svg("svg", { class: "topology", role: "img", tabindex: "0", "aria-label": summary(topology) }, head(), ...Object.values(layers));
   place.append(picture);
   listen();
@@ -96,12 +99,20 @@ function arrowOf(arrow, layers) {
   arrow.line = svg("path", { class: `arrow ${arrow.kind}`, d: path(arrow.points), "marker-end": "url(#head)" });
   layers.arrows.append(arrow.line);
   if (arrow.kind !== "read" && arrow.kind !== "write") return;
-  const middle = arrow.points[Math.floor(arrow.points.length / 2)];
+  const middle = nearTopic(arrow);
   arrow.ground = svg("rect", { class: "label-ground", rx: 8, height: 18, y: middle.y - 9 });
   arrow.label = svg("text", { class: "label", x: middle.x, y: middle.y + 4, "text-anchor": "middle" });
   arrow.middle = middle;
   arrow.tag = svg("g", { visibility: "hidden" }, arrow.ground, arrow.label);
   layers.labels.append(arrow.tag);
+}
+
+/** Where an arrow's label stands: a little way from its topic, outside of the sub-topology. */
+function nearTopic(arrow) {
+  const [from, to] = arrow.kind === "read" ? arrow.points : [...arrow.points].reverse();
+  const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+  const share = Math.min(0.5, (direction === "LR" ? 30 : 16) / length);
+  return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share };
 }
 
 function boxOf(box) {
@@ -122,7 +133,8 @@ function boxOf(box) {
   if (box.number) root.append(svg("text", { class: "number", x: x + width - 11, y: y + 24, "text-anchor": "end" }, box.number));
   box.inner = box.stores.map((store, place) => {
     const inner = { facts: null };
-    root.append(storeOf(inner, store, box.shownStores[place], x + 5, y + 35 + place * (STORE + 3), width - 10));
+    inner.root = storeOf(inner, store, box.shownStores[place], x + 5, y + 35 + place * (STORE + 3), width - 10);
+    root.append(inner.root);
     return inner;
   });
   const below = y + 35 + box.stores.length * (STORE + 3);
@@ -218,6 +230,25 @@ function flow(arrow, about, ofGroups) {
 export function mark(number) {
   if (!graph) return;
   for (const group of graph.groups.values()) group.root?.toggleAttribute("data-chosen", group.id === number);
+}
+
+/** Mark the way of a record; `null`: none. */
+export function way(journey) {
+  if (!graph || !picture) return;
+  picture.toggleAttribute("data-way", Boolean(journey));
+  const nodes = new Set(journey?.nodes || []);
+  const stores = new Set(journey?.stores || []);
+  const topics = new Set([journey?.topic, ...(journey?.written || []).map((each) => each.topic)]);
+  const has = (name) => [...topics].some((topic) => topic === name || topic?.endsWith(`-${name}`));
+  for (const box of graph.boxes.values()) {
+    box.root?.toggleAttribute("data-reached", box.kind === "topic" ? has(box.name) : nodes.has(box.name));
+    (box.inner || []).forEach((inner, place) => inner.root?.toggleAttribute("data-reached", stores.has(box.stores[place])));
+  }
+  for (const arrow of graph.arrows.values()) {
+    const ends = [arrow.from, arrow.to].every((id) => graph.boxes.get(id)?.root?.hasAttribute("data-reached"));
+    arrow.line.toggleAttribute("data-reached", Boolean(journey) && ends && (!arrow.node || nodes.has(arrow.node)));
+  }
+  if (journey) byId("topology").scrollIntoView({ block: "start" });
 }
 
 // -- what is seen of it ---------------------------------------------------------------------------
