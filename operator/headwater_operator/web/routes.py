@@ -14,23 +14,23 @@ KEY is an application's name, on a cluster with its namespace: ``NAMESPACE/NAME`
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import threading
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import (
-    FileResponse,
     JSONResponse,
     PlainTextResponse,
     Response,
     StreamingResponse,
 )
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
 
 from headwater.errors import HeadwaterError
 from headwater_operator.web.admission import HEADERS, is_own_host, is_same_origin, is_token
@@ -46,6 +46,15 @@ if TYPE_CHECKING:
     from headwater_operator.web.watcher import Sight
 
 STATIC: Final = Path(__file__).parent / "static"
+_TYPES: Final = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain",
+    ".woff2": "font/woff2",
+}
 _BEAT_S: Final = 10.0
 _WRONG_TOKEN_S: Final = 0.3
 _MOST_BYTES: Final = 10_000
@@ -130,7 +139,7 @@ class Page:
                 Route("/api/apps/{app:path}/history/{dashboard:str}", self._history),
                 Route("/api/apps/{app:path}/journey", self._journey, methods=["POST"]),
                 Route("/api/apps/{app:path}/{action:str}", self._act, methods=["POST"]),
-                Mount("/static", StaticFiles(directory=STATIC)),
+                Route("/static/{path:path}", self._file),
             ]
         )
         return _Guarded(inner, self._names)
@@ -165,8 +174,11 @@ class Page:
             "journeys": self._source.has_journeys,
         }
 
-    async def _index(self, _: Request) -> Response:
-        return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+    async def _index(self, request: Request) -> Response:
+        return _answered("index.html", request)
+
+    async def _file(self, request: Request) -> Response:
+        return _answered(request.path_params["path"], request)
 
     async def _apps(self, _: Request) -> Response:
         return JSONResponse(await run_in_threadpool(self._about))
@@ -270,6 +282,29 @@ class Page:
                 401, "the token is wrong, or the page was started anew with another one"
             )
         return None
+
+
+@cache
+def _files() -> Mapping[str, tuple[bytes, str, str]]:
+    """Return all files of the page with their types and tags: they are small, and asked at once."""
+    found = {}
+    for path in STATIC.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            tag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
+            found[path.relative_to(STATIC).as_posix()] = data, _TYPES[path.suffix], tag
+    return found
+
+
+def _answered(name: str, request: Request) -> Response:
+    """Return a file, or that the browser has it already."""
+    if (file := _files().get(name)) is None:
+        return _refusal(404, f"there is no file {name!r}")
+    data, kind, tag = file
+    headers = {"Cache-Control": "no-cache", "ETag": tag}
+    if request.headers.get("if-none-match") == tag:
+        return Response(None, 304, headers)
+    return Response(data, media_type=kind, headers=headers)
 
 
 async def _body(request: Request) -> dict[str, Any] | None:

@@ -163,6 +163,8 @@ def test_the_page_has_no_script_or_style_of_its_own_within_and_all_its_files_are
     assert status == 200
     assert "unsafe" not in answer.headers["Content-Security-Policy"]
     assert re.findall(r"<script(?![^>]*\ssrc=)[^>]*>|<style|\sstyle=|\son\w+=", page) == []
+    assert call(server, "/", If_None_Match=answer.headers["ETag"])[0] == 304
+    assert call(server, "/static/../routes.py")[0] == 404
     named = re.findall(r'(?:src|href)="(/static/[^"]+)"', page)
     assert len(named) > 10
     assert [path for path in named if call_bytes(server, path) == b""] == []

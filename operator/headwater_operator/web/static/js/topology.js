@@ -111,7 +111,7 @@ function arrowOf(arrow, layers) {
 function nearTopic(arrow) {
   const [from, to] = arrow.kind === "read" ? arrow.points : [...arrow.points].reverse();
   const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
-  const share = Math.min(0.5, (direction === "LR" ? 30 : 16) / length);
+  const share = Math.min(0.5, (direction === "LR" ? 38 : 20) / length);
   return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share };
 }
 
