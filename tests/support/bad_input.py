@@ -23,6 +23,8 @@ ANSWERS = "tests/contract/test_query_answers.py"
 CALLS = "tests/unit/processor/test_asynchronous.py"
 WAITS = "tests/kafka/test_functions_that_wait.py"
 NO_JAVA = "tests/unit/spark/test_without_java.py"
+PAGE = "tests/unit/web/test_serving.py"
+BROWSER = "tests/unit/web/test_browser.py"
 FROM_SECRETS = "test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_named"
 
 COVERAGE = {
@@ -290,5 +292,25 @@ COVERAGE = {
         "tests/spark/test_on_spark.py::test_a_python_worker_killed_in_a_transaction_and_then_the_driver",
         f"{BACKFILL}::test_a_backfill_that_is_killed_at_every_step_is_exact",
         f"{CONTINUOUS}::test_outputs_are_exact_whoever_is_killed",
+    ],
+    "a page that is open while what serves it, or what it shows, goes": [
+        f"{BROWSER}::test_a_server_that_is_gone_is_told_with_the_age_of_the_values_and_found_again",
+        f"{PAGE}::test_what_was_seen_stays_while_looking_fails_and_the_reason_is_told",
+        "tests/kafka/test_page.py::test_a_kill_a_restore_and_a_move_are_seen_while_they_happen",
+    ],
+    "a token of the page that is wrong, weak, or of an earlier start": [
+        f"{BROWSER}::test_actions_ask_for_the_token_until_it_is_right",
+        f"{PAGE}::test_an_action_takes_the_token_and_no_other_page_can_ask_for_it",
+        f"{PAGE}::test_a_token_comes_from_a_file_or_the_environment_and_is_long_enough",
+    ],
+    "another page of the browser that reaches for the page": [
+        f"{PAGE}::test_a_name_of_somebody_else_that_points_here_is_refused",
+        f"{PAGE}::test_a_journey_is_asked_for_by_the_page_itself",
+    ],
+    "a port of the page that is in use": [
+        f"{PAGE}::test_a_port_in_use_is_named_with_the_way_out",
+    ],
+    "a topology that the page cannot run in memory": [
+        "tests/unit/local_cluster/test_journeys.py::test_a_topology_that_cannot_be_run_is_told_with_what_it_said",
     ],
 }

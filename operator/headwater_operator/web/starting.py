@@ -92,8 +92,9 @@ def server_of(source: Source, options: WebOptions, *, look_s: float = 1.0) -> Se
         from headwater_operator.web.routes import Page  # noqa: PLC0415 - an extra
         from headwater_operator.web.serving import Server, address_of  # noqa: PLC0415
     except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
         raise EnvironmentProblemError(
-            f"the page needs {error.name}: pip install 'headwater[web]'"
+            f"the page needs {missing}: pip install 'headwater[web]'"
         ) from error
     host, port = address_of(options.address)
     token = token_of(options.token_file)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
@@ -190,6 +192,25 @@ def test_a_port_in_use_is_named_with_the_way_out(source: Applications) -> None:
 
         with pytest.raises(ConfigError, match=rf"127.0.0.1:{port} .*in use.*--web HOST:PORT"):
             Server(Page(source), "127.0.0.1", port)
+
+
+def test_without_the_extra_the_command_names_it(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['starlette'] = None\n"
+        "from headwater.cli.main import main\n"
+        "sys.exit(main(['web', '--home', sys.argv[1]]))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == EnvironmentProblemError.exit_code
+    assert "the page needs starlette: pip install 'headwater[web]'" in done.stderr
 
 
 @pytest.mark.parametrize(
