@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater_operator.dashboards import DASHBOARDS
+from headwater_operator.spec import custom_resource_definitions
 from tests.e2e.counted import Counted
 from tests.e2e.settings import (
     NO_SUCH_TAG,
@@ -490,7 +491,7 @@ def test_what_is_uninstalled_leaves_volumes_and_nothing_else(site: Site, counted
     # As spec.state.retention says when it says nothing, and as the chart's crds.keep.
     claims = {f"persistentvolumeclaim/{APP}-w-{number}-state" for number in range(3)}
     crd = "customresourcedefinition.apiextensions.k8s.io"
-    definitions = {f"{crd}/streamapps.headwater.dev", f"{crd}/streamworkers.headwater.dev"}
+    definitions = {f"{crd}/{name}" for name in custom_resource_definitions()}
     kept = site.before | claims | definitions | {f"configmap/{SOURCE}"}
 
     def left() -> set[str]:

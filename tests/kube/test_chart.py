@@ -25,6 +25,7 @@ from headwater_operator.manifests.permissions import (
     namespace_rules,
     node_rules,
 )
+from headwater_operator.spec import custom_resource_definitions
 from tests.golden.alerts import ALERTS
 from tests.golden.chart import CHART, PROMETHEUS, SNAPSHOTS, render, snapshot_names
 from tests.kube.programs import find
@@ -230,7 +231,7 @@ def test_definitions_stay_unless_it_is_said_that_they_go(keep: str, policy: str 
     given = ("crds.install=true", f"crds.keep={keep}")
     definitions = of_kind("CustomResourceDefinition", *given)
 
-    assert len(definitions) == 2
+    assert len(definitions) == len(custom_resource_definitions())
     for each in definitions:
         annotations = each["metadata"].get("annotations", {})
         assert annotations.get("helm.sh/resource-policy") == policy

@@ -374,8 +374,12 @@ def test_who_may_edit_a_namespace_may_run_applications_and_write_no_workers(
     assert may("list", "streamworkers", "edit") == "yes"
     assert may("patch", "streamworkers", "edit") == "no"
     assert may("patch", "streamapps/status", "edit") == "no"
+    assert may("create", "streamactions", "edit") == "yes"
+    assert may("patch", "streamactions/status", "edit") == "no"
     wait_for(lambda: may("list", "streamapps", "view") == "yes", what="the aggregated role")
     assert may("create", "streamapps", "view") == "no"
+    assert may("list", "streamactions", "view") == "yes"
+    assert may("create", "streamactions", "view") == "no"
 
 
 def programs_of(installed: Installation) -> Command:
