@@ -8,6 +8,7 @@ DIRECTORY = Path(__file__).parent / "kubectl"
 CASES = (
     "--recursive sapp",
     "--recursive sw",
+    "--recursive sact",
     "sapp",
     "sapp.spec",
     "sapp.spec.topology",
@@ -22,6 +23,8 @@ CASES = (
     "sw.spec.duties",
     "sw.status",
     "sw.status.tasks",
+    "sact.spec",
+    "sact.status",
 )
 
 TABLES: tuple[tuple[str, ...], ...] = ((), ("--output=wide",))

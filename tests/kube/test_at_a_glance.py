@@ -13,6 +13,7 @@ import yaml
 from tests.golden.crds import ROOT
 from tests.golden.explain import CASES, DIRECTORY, TABLES, file_of, table_of
 from tests.kube.definitions import (
+    ACTIONS,
     APPS,
     GROUP,
     VERSION,
@@ -45,7 +46,7 @@ def test_the_committed_definitions_apply_on_client_and_server_side(kubectl: Comm
     assert all(path.stat().st_size < 100_000 for path in (ROOT / "crds").glob("*.yaml"))
 
 
-@pytest.mark.parametrize("plural", [APPS, WORKERS])
+@pytest.mark.parametrize("plural", [APPS, WORKERS, ACTIONS])
 def test_the_api_server_finds_a_definition_structural_and_free_of_conflicts(
     plural: str, kube_api: ApiClient
 ) -> None:
