@@ -23,6 +23,7 @@ pytestmark = [
 
 W0, W1 = f"{APP}-w-0", f"{APP}-w-1"
 LEASE_S = 6
+KILLS = ("write_action", "write_spec")
 WAIT = "--timeout=280s"
 
 
@@ -31,7 +32,7 @@ def test_workers_under_load_are_restarted_and_drained_and_a_task_moves(
 ) -> None:
     journey, cluster = operators.journey, operators.cluster
     counting = Counting(bootstrap_servers, unique_name, partitions=4)
-    failpoints = operators.failpoints(["write_action", "delete_pod"])
+    failpoints = operators.failpoints(KILLS)
     with (
         operators.installed(replicas=2, lease_s=LEASE_S, failpoints=failpoints),
         explained(journey, operators, cluster),
@@ -48,10 +49,10 @@ def test_workers_under_load_are_restarted_and_drained_and_a_task_moves(
             until_shared(journey, 2)
             with step("a worker is drained, the operator killed twice meanwhile"):
                 before = journey.uids()
-                operators.arm(["write_action", "delete_pod"])
+                operators.arm(KILLS)
                 create(journey, "drain", type="DrainWorker", drainWorker={"worker": W1})
                 complete(journey, "drain")
-                assert operators.are_killed(["write_action", "delete_pod"])
+                assert operators.are_killed(KILLS)
                 now = journey.uids()
                 assert now[W0] == before[W0]
                 assert now[W1] != before[W1]

@@ -2,7 +2,8 @@
 
 A move waits if nobody needs it: the worker that has the task runs it and stays. A task never waits
 whose worker is lost, goes or cannot run it; nor one that moves to a worker that joins: that was
-added, or replaced on purpose, and has yet to get its share.
+added, or replaced on purpose, and has yet to get its share. Nor does a task wait that a
+StreamAction moves, or that leaves a worker to make room for it.
 """
 
 from __future__ import annotations
@@ -74,10 +75,15 @@ def hold_back(
         for task in worker.spec.active
     }
     joining = {worker.name for worker in scene.workers if worker.spec.joining}
+    preferred = scene.demands.preferred
+    making_room = set(preferred.values())
     moves = {
         task: (keepers[task], owner)
         for task, owner in target.owners().items()
-        if keepers.get(task, owner) != owner and owner not in joining
+        if keepers.get(task, owner) != owner
+        and owner not in joining
+        and task not in preferred
+        and keepers[task] not in making_room
     }
     if not moves:
         return target, Waiting()

@@ -181,6 +181,8 @@ def nothing_is_balanced_outside_a_window(observed: Observed, decision: Decision,
     is_any_joining = any(view.worker.spec.joining for view in observed.workers)
     if observed.intent is not Intent.RUN or is_scaled or is_any_joining:
         return
+    if any(each.is_effective(observed.clock) for each in observed.actions):
+        return  # Somebody has asked for it.
     views = {view.worker.name: view for view in observed.workers}
     for action in decision.actions:
         if not isinstance(action, WriteWorkerSpec) or action.spec.fencing_epoch:

@@ -67,6 +67,7 @@ def test_a_restart_replaces_each_process_once_and_one_at_a_time(ready: KubeRig) 
 
     ready.until(look)
 
+    assert ready.tasks() == TASKS
     ready.turn(40)
     assert pods(ready).keys() == before.keys()
     assert not set(pods(ready).values()) & set(before.values())

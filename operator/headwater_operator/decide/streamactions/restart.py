@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headwater_operator.decide.rolling import is_settled
+from headwater_operator.decide.status import count_tasks
 from headwater_operator.decide.streamactions.asked import digest_of
 from headwater_operator.decide.streamactions.standing import Standing, complete, runs
 from headwater_operator.decide.streamactions.workers import refused, why_nothing_runs
@@ -53,6 +54,11 @@ def go_on(scene: Scene, fleet: Fleet, view: ActionView, roll: Roll) -> Standing:
     ]
     if late:
         return runs(STEP, f"{late[0]} is not ready yet", done=done, total=total)
+    tasks = count_tasks(scene)
+    if tasks.running < tasks.total:
+        # The last one that was replaced does not have its tasks back yet.
+        said = f"{tasks.running} of {tasks.total} tasks run"
+        return runs(STEP, said, done=done, total=total)
     said = f"{total} process{'es were' if total != 1 else ' was'} replaced"
     return complete(said, done=total, total=total)
 
