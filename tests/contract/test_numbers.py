@@ -9,11 +9,13 @@ import pytest
 from tests.support.numbers import FakeNumbers
 from tests.support.views import task_view, worker_view
 
-from headwater.ids import TaskId
+from headwater.ids import SlotId, TaskId
 from headwater.model import metrics
 from headwater.model.cluster import Role
 from headwater.model.metrics import Snapshot
 from headwater.service.http import document, serve
+from headwater.service.view import ThreadView
+from headwater_operator.decide.autoscaling.load import Reading
 from headwater_operator.observe.numbers import HttpNumbers, NumbersSource, parse
 
 if TYPE_CHECKING:
@@ -126,3 +128,20 @@ def test_who_is_not_asked_does_not_answer(workers: Workers) -> None:
     workers.serve("w-0", 17)
 
     assert workers.source.ask({}) == {}
+
+
+def test_what_stream_threads_process_is_told_with_their_process_and_slot() -> None:
+    running, copy = task_view(TaskId(0, 1), slot=2), task_view(TASK, role=Role.STANDBY)
+    numbers = [
+        Snapshot.of({metrics.TASK_PROCESS: 70, metrics.RECORDS_LAG: 5}, str(TaskId(0, 1))),
+        Snapshot.of(
+            {metrics.RATIOS["process"]: 0.5, metrics.RATIOS["commit"]: 0.25},
+            SlotId("app-w-0", 2).thread_id,
+        ),
+    ]
+    threads = (ThreadView(slot=2, state="RUNNING", pid=1),)
+
+    answer = parse(document(worker_view(running, copy, numbers=numbers, threads=threads)))
+
+    reading = Reading(thread="i/2", processed=70, lag=5, busy=0.75)
+    assert answer.readings == {TaskId(0, 1): reading}
