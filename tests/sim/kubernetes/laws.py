@@ -10,6 +10,7 @@ from headwater.model.movewindows import may_move
 from headwater.model.streamapp import parse
 from headwater_operator.actions import WriteWorkerSpec
 from headwater_operator.decide import Intent, ProcessState
+from headwater_operator.decide.autoscaling.owner import wanted_workers
 from headwater_operator.kube.api import (
     CLAIMS,
     CONFIG_MAPS,
@@ -177,7 +178,8 @@ def nothing_is_balanced_outside_a_window(observed: Observed, decision: Decision,
     if may_move(app.spec.assignment.move_windows, observed.minute):
         return
     staying = [view for view in observed.workers if not view.worker.spec.drain]
-    is_scaled = len(staying) > app.wanted_workers or app.spec.scale_down.workers_to_remove
+    wanted = wanted_workers(app, decision.status)
+    is_scaled = len(staying) > wanted or app.spec.scale_down.workers_to_remove
     is_any_joining = any(view.worker.spec.joining for view in observed.workers)
     if observed.intent is not Intent.RUN or is_scaled or is_any_joining:
         return
