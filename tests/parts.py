@@ -67,8 +67,10 @@ _OF_TROUBLES = (
     "tests/kafka/test_local_standbys.py",
     "tests/kafka/test_secured_kafka.py",
     "tests/kafka/test_take_over.py",
-    # Prometheus, which only `make caches --all` fetches.
+    # Prometheus and Chromium, which only `make caches --all` fetches.
     "tests/prometheus/",
+    "tests/kafka/test_page.py",
+    "tests/unit/web/test_browser.py",
 )
 # Many sessions of Spark: a part of their own.
 _OF_ENGINES = ("tests/spark/test_agreement.py", "tests/spark/test_continuous.py")
