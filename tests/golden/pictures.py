@@ -105,6 +105,7 @@ ALL: Final = (
     Picture("page-light", scheme="light"),
     Picture("page-tasks", section="workers", height=760),
     Picture("page-charts", section="charts", height=720),
+    Picture("page-journey", section="journey", height=760),
     Picture("page-phone", width=390, height=844),
 )
 
@@ -130,6 +131,13 @@ def take(browser: Browser, url: str, picture: Picture) -> None:
 
 
 def _show(tab: Page, section: str) -> None:
+    if section == "journey":
+        tab.select_option(".journey-form select", "page-views")
+        tab.fill(".journey-form [aria-label=Key]", "user-7")
+        tab.fill(".journey-form [aria-label=Value]", '{"page": "/products/42"}')
+        tab.keyboard.press("Enter")
+        tab.locator(".journey-answer table").wait_for()
+        return
     if section == "workers":
         tab.locator("article.worker .tile").first.click()
     tab.evaluate(f"document.getElementById('{section}').scrollIntoView()")
