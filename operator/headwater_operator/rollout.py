@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from headwater.model.appstatus import Revision
     from headwater.model.topics import SubtopologyReport, TopologyReport
 
 
@@ -34,6 +35,7 @@ class RollingWorker:
             wanted.
         problem: why its process cannot run; empty if it can, as far as is known.
         starting_ms: for how long its process has been starting without being ready.
+        ready_for_ms: for how long it has been ready.
     """
 
     name: str
@@ -42,6 +44,7 @@ class RollingWorker:
     is_covered: bool = True
     problem: str = ""
     starting_ms: int = 0
+    ready_for_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,28 +64,76 @@ class Roll:
     halted: str = ""
 
 
-def plan_roll(revision: str, workers: Sequence[RollingWorker], *, ready_timeout_ms: int) -> Roll:
+def plan_roll(
+    revision: str,
+    workers: Sequence[RollingWorker],
+    *,
+    ready_timeout_ms: int,
+    canary_ms: int = 0,
+    failed: str = "",
+) -> Roll:
     """Decide about a rolling change.
 
     Args:
         revision: that is wanted.
         workers: those that are to have a process, the one to be replaced first in front.
         ready_timeout_ms: how long a new process may take to become ready.
+        canary_ms: how long the first one has to be ready before the next is replaced.
+        failed: the revision that is rolled back; empty if none is. What was good before needs no
+            canary.
     """
     outdated = [worker for worker in workers if worker.revision not in ("", revision)]
     names = tuple(worker.name for worker in outdated)
     if not outdated:
         return Roll()
-    if broken := next((worker.name for worker in outdated if worker.problem), ""):
+    given_up = (
+        worker.name
+        for worker in outdated
+        if worker.problem or (worker.revision == failed and not worker.is_ready)
+    )
+    if broken := next(given_up, ""):
         return Roll(next=broken, outdated=names)
     if halted := _why_halted(revision, workers, ready_timeout_ms):
         return Roll(outdated=names, halted=halted)
-    if late := next((worker.name for worker in workers if not worker.is_ready), ""):
-        return Roll(outdated=names, waits_for=f"{late} is not ready yet")
+    if waits_for := _awaited(revision, workers, 0 if failed else canary_ms):
+        return Roll(outdated=names, waits_for=waits_for)
     if covered := next((worker.name for worker in outdated if worker.is_covered), ""):
         return Roll(next=covered, outdated=names)
     waits_for = f"tasks of {names[0]} have no caught-up standby yet"
     return Roll(outdated=names, waits_for=waits_for)
+
+
+def _awaited(revision: str, workers: Sequence[RollingWorker], canary_ms: int) -> str:
+    """Return which worker has to be ready, or ready for longer, before another is replaced."""
+    if late := next((worker.name for worker in workers if not worker.is_ready), ""):
+        return f"{late} is not ready yet"
+    new = [worker for worker in workers if worker.revision == revision]
+    if len(new) != 1 or new[0].ready_for_ms >= canary_ms:
+        return ""
+    return (
+        f"{new[0].name} is the first of the new revision and has to be ready for "
+        f"{canary_ms // 1000} s (spec.upgrade.canary)"
+    )
+
+
+def failed_revision(
+    roll: Roll, revision: str, before: Revision, *, is_asked: bool, is_rolled_back: bool
+) -> dict[str, str]:
+    """Return which revision is rolled back, and why, as fields of the status; empty if none is.
+
+    Args:
+        roll: how far a rolling change has come.
+        revision: that is wanted.
+        before: as last written.
+        is_asked: a revision that does not become ready is to be rolled back.
+        is_rolled_back: what was ready before is wanted already.
+    """
+    if is_rolled_back:
+        return {"failed": before.failed, "failed_message": before.failed_message}
+    has_stable = before.last_stable not in ("", revision)
+    if is_asked and roll.halted and has_stable:
+        return {"failed": revision, "failed_message": roll.halted}
+    return {}
 
 
 def _why_halted(revision: str, workers: Sequence[RollingWorker], ready_timeout_ms: int) -> str:

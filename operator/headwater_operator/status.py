@@ -22,7 +22,7 @@ from headwater.model.appstatus import (
 from headwater.model.lifecycle import ClientState
 from headwater.version import VERSION
 from headwater_operator.manifests.names import PAUSE_ANNOTATION
-from headwater_operator.rollout import Roll
+from headwater_operator.rollout import Roll, failed_revision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,6 +63,8 @@ class Facts:
         is_to_pause: ``spec.paused``.
         is_deleting: the StreamApp is being deleted.
         spec_problem: why the specification as it stands is not carried out.
+        rolled_back: why what was ready before is carried out in its place.
+        is_to_roll_back: a revision that does not become ready is to be rolled back.
         problems: what else is wrong, the worst first.
         roll: how far a rolling change has come.
         revision: that is wanted.
@@ -90,6 +92,8 @@ class Facts:
     is_to_pause: bool = False
     is_deleting: bool = False
     spec_problem: Problem | None = None
+    rolled_back: Problem | None = None
+    is_to_roll_back: bool = False
     problems: tuple[Problem, ...] = ()
     roll: Roll = field(default_factory=Roll)
     revision: str = ""
@@ -104,6 +108,11 @@ class Facts:
     is_importing: bool = False
     held_back: str = ""
     unsettled_ms: int = 0
+
+    @property
+    def not_carried_out(self) -> Problem | None:
+        """Why another specification than the present one is carried out."""
+        return self.spec_problem or self.rolled_back
 
     @property
     def observed_generation(self) -> int:
@@ -185,8 +194,8 @@ def worst(facts: Facts) -> Problem | None:
     failure = facts.decided.failure
     if failure is not None and failure.is_final:
         return Problem(reason=failure.error, message=_said(failure.worker, failure.message))
-    if facts.spec_problem is not None:
-        return facts.spec_problem
+    if facts.not_carried_out is not None:
+        return facts.not_carried_out
     if facts.problems:
         return facts.problems[0]
     if facts.roll.halted:
@@ -235,7 +244,7 @@ def _not_wanted(facts: Facts) -> tuple[str, str] | None:
     """
     if facts.outdated:
         return _not_yet(facts, worst(facts))
-    problem = worst(facts) if facts.spec_problem is not None else None
+    problem = worst(facts) if facts.not_carried_out is not None else None
     return None if problem is None else (problem.reason, problem.message)
 
 
@@ -347,9 +356,8 @@ def _stalled(facts: Facts) -> _Judged:
     """Judge as kstatus has it: True when waiting is no use. Helm and Flux give up then."""
     kind, problem = ConditionType.STALLED, worst(facts)
     is_final = facts.decided.failure is not None and facts.decided.failure.is_final
-    is_stuck = (
-        is_final or facts.spec_problem is not None or bool(facts.roll.halted) or facts.is_stuck
-    )
+    is_refused = facts.spec_problem is not None or bool(facts.rolled_back and not facts.outdated)
+    is_stuck = is_final or is_refused or bool(facts.roll.halted) or facts.is_stuck
     if is_stuck and problem is not None:
         return kind, True, problem.reason, problem.message
     return kind, False, "NotStalled", "the operator gets on, or has nothing to do"
@@ -357,8 +365,8 @@ def _stalled(facts: Facts) -> _Judged:
 
 def _spec_valid(facts: Facts) -> _Judged:
     kind = ConditionType.SPEC_VALID
-    if facts.spec_problem is not None:
-        return kind, False, facts.spec_problem.reason, facts.spec_problem.message
+    if (problem := facts.not_carried_out) is not None:
+        return kind, False, problem.reason, problem.message
     return kind, True, "Accepted", "the specification is carried out"
 
 
@@ -465,6 +473,13 @@ def full_status(
         current=facts.revision if not facts.roll.outdated else before.revision.current,
         update=facts.revision,
         last_stable=facts.revision if is_stable else before.revision.last_stable,
+        **failed_revision(
+            facts.roll,
+            facts.revision,
+            before.revision,
+            is_asked=facts.is_to_roll_back,
+            is_rolled_back=facts.rolled_back is not None,
+        ),
     )
     return replace(
         decided,

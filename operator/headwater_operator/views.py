@@ -168,6 +168,7 @@ class AppView:
             one cannot. ``None`` if there is none.
         spec_problem: why the present specification cannot be used.
         revision: of ``app``.
+        rolled_back: why ``app`` is not what is wanted, but what was ready before.
         status: as last written.
         workers: StreamWorkers with Lease and process.
         stored_workers: identifies each.
@@ -198,6 +199,7 @@ class AppView:
     app: StreamApp | None = None
     spec_problem: Problem | None = None
     revision: str = ""
+    rolled_back: Problem | None = None
     status: AppStatus = field(default_factory=AppStatus)
     workers: tuple[WorkerView, ...] = ()
     stored_workers: Mapping[str, Stored] = field(default_factory=dict)
@@ -233,6 +235,7 @@ class AppView:
             driver=self.driver,
             status=status,
             revision=self.revision,
+            failed_revision=self.status.revision.failed if self.rolled_back is not None else "",
             started_from=self.driver_digest,
             hour=minute // 60,
             minute=minute,

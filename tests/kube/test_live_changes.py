@@ -125,8 +125,9 @@ def look_on(journey: Journey) -> None:
 
 def wait_for_a_window(journey: Journey, cluster: Cluster) -> None:
     """The tasks of a lost worker go to their standbys at once, and back when it may be."""
-    [page] = pages.blocks("live-changes.md", "yaml")
-    windows = yaml.safe_load(page)["spec"]["assignment"]["moveWindows"]
+    upgrade, assignment = pages.blocks("live-changes.md", "yaml")
+    journey.patch("/spec/upgrade", yaml.safe_load(upgrade)["spec"]["upgrade"])
+    windows = yaml.safe_load(assignment)["spec"]["assignment"]["moveWindows"]
     nowhere = [{**windows[0], "timeZone": "Mars/Base"}]
     journey.patch("/spec/assignment/moveWindows", nowhere)
     journey.until(lambda: journey.condition("SpecValid")[0] == "False", "a refusal")

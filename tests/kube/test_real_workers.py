@@ -108,6 +108,8 @@ def test_two_workers_count_exactly_through_faults_and_a_bad_roll_out(
         with step("a roll-out of what cannot be imported halts"):
             until_shared(journey, 2)
             halt_a_roll_out(counted, journey, BAD, MISSING)
+        with step("asked for, it is rolled back"):
+            roll_back(counted, journey, MISSING)
         with step("corrected, it is rolled out"):
             correct(counted, journey)
         with step("it is deleted"):
@@ -191,6 +193,22 @@ def halt_a_roll_out(counted: Counted, journey: Journey, source: str, why: str) -
     kept = pods.items() & journey.uids().items()
     assert [len(journey.held()[name]) for name, _ in kept] == [2 * PARTITIONS]
     assert journey.status()["revision"]["current"] == before
+
+
+def roll_back(counted: Counted, journey: Journey, why: str) -> None:
+    """Have what was ready before serve again everywhere, while the specification stays bad."""
+    journey.patch("/spec/upgrade", {"onFailure": "RollBack"})
+
+    def is_rolled_back() -> bool:
+        state, reason, said = journey.condition("Ready")
+        served = journey.status()["readyReplicas"] == 2
+        return (state, reason) == ("False", "RolledBack") and why in said and served
+
+    journey.until(is_rolled_back, "the workers of the revision before to be ready")
+    revision = journey.status()["revision"]
+    assert revision["current"] == revision["lastStable"] != revision["failed"]
+    counted.feed()
+    counted.until_counted()
 
 
 def is_rolled_out(journey: Journey) -> bool:

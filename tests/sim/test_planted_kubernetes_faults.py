@@ -58,7 +58,7 @@ def first_violation(
         (PausedTooEarly, 10, "said to have paused, and .* has not"),
         (ReadyTooEarly, 2, "tools that wait go on"),
         (ClaimLeft, 23, "claims without a worker"),
-        (MoveOutsideAWindow, 14, "moves from .* outside a window"),
+        (MoveOutsideAWindow, 34, "moves from .* outside a window"),
         (NeededMoveWaits, 2, "not settled"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

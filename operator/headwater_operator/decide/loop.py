@@ -98,6 +98,7 @@ def _note(scene: Scene, fleet: Fleet, actions: tuple[Action, ...]) -> Memory:
             known,
             leaving_ms=_since(known.leaving_ms, now_ms, is_so=name in fleet.unwanted),
             unready_ms=_since(known.unready_ms, now_ms, is_so=name not in settled),
+            ready_ms=_since(known.ready_ms, now_ms, is_so=name in settled),
         )
         for name, known in memory.workers.items()
     }

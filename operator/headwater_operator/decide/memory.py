@@ -37,10 +37,12 @@ class WorkerMemory:
         gone_ms: since when it is not there because its process ended; ``None`` while it is live.
         live_ms: since when it is live; ``None`` while it is not.
         heard: the last incarnation that has reported in this run.
+        heard_revision: its revision; empty where processes have none.
         dead: the last incarnation whose end was seen.
         revision: of its last process; empty where processes have none.
         early_deaths: how often in a row it ended soon after its start, with this revision.
         unready_ms: since when it is not ready; ``None`` while it is.
+        ready_ms: since when it is ready; ``None`` while it is not.
         leaving_ms: since when it is to release everything and end; ``None`` while it is not.
     """
 
@@ -55,10 +57,12 @@ class WorkerMemory:
     gone_ms: int | None = None
     live_ms: int | None = None
     heard: str = ""
+    heard_revision: str = ""
     dead: str = ""
     revision: str = ""
     early_deaths: int = 0
     unready_ms: int | None = None
+    ready_ms: int | None = None
     leaving_ms: int | None = None
 
     def of_revision(self, revision: str) -> WorkerMemory:

@@ -185,6 +185,7 @@ class Observed:
         status: the application's status as last written; a final failure in it is heeded until it
             is cleared.
         revision: of the specification as it is now; empty where processes have none.
+        failed_revision: the one that is, or was, rolled back to ``revision``; empty if none is.
         started_from: a digest of what a driver would be started from now; empty as above.
         hour: the time of day, in hours since 1970; 0 when it is not known.
         minute: the same in minutes.
@@ -208,6 +209,7 @@ class Observed:
     driver: DriverView = field(default_factory=DriverView)
     status: AppStatus = field(default_factory=AppStatus)
     revision: str = ""
+    failed_revision: str = ""
     started_from: str = ""
     hour: int = 0
     minute: int = 0

@@ -130,8 +130,10 @@ def _remember_worker(view: WorkerView, memory: Memory, now_ms: int) -> WorkerMem
     if is_new and has_ended:
         # It ended before this run began, or has never run: there is no early death to count.
         return replace(known, dead=incarnation, gone_ms=now_ms)
-    if incarnation != known.dead:
-        known = replace(known, heard=incarnation)
+    if incarnation not in (known.dead, known.heard):
+        # A status may outlive its process: the next one may be of another revision.
+        said_by = view.revision or known.revision
+        known = replace(known, heard=incarnation, heard_revision=said_by)
     if has_ended:
         return _remember_end(known, now_ms)
     known = known.of_revision(view.revision)

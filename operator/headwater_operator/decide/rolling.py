@@ -31,8 +31,14 @@ def roll(scene: Scene, fleet: Fleet) -> Roll:
     workers = [
         _rolling(scene, worker) for worker in _least_first(scene) if worker.name in fleet.wanted
     ]
-    timeout_ms = scene.app.spec.upgrade.ready_timeout_ms
-    found = plan_roll(revision, workers, ready_timeout_ms=timeout_ms)
+    upgrade = scene.app.spec.upgrade
+    found = plan_roll(
+        revision,
+        workers,
+        ready_timeout_ms=upgrade.ready_timeout_ms,
+        canary_ms=upgrade.canary_ms,
+        failed=scene.observed.failed_revision,
+    )
     waits_for = _waits_for(scene, scene.named(found.next))
     return Roll(outdated=found.outdated, waits_for=waits_for) if waits_for else found
 
@@ -81,7 +87,8 @@ def _waits_for(scene: Scene, worker: Judged | None) -> str:
     if was_told_just_now(scene, worker):
         return f"{worker.name} is not ready yet"
     tasks = count_tasks(scene)
-    if tasks.running == tasks.total or _problem(scene, worker, is_outdated=True):
+    is_failed = worker.view.revision == scene.observed.failed_revision != ""
+    if tasks.running == tasks.total or is_failed or _problem(scene, worker, is_outdated=True):
         return ""
     # The last one that was replaced may not have its tasks back yet.
     return f"{tasks.running} of {tasks.total} tasks run"
@@ -103,12 +110,18 @@ def _rolling(scene: Scene, worker: Judged) -> RollingWorker:
         is_covered=_is_covered(scene, worker),
         problem=_problem(scene, worker, is_outdated=is_outdated),
         starting_ms=_starting_ms(scene, worker),
+        ready_for_ms=_ready_for_ms(scene, worker),
     )
 
 
 def _starting_ms(scene: Scene, worker: Judged) -> int:
     unready_ms = worker.memory.unready_ms
     return 0 if unready_ms is None else scene.now_ms - unready_ms
+
+
+def _ready_for_ms(scene: Scene, worker: Judged) -> int:
+    ready_ms = worker.memory.ready_ms
+    return 0 if ready_ms is None else scene.now_ms - ready_ms
 
 
 def is_settled(scene: Scene, worker: Judged) -> bool:

@@ -196,6 +196,12 @@ def _is_outdated(observed: Observed, worker: Judged) -> bool:
     return bool(wanted) and worker.view.revision not in ("", wanted)
 
 
+def _is_of_failed(observed: Observed, worker: Judged) -> bool:
+    """Whether a worker's status may be that of a process of the revision that is rolled back."""
+    failed = observed.failed_revision
+    return bool(failed) and worker.memory.heard_revision in ("", failed)
+
+
 def _is_rolling(observed: Observed, workers: tuple[Judged, ...]) -> bool:
     """Whether workers of another revision still serve."""
     return any(worker.is_live and _is_outdated(observed, worker) for worker in workers)
@@ -252,7 +258,10 @@ def _failure(observed: Observed, workers: tuple[Judged, ...], memory: Memory) ->
         if failure is None:
             continue
         is_asked = worker.status.error is not None and worker.status.error.shuts_down_application
-        if not is_asked and (is_rolling or _is_outdated(observed, worker)):
+        is_given_up = (
+            is_rolling or _is_outdated(observed, worker) or _is_of_failed(observed, worker)
+        )
+        if not is_asked and is_given_up:
             # The roll-out halts and the others go on; or it is replaced by what is wanted now.
             failure = replace(failure, is_final=False)
         found.append(failure)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.model.lifecycle import ClientState
+from headwater.model.streamapp import OnFailure
 from headwater_operator.decide.autoscaling.owner import wanted_workers
 from headwater_operator.handlers.problems import by_hand, pod_problems
 from headwater_operator.handlers.waiting import has_waited
@@ -47,6 +48,10 @@ def facts_of(
         is_to_pause=(view.app is not None and view.app.spec.paused and view.spec_problem is None),
         is_deleting=view.is_deleting,
         spec_problem=view.spec_problem,
+        rolled_back=view.rolled_back,
+        is_to_roll_back=(
+            view.app is not None and view.app.spec.upgrade.on_failure is OnFailure.ROLL_BACK
+        ),
         problems=(*app.refused, *pods, *asked, *volumes, *app.obstacles, *by_hand(view)),
         roll=roll,
         revision=view.revision,

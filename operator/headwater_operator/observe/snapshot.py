@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater.errors import ResetError, SpecError
 from headwater.model import resetting
 from headwater.model.appstatus import AppStatus
-from headwater.model.changes import revision_of
+from headwater.model.changes import revision_of, with_rolled_part
 from headwater.model.cluster import StreamWorker
 from headwater.model.podcontract import STREAMAPP_KEY
-from headwater.model.streamapp import parse
+from headwater.model.streamapp import OnFailure, parse
 from headwater_operator.decide.judge import held_tasks
 from headwater_operator.decide.observed import RESET_NOW, ProcessState, WorkerView
 from headwater_operator.kube.api import (
@@ -161,6 +161,8 @@ class Observer:
         finalizers = tuple(metadata.get("finalizers") or ())
         status = read_status(manifest)
         app, problem = self._usable(manifest, status)
+        found = self._rolled_back(manifest, status, app) if problem is None else None
+        app, rolled_back = found or (app, None)
         annotations = metadata.get("annotations") or {}
         reset_to, unclear_reset = _reset_to(annotations)
         return AppView(
@@ -182,6 +184,7 @@ class Observer:
             app=app,
             spec_problem=problem,
             revision=revision_of(app.spec) if app is not None else "",
+            rolled_back=rolled_back,
             status=status,
         )
 
@@ -203,6 +206,28 @@ class Observer:
         name = config_name(manifest["metadata"]["name"], last)
         stored = self._api.get(CONFIG_MAPS, namespace, name)
         return (_from_config(stored) if stored is not None else None), problem
+
+    def _rolled_back(
+        self, manifest: Manifest, status: AppStatus, app: StreamApp | None
+    ) -> tuple[StreamApp, Problem] | None:
+        """Return what was ready before and why it is gone back to; ``None`` if it is not."""
+        if app is None or app.spec.upgrade.on_failure is not OnFailure.ROLL_BACK:
+            return None
+        failed, last = status.revision.failed, status.revision.last_stable
+        if not failed or failed != revision_of(app.spec) or failed == last:
+            return None
+        name = config_name(manifest["metadata"]["name"], last)
+        stored = self._api.get(CONFIG_MAPS, manifest["metadata"]["namespace"], name)
+        good = _from_config(stored) if stored is not None else None
+        if good is None:
+            return None
+        message = (
+            f"revision {failed} was rolled back to {last}, which was ready before: "
+            f"{status.revision.failed_message}. Correct the StreamApp; to try the same again, "
+            "change spec.restartNonce"
+        )
+        before = replace(app, spec=with_rolled_part(app.spec, good.spec))
+        return before, Problem(reason="RolledBack", message=message)
 
     def _source(self, namespace: str, app: StreamApp) -> str | None:
         reference = app.spec.topology.config_map_ref

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.sim.kubernetes.operators import Operator
 
 _WITH_WINDOWS = 0.4
+_WITH_ROLL_BACK = 0.4
 
 
 class Mistake:
@@ -45,6 +46,7 @@ class Plan:
         keeps_scaled: volumes of workers that are scaled away stay.
         keeps_deleted: volumes of a StreamApp that is deleted stay.
         has_windows: tasks move for balance in one minute only.
+        rolls_back: a revision that does not become ready is rolled back.
         mistake: what is planted.
         acts: users create StreamActions.
         autoscales: the load decides how many workers there are.
@@ -55,6 +57,7 @@ class Plan:
     keeps_scaled: bool
     keeps_deleted: bool
     has_windows: bool
+    rolls_back: bool
     mistake: Mistake
     acts: bool = False
     autoscales: bool = False
@@ -77,6 +80,7 @@ class Plan:
             keeps_scaled=rng.choice((True, False)),
             keeps_deleted=rng.choice((True, False)),
             has_windows=rng.random() < _WITH_WINDOWS,
+            rolls_back=rng.random() < _WITH_ROLL_BACK,
             mistake=mistake or Mistake(),
             acts=acts,
             autoscales=autoscales,

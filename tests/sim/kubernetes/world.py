@@ -119,7 +119,10 @@ class KubeWorld(World):
             "image": GOOD_IMAGE,
             "kafka": {"bootstrapServers": "broker:9092"},
             "scaleDown": {"drainTimeout": "20s"},
-            "upgrade": {"readyTimeout": "60s"},
+            "upgrade": {
+                "readyTimeout": "60s",
+                "onFailure": "RollBack" if self.plan.rolls_back else "Halt",
+            },
             "state": {
                 "retention": {
                     "whenScaled": keep[self.plan.keeps_scaled],

@@ -130,6 +130,7 @@ class Cluster:
     delete_retention_ms: dict[str, int] = field(default_factory=dict)
     hour: int = 0
     minute: int = 0
+    failed_revision: str = ""
     loads: dict[str, dict[TaskId, Reading]] | None = None
     """What workers tell of their load; ``None`` while nobody is asked."""
     scaled_by: str = ""
@@ -176,6 +177,7 @@ class Cluster:
             status=self.status,
             driver=self.driver,
             revision=self.revision,
+            failed_revision=self.failed_revision,
             started_from=self.started_from,
             hour=self.hour,
             minute=self.minute,

@@ -12,7 +12,7 @@ from headwater.model.appstatus import AppStatus
 from headwater.model.cluster import WorkerError
 from headwater.model.lifecycle import ClientState
 from headwater_operator.actions import Reason, StartWorker, StopWorker
-from headwater_operator.decide import Memory
+from headwater_operator.decide import Memory, ProcessState
 
 if TYPE_CHECKING:
     from headwater.model.topics import TopologyReport
@@ -229,3 +229,69 @@ def test_no_revision_no_rolling_change() -> None:
     cluster.revision, cluster.status = "", AppStatus()
 
     assert replaced(cluster, 20) == []
+
+
+def test_the_first_of_a_new_revision_is_ready_for_a_while_before_others_follow() -> None:
+    cluster = serving(upgrade={"canary": "30s"})
+
+    cluster.revision = NEW
+    found = replaced(cluster, 100)
+
+    assert len(found) == 1, "100 rounds take ten seconds"
+    assert f"{found[0]} is the first of the new revision" in cluster.decide().roll.waits_for
+    assert "30 s (spec.upgrade.canary)" in cluster.decide().roll.waits_for
+    assert is_whole(cluster)
+    assert len(replaced(cluster, 500)) == 2
+    assert revisions(cluster) == {NEW}
+
+
+def test_a_canary_that_fails_while_it_is_watched_halts_the_roll_out() -> None:
+    cluster = serving(upgrade={"canary": "30s"})
+    cluster.revision = NEW
+    [canary] = replaced(cluster, 100)
+
+    cluster.broken[NEW] = IMPORT
+    cluster.end(canary)
+
+    assert replaced(cluster, 600) == []
+    assert "No module named 'a'" in cluster.decide().roll.halted
+    assert is_whole(cluster)
+
+
+def test_a_slow_worker_of_a_revision_that_is_rolled_back_is_replaced_without_a_canary() -> None:
+    cluster = serving(upgrade={"canary": "1h"})
+    cluster.restoring = {NEW}
+    cluster.revision = NEW
+    [slow] = replaced(cluster, 60)
+    assert cluster.views[slow].revision == NEW
+
+    cluster.revision, cluster.failed_revision = OLD, NEW
+    assert replaced(cluster, 200) == [slow]
+
+    assert revisions(cluster) == {OLD}
+    assert is_whole(cluster)
+
+
+def test_what_ended_a_process_that_was_rolled_back_does_not_end_the_application() -> None:
+    cluster = serving()
+    cluster.broken[NEW] = IMPORT
+    cluster.revision = NEW
+    replaced(cluster, 200)
+
+    cluster.revision, cluster.failed_revision = OLD, NEW
+    [stuck] = [name for name, view in cluster.views.items() if view.worker.status.error]
+    cluster.end(stuck)
+    cluster.decide()
+    # Its next process has not reported yet.
+    began = replace(cluster.views[stuck], process=ProcessState.RUNNING, revision=OLD)
+    cluster.views[stuck] = began
+    status = cluster.decide().status
+    assert status.failure is not None
+    assert not status.failure.is_final
+    assert status.state is ClientState.RUNNING
+    cluster.end(stuck)
+    cluster.rounds(200)
+
+    assert cluster.status.failure is None
+    assert revisions(cluster) == {OLD}
+    assert is_whole(cluster)

@@ -106,6 +106,14 @@ SEEN: dict[str, tuple[dict[str, object], str]] = {
         {"state": {"retention": {"whenDeleted": "Delete"}}},
         f"{ROUNDS}test_deleting_a_streamapp_deletes_its_volumes",
     ),
+    "upgrade.onFailure": (
+        {"upgrade": {"onFailure": "RollBack"}},
+        "tests/unit/kube_operator/test_roll_back.py::test_a_revision_that_cannot_start",
+    ),
+    "upgrade.canary": (
+        {"upgrade": {"canary": "1m"}},
+        f"{DECIDE}rolling.py::test_the_first_of_a_new_revision",
+    ),
     "upgrade.readyTimeout": (
         {"upgrade": {"readyTimeout": "1s"}},
         f"{DECIDE}rolling.py::test_a_replaced_worker_that_does_not_become_ready",

@@ -175,11 +175,16 @@ class Revision:
         current: the one that all workers ran last.
         update: the one that is being rolled out, or was last.
         last_stable: the one that was ready last.
+        failed: the one that was rolled back; it is not tried again before the specification
+            changes.
+        failed_message: why.
     """
 
     current: str = field(default="", metadata=meta(max_length=63))
     update: str = field(default="", metadata=meta(max_length=63))
     last_stable: str = field(default="", metadata=meta(max_length=63))
+    failed: str = field(default="", metadata=meta(max_length=63))
+    failed_message: str = field(default="", metadata=_SENTENCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,13 @@ def rolled_part(spec: StreamAppSpec) -> dict[str, object]:
     return part
 
 
+def with_rolled_part(spec: StreamAppSpec, rolled: StreamAppSpec) -> StreamAppSpec:
+    """Return a specification whose rolled part is another one's; all else is its own."""
+    merged = _merged(spec, rolled, None)
+    assert isinstance(merged, type(spec))
+    return merged
+
+
 def revision_of(spec: StreamAppSpec, *more: str) -> str:
     """Return a name for :func:`rolled_part`: ten hexadecimal digits.
 
@@ -72,6 +79,26 @@ def _part(value: object, wanted: Change, inherited: Change | None) -> dict[str, 
         if part or (default is None and change is wanted):
             found[json_name(field)] = part
     return found
+
+
+def _merged(value: object, rolled: object, inherited: Change | None) -> object:
+    """Return a value with the fields of class Roll of another one."""
+    assert dataclasses.is_dataclass(value)
+    assert not isinstance(value, type)
+    found: dict[str, object] = {}
+    for field in dataclasses.fields(value):
+        mine, its = getattr(value, field.name), getattr(rolled, field.name)
+        change = change_of(field, inherited)
+        if isinstance(mine, Mapping) and (live := live_keys(field)):
+            found[field.name] = {
+                **{key: item for key, item in its.items() if key not in live},
+                **{key: item for key, item in mine.items() if key in live},
+            }
+        elif _is_object(mine) and _is_object(its) and type(mine) is type(its):
+            found[field.name] = _merged(mine, its, change)
+        else:
+            found[field.name] = its if change is Change.ROLL else mine
+    return dataclasses.replace(value, **found)
 
 
 def _is_object(value: object) -> bool:

@@ -50,6 +50,7 @@ from headwater.model.streamapp_logging import LoggingSpec
 from headwater.model.streamapp_pod import QUANTITY, PodTemplate, Quantity
 from headwater.model.streamapp_spark import SparkSpec
 from headwater.model.streamapp_topology import ConfigMapSource, TopologySource
+from headwater.model.streamapp_upgrade import OnFailure, UpgradeSpec
 
 __all__ = [
     "KIND",
@@ -59,6 +60,7 @@ __all__ = [
     "Engine",
     "KafkaSpec",
     "LoggingSpec",
+    "OnFailure",
     "PodTemplate",
     "ProcessingGuarantee",
     "Retention",
@@ -189,20 +191,6 @@ class ScaleDownSpec:
     workers_to_remove: tuple[str, ...] = field(default=(), metadata=meta(each=_WORKER, unique=True))
     drain_timeout_ms: int = field(
         default=600_000, metadata=meta(json="drainTimeout", duration=True)
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpgradeSpec:
-    """How a change that needs new pods is rolled out: one worker at a time.
-
-    Attributes:
-        ready_timeout_ms: how long a replaced worker may take until it is ready; after that the
-            roll-out halts, and the other workers go on as they are.
-    """
-
-    ready_timeout_ms: int = field(
-        default=900_000, metadata=meta(json="readyTimeout", duration=True)
     )
 
 
