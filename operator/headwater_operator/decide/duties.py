@@ -203,13 +203,15 @@ def is_look_due(scene: Scene) -> bool:
     memory = scene.memory
     if memory.looked_ms is None:
         return True
+    group = DescribeGroup(id="", epoch=0, group="")
+    if _is_under_way(scene, group):
+        return False
+    if memory.members is None and failure_key(group) not in memory.failed:
+        return True  # who was to look has gone, or is to go, without an answer
     is_told = any(worker.status.group_in_use for worker in scene.workers if worker.is_live)
     is_stuck = memory.members != () or scene.plan is None
     period_ms = LOOK_SOONER_MS if is_stuck or is_told else _look_again_ms(scene)
-    if scene.now_ms - memory.looked_ms < period_ms:
-        return False
-    group = DescribeGroup(id="", epoch=0, group="")
-    return not _is_under_way(scene, group)
+    return scene.now_ms - memory.looked_ms >= period_ms
 
 
 def _look_again_ms(scene: Scene) -> int:

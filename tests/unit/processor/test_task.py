@@ -186,6 +186,7 @@ def test_statistics_tell_what_happened() -> None:
         {
             metrics.TASK_PROCESS: 2,
             metrics.DROPPED_RECORDS: 1,
+            metrics.DEAD_LETTERS: 0,
             metrics.ACTIVE_BUFFER_COUNT: 1,
             metrics.STREAM_TIME: 5,
         },
