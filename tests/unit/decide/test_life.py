@@ -103,6 +103,27 @@ def test_topics_and_group_are_looked_at_before_topics_are_created_and_tasks_gran
     assert cluster.status.ready_replicas == 2
 
 
+def test_a_look_whose_worker_ends_is_asked_of_another_one_at_once():
+    cluster = Cluster()
+    asked: list[str] = []
+    ended_ms = 0
+    while len(asked) < 2:
+        for action in cluster.decide().actions:
+            cluster.act(action)
+            if isinstance(action, WriteWorkerSpec) and DescribeGroup in map(
+                type, action.spec.duties
+            ):
+                asked.append(action.worker)
+        if asked and not ended_ms:
+            cluster.end(asked[0])  # before it answers
+            ended_ms = cluster.now_ms
+        cluster.follow()
+        cluster.now_ms += 100
+        assert not ended_ms or cluster.now_ms - ended_ms < LOOK_SOONER_MS
+
+    assert asked[0] != asked[1]
+
+
 def test_a_running_application_is_left_alone():
     cluster = running()
 
