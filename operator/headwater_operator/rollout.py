@@ -118,8 +118,8 @@ def _awaited(revision: str, workers: Sequence[RollingWorker], canary_ms: int) ->
 
 def failed_revision(
     roll: Roll, revision: str, before: Revision, *, is_asked: bool, is_rolled_back: bool
-) -> dict[str, str]:
-    """Return which revision is rolled back, and why, as fields of the status; empty if none is.
+) -> tuple[str, str]:
+    """Return which revision is rolled back, and why; two empty texts if none is.
 
     Args:
         roll: how far a rolling change has come.
@@ -129,11 +129,11 @@ def failed_revision(
         is_rolled_back: what was ready before is wanted already.
     """
     if is_rolled_back:
-        return {"failed": before.failed, "failed_message": before.failed_message}
+        return before.failed, before.failed_message
     has_stable = before.last_stable not in ("", revision)
     if is_asked and roll.halted and has_stable:
-        return {"failed": revision, "failed_message": roll.halted}
-    return {}
+        return revision, roll.halted
+    return "", ""
 
 
 def _why_halted(revision: str, workers: Sequence[RollingWorker], ready_timeout_ms: int) -> str:

@@ -469,17 +469,19 @@ def full_status(
     """
     decided = facts.decided
     is_stable = decided.state is ClientState.RUNNING and not facts.outdated
+    failed, failed_message = failed_revision(
+        facts.roll,
+        facts.revision,
+        before.revision,
+        is_asked=facts.is_to_roll_back,
+        is_rolled_back=facts.rolled_back is not None,
+    )
     revision = Revision(
         current=facts.revision if not facts.roll.outdated else before.revision.current,
         update=facts.revision,
         last_stable=facts.revision if is_stable else before.revision.last_stable,
-        **failed_revision(
-            facts.roll,
-            facts.revision,
-            before.revision,
-            is_asked=facts.is_to_roll_back,
-            is_rolled_back=facts.rolled_back is not None,
-        ),
+        failed=failed,
+        failed_message=failed_message,
     )
     return replace(
         decided,
