@@ -91,6 +91,16 @@ class Played:
         raise AssertionError((app, action, body))
 
     @property
+    def may_act(self) -> bool:
+        """It does nothing."""
+        return False
+
+    @property
+    def refused(self) -> str:
+        """Nothing is refused."""
+        return ""
+
+    @property
     def has_journeys(self) -> bool:
         """It has no code."""
         return False

@@ -107,6 +107,8 @@ class Applications:
     def __init__(self, *shown: Snapshot) -> None:
         self.seen = {each.app: Seen(each) for each in shown}
         self.done: list[tuple[str, str, Mapping[str, object]]] = []
+        self.acts = True
+        self.missing = ""
 
     def apps(self) -> Sequence[str]:
         """Return their names."""
@@ -115,6 +117,16 @@ class Applications:
     def open(self, app: str) -> Seen:
         """Return what looks at one."""
         return self.seen[app]
+
+    @property
+    def may_act(self) -> bool:
+        """Whether actions are carried out: they are."""
+        return self.acts
+
+    @property
+    def refused(self) -> str:
+        """What could not be listed: whatever a test puts there."""
+        return self.missing
 
     @property
     def has_journeys(self) -> bool:

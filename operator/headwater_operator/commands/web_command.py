@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from headwater_operator.commands.arguments import Parsers
     from headwater_operator.web.cluster import ClusterSource
 
+_CLUSTER_LOOK_S = 2.0
+
 
 def add_web(subparsers: Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the word."""
@@ -50,7 +52,9 @@ def run_web(args: argparse.Namespace) -> int:
     with place_of(args) as place:
         if isinstance(place, OnCluster):
             source = source_of(place, is_everywhere=args.all_namespaces)
-            return web.serve_until_interrupted(source, options, place.name)
+            # The API server passes on each question to a worker: fewer looks than at this machine.
+            options = options._replace(look_s=_CLUSTER_LOOK_S)
+            return web.serve_until_interrupted(source, options, place.name, watched=1)
         return web.serve(place.cluster, options)
 
 

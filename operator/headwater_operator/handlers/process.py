@@ -62,6 +62,10 @@ _DEAF_MS: Final = 400_000
 _STOP_S: Final = 10.0
 _LOOK_S: Final = 2.0
 """Between two looks of the page at a StreamApp that somebody looks at: five requests each."""
+_MOST_OPEN: Final = 5
+"""StreamApps that the page looks at: each takes up to 45 MB of what the pod may have."""
+_KEEP_S: Final = 600.0
+"""For how long the page looks at a StreamApp after the last browser has left it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +170,12 @@ class Operator:
             api, self._namespaces, numbers=lambda _: HttpNumbers(), scraper=lambda _: HttpScraper()
         )
         where = f"{options.http_host}:{options.web_port}"
-        server = server_of(source, WebOptions(where, names=options.web_names), look_s=_LOOK_S)
+        server = server_of(
+            source,
+            WebOptions(
+                where, names=options.web_names, look_s=_LOOK_S, most=_MOST_OPEN, keep_s=_KEEP_S
+            ),
+        )
         server.start()
         log.info("the page is served at %s", server.url)
         return server

@@ -63,7 +63,11 @@ class JourneyProgram:
                 raise EnvironmentProblemError(said) from error
             if not line:
                 raise EnvironmentProblemError(self._ended("it ended"))
-            found: dict[str, Any] = json.loads(line)
+            try:
+                found: dict[str, Any] = json.loads(line)
+            except ValueError as error:
+                said = self._ended(f"it answered with {line!r:.80}")
+                raise EnvironmentProblemError(said) from error
             return found
 
     def close(self) -> None:

@@ -48,6 +48,16 @@ class LocalSource:
         """Whether topologies can be run in memory: their code is on this machine."""
         return True
 
+    @property
+    def may_act(self) -> bool:
+        """Whether it carries out actions: it does."""
+        return True
+
+    @property
+    def refused(self) -> str:
+        """Which applications could not be listed: all can."""
+        return ""
+
     def journey(self, app: str, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return where a record would go, in a test driver that has its own state.
 
@@ -154,13 +164,16 @@ def serve(cluster: ClusterDir, options: WebOptions) -> int:
     return serve_until_interrupted(LocalSource(cluster), options, f"the cluster in {cluster.root}")
 
 
-def serve_until_interrupted(source: Source, options: WebOptions, what: str) -> int:
+def serve_until_interrupted(
+    source: Source, options: WebOptions, what: str, *, watched: int = _WATCHED
+) -> int:
     """Serve a page until Ctrl-C; its history begins at once for the first applications.
 
     Args:
         source: what there is to see.
         options: how it is served.
         what: is shown, in words.
+        watched: how many the first applications are.
 
     Raises:
         HeadwaterError: the extra is missing, or address or token cannot be used.
@@ -168,7 +181,7 @@ def serve_until_interrupted(source: Source, options: WebOptions, what: str) -> i
     with Interrupts() as interrupts, server_of(source, options) as server:
         sys.stdout.write(f"{server.url} shows {what}; Ctrl-C ends it\n")
         sys.stdout.flush()
-        server.watch(source.apps()[:_WATCHED])
+        server.watch(source.apps()[:watched])
         while not interrupts.count:
             interrupts.wait(_PATIENCE_S)
     return 0

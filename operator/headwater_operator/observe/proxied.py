@@ -6,18 +6,21 @@ It takes the right to ``get`` ``pods/proxy``, which reaches every port of every 
 from __future__ import annotations
 
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final, Protocol
 
 from headwater.model.podcontract import HTTP_PORT
-from headwater_operator.kube.errors import ForbiddenError, KubeApiError
+from headwater_operator.kube.clock import boot_ms
+from headwater_operator.kube.errors import ApiUnavailableError, ForbiddenError, KubeApiError
 from headwater_operator.observe.numbers import WorkerAnswer, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _AT_ONCE: Final = 8
 _TIMEOUT_S: Final = 5.0
+_SILENCE_MS: Final = 10_000
 _OK: Final = 200
 
 
@@ -31,17 +34,55 @@ class PodAsker(Protocol):
         ...
 
 
+class Silence:
+    """Remembers pods that did not answer in time, so that they are not waited for each time.
+
+    Args:
+        silence_ms: for so long.
+        now_ms: a clock that never goes back.
+    """
+
+    def __init__(self, silence_ms: int = _SILENCE_MS, now_ms: Callable[[], int] = boot_ms) -> None:
+        self._silence_ms = silence_ms
+        self._now_ms = now_ms
+        self._guard = threading.Lock()
+        self._until: dict[str, int] = {}
+
+    def heard(self, pods: Iterable[str]) -> list[str]:
+        """Return those of the pods that are not silent."""
+        now_ms = self._now_ms()
+        with self._guard:
+            self._until = {pod: at_ms for pod, at_ms in self._until.items() if at_ms > now_ms}
+            return [pod for pod in pods if pod not in self._until]
+
+    def note(self, pods: Iterable[str]) -> None:
+        """Remember that these did not answer."""
+        with self._guard:
+            self._until |= dict.fromkeys(pods, self._now_ms() + self._silence_ms)
+
+
 class ProxiedNumbers:
     """Workers asked through the API server.
 
     Args:
         client: the API server, with the rights of whoever asks.
         namespace: of the pods.
+        timeout_s: a pod that answers later counts as silent, and is not asked for a while.
+        silence: remembers who is silent.
     """
 
-    def __init__(self, client: PodAsker, namespace: str) -> None:
+    def __init__(
+        self,
+        client: PodAsker,
+        namespace: str,
+        *,
+        timeout_s: float = _TIMEOUT_S,
+        silence: Silence | None = None,
+    ) -> None:
         self._client = client
         self._namespace = namespace
+        self._timeout_s = timeout_s
+        self._silence = silence or Silence()
         self._pool = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="ask")
         self.refused = ""
         """Why nobody was asked, in the API server's words; empty if it has not refused."""
@@ -53,13 +94,14 @@ class ProxiedNumbers:
             endpoints: by worker, which is the name of its pod; their addresses are not used.
         """
         self.refused = ""
-        futures = {name: self._pool.submit(self._ask, name) for name in endpoints}
-        wait(futures.values(), _TIMEOUT_S)
-        found = {
-            name: future.result()
-            for name, future in futures.items()
-            if not future.cancel() and future.done()
+        futures = {
+            name: self._pool.submit(self._ask, name) for name in self._silence.heard(endpoints)
         }
+        wait(futures.values(), self._timeout_s)
+        # Whom nobody had time to ask is not silent.
+        asked = {name: future for name, future in futures.items() if not future.cancel()}
+        found = {name: future.result() for name, future in asked.items() if future.done()}
+        self._silence.note(asked.keys() - found)
         return {name: answer for name, answer in found.items() if answer.incarnation}
 
     def close(self) -> None:
@@ -69,11 +111,13 @@ class ProxiedNumbers:
     def _ask(self, worker: str) -> WorkerAnswer:
         try:
             status, data = self._client.ask_pod(
-                self._namespace, worker, HTTP_PORT, "/tasks", timeout_s=_TIMEOUT_S
+                self._namespace, worker, HTTP_PORT, "/tasks", timeout_s=self._timeout_s
             )
             return parse(json.loads(data)) if status == _OK else WorkerAnswer()
         except ForbiddenError as error:
             self.refused = str(error)
+        except ApiUnavailableError:
+            self._silence.note([worker])
         except (KubeApiError, ValueError, LookupError, TypeError):
             pass  # a worker that runs no code of ours, or none yet
         return WorkerAnswer()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headwater.errors import UserError
 from headwater_operator.kube.api import STREAM_APPS
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 _LISTED_S: Final = 5.0
 
 
+class _Listed(NamedTuple):
+    """The keys of StreamApps as they were listed at a moment, and what could not be listed."""
+
+    at_s: float
+    apps: Sequence[str]
+    refused: str
+
+
 class ClusterSource:
     """The StreamApps of some namespaces, by ``NAMESPACE/NAME``.
 
@@ -36,6 +44,7 @@ class ClusterSource:
         numbers: returns how the workers of a namespace are asked for their numbers.
         scraper: returns how they are asked for their metrics.
         act: carries out an action; ``None``: the page only shows.
+        listed_s: for how long a list is good.
     """
 
     def __init__(
@@ -46,31 +55,56 @@ class ClusterSource:
         numbers: Callable[[str], Numbers],
         scraper: Callable[[str], Scraper],
         act: Act | None = None,
+        listed_s: float = _LISTED_S,
     ) -> None:
         self._api = api
         self._namespaces = namespaces
         self._numbers = numbers
         self._scraper = scraper
         self._act = act
+        self._listed_s = listed_s
         self._guard = threading.Lock()
-        self._listed: tuple[float, Sequence[str]] = (-_LISTED_S, ())
+        self._listed: _Listed | None = None
+        self._known: dict[str | None, Sequence[str]] = {}
 
     def apps(self) -> Sequence[str]:
-        """Return the keys of all, as of some seconds ago at most if the API server answers."""
-        with self._guard:
-            listed_s, known = self._listed
-            if time.monotonic() - listed_s < _LISTED_S:
-                return known
+        """Return the keys of all, as of some seconds ago at most if the API server answers.
+
+        While another thread lists them, those that were known before.
+        """
+        if not self._guard.acquire(blocking=self._listed is None):
+            return self._listed.apps if self._listed is not None else ()
+        try:
+            if self._listed is None or time.monotonic() - self._listed.at_s >= self._listed_s:
+                self._listed = self._list()
+            return self._listed.apps
+        finally:
+            self._guard.release()
+
+    @property
+    def refused(self) -> str:
+        """Which namespaces could not be listed lately, and why; empty if all could."""
+        return "" if self._listed is None else self._listed.refused
+
+    def _list(self) -> _Listed:
+        refused: list[str] = []
+        for namespace in self._namespaces:
             try:
-                found = [
+                self._known[namespace] = [
                     f"{each['metadata']['namespace']}/{each['metadata']['name']}"
-                    for namespace in self._namespaces
                     for each in self._api.list(STREAM_APPS, namespace)
                 ]
-            except KubeApiError:
-                found = list(known)  # who looks at one is told why it cannot be read
-            self._listed = time.monotonic(), sorted(found)
-            return self._listed[1]
+            except KubeApiError as error:
+                # Those that were known stay: who looks at one is told why it cannot be read.
+                where = "all namespaces" if namespace is None else f"namespace {namespace}"
+                refused.append(f"the StreamApps of {where} cannot be listed: {error}")
+        keys = sorted(key for known in self._known.values() for key in known)
+        return _Listed(time.monotonic(), keys, "; ".join(refused))
+
+    @property
+    def may_act(self) -> bool:
+        """Whether it carries out actions: the operator's page only shows."""
+        return self._act is not None
 
     @property
     def has_journeys(self) -> bool:

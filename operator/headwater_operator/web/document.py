@@ -7,6 +7,7 @@ something is gone. Rates are rounded to two digits: a steady application sends n
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,8 +71,10 @@ def merged(before: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     return found
 
 
-def rounded(value: float) -> float:
-    """Return a rate to two digits, whole from ten on."""
+def rounded(value: float) -> float | None:
+    """Return a rate to two digits, whole from ten on; ``None`` for what is no finite number."""
+    if not math.isfinite(value):
+        return None
     if value == 0:
         return 0
     text = f"{value:.{_DIGITS}g}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MOST_SERIES: Final = 1_000
-"""Beyond so many, new ones are not kept: a page that draws more helps nobody."""
+"""Beyond so many, new ones are kept only in place of lines that have left."""
 
 
 class History:
@@ -21,10 +21,13 @@ class History:
 
     Args:
         moments: how many are kept.
+        most: series that are kept.
     """
 
-    def __init__(self, moments: int) -> None:
+    def __init__(self, moments: int, most: int = MOST_SERIES) -> None:
         self._moments = moments
+        self._most = most
+        self._told: dict[str, int] = {}  # by series: the number of the last moment that has it
         self._times = array("d", [0.0]) * moments
         self._rings: dict[str, array[float]] = {}
         self._count = 0
@@ -50,10 +53,11 @@ class History:
             ring[place] = math.nan
         for name, value in values.items():
             if name not in self._rings:
-                if len(self._rings) >= MOST_SERIES:
+                if len(self._rings) >= self._most and not self._made_room(values):
                     continue
                 self._rings[name] = array("d", [math.nan]) * self._moments
             self._rings[name][place] = math.nan if value is None else value
+            self._told[name] = self._count
         self._count += 1
         if place == 0:
             self._forget_empty()
@@ -78,4 +82,14 @@ class History:
     def _forget_empty(self) -> None:
         """Forget series that have had no value for a whole turn of the ring."""
         for name in [n for n, ring in self._rings.items() if all(map(math.isnan, ring))]:
-            del self._rings[name]
+            self._forget(name)
+
+    def _made_room(self, values: Mapping[str, float | None]) -> bool:
+        """Forget the series that left first, if one has left."""
+        gone = [name for name in self._rings if name not in values]
+        if gone:
+            self._forget(min(gone, key=self._told.__getitem__))
+        return bool(gone)
+
+    def _forget(self, name: str) -> None:
+        del self._rings[name], self._told[name]

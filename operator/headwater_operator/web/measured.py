@@ -5,6 +5,7 @@ The queries are those of the dashboards, or of their kind, and are evaluated as 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.model.metrics import (
@@ -60,9 +61,10 @@ def flows(samples: Samples, at_ms: int, window_ms: int) -> dict[str, dict[str, d
     for section, key, query in _FLOWS:
         for labels, value in evaluate_at(query, samples, at_ms=at_ms, window_ms=window_ms).items():
             name = labels[0][1] if labels else ""
-            found[section].setdefault(name, {})[key] = rounded(value)
+            if (number := rounded(value)) is not None:
+                found[section].setdefault(name, {})[key] = number
     for row in found["stores"].values():
-        row["bytes"] = rounded(row.get("bytes", 0) + row.pop("memory", 0))
+        row["bytes"] = rounded(row.get("bytes", 0) + row.pop("memory", 0)) or 0
     return found
 
 
@@ -75,7 +77,8 @@ def point(samples: Samples, at_ms: int, window_ms: int) -> dict[str, float]:
     for prefix, panel in _panels():
         for number, query in enumerate(panel.queries):
             vector = evaluate_at(query, samples, at_ms=at_ms, window_ms=window_ms)
-            for labels, value in _greatest(vector):
+            finite = {each: value for each, value in vector.items() if math.isfinite(value)}
+            for labels, value in _greatest(finite):
                 found[f"{prefix}/{number}/{_legend(query, labels)}"] = value
     return found
 

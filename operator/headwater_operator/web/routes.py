@@ -35,7 +35,7 @@ from starlette.routing import Route
 from headwater.errors import HeadwaterError
 from headwater_operator.web.admission import HEADERS, is_own_host, is_same_origin, is_token
 from headwater_operator.web.measured import DRAWN
-from headwater_operator.web.watcher import LOOK_S, Watcher
+from headwater_operator.web.watcher import HOUR_S, LOOK_S, Watcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -58,7 +58,14 @@ _TYPES: Final = {
 _BEAT_S: Final = 10.0
 _WRONG_TOKEN_S: Final = 0.3
 _MOST_BYTES: Final = 10_000
-_MOST_WATCHERS: Final = 50
+MOST: Final = 50
+"""Applications that are looked at, at the same time."""
+_JOURNEYS_AT_ONCE: Final = 2
+"""Each holds a thread until it is answered."""
+
+
+class TooManyOpenError(Exception):
+    """So many applications are looked at by somebody that no other can be opened."""
 
 
 class Source(Protocol):
@@ -75,6 +82,16 @@ class Source(Protocol):
     @property
     def has_journeys(self) -> bool:
         """Whether topologies can be run in memory."""
+        ...
+
+    @property
+    def may_act(self) -> bool:
+        """Whether it carries out actions at all."""
+        ...
+
+    @property
+    def refused(self) -> str:
+        """Which applications could not be listed, and why; empty if all could."""
         ...
 
     def journey(self, app: str, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,6 +127,8 @@ class Page:
         token: with which actions are allowed; empty: nothing may be changed.
         names: by which the browser may call this host, besides addresses and ``localhost``.
         look_s: between two looks at an application.
+        most: applications that are looked at, at the same time.
+        keep_s: how long an application is looked at after the last browser has left it.
     """
 
     def __init__(
@@ -119,45 +138,70 @@ class Page:
         token: str = "",
         names: Sequence[str] = (),
         look_s: float = LOOK_S,
+        most: int = MOST,
+        keep_s: float = HOUR_S,
     ) -> None:
         self._source = source
+        self._most = most
+        self._keep_s = keep_s
         self._look_s = look_s
         self._token = token
         self._names = frozenset(name.lower() for name in names)
         self._watchers: dict[str, Watcher] = {}
         self._guard = threading.Lock()
         self._closing = asyncio.Event()
+        self._journeys = asyncio.Semaphore(_JOURNEYS_AT_ONCE)
 
     def app(self) -> ASGIApp:
         """Return the ASGI application."""
         inner = Starlette(
             routes=[
                 Route("/", self._index),
-                Route("/healthz", lambda _: PlainTextResponse("ok\n")),
+                Route("/healthz", self._healthz),
                 Route("/api/apps", self._apps),
                 Route("/api/apps/{app:path}/events", self._events),
                 Route("/api/apps/{app:path}/history/{dashboard:str}", self._history),
                 Route("/api/apps/{app:path}/journey", self._journey, methods=["POST"]),
                 Route("/api/apps/{app:path}/{action:str}", self._act, methods=["POST"]),
                 Route("/static/{path:path}", self._file),
-            ]
+            ],
+            exception_handlers={TooManyOpenError: _too_many},
         )
         return _Guarded(inner, self._names)
 
     def watch(self, app: str) -> Watcher:
-        """Return the watcher of an application, started if need be."""
+        """Return the watcher of an application, started if need be.
+
+        The watcher that was left first makes room if there are too many.
+
+        Raises:
+            TooManyOpenError: there are too many, and somebody looks at each of them.
+        """
         with self._guard:
             watcher = self._watchers.get(app)
             if watcher is None or not watcher.is_running:
                 self._watchers = {k: w for k, w in self._watchers.items() if w.is_running}
-                if len(self._watchers) >= _MOST_WATCHERS:
-                    self._watchers.pop(next(iter(self._watchers))).close(0)
+                if len(self._watchers) >= self._most:
+                    self._make_room()
                 watcher = Watcher(
-                    app, lambda: self._source.open(app), self._about, look_s=self._look_s
+                    app,
+                    lambda: self._source.open(app),
+                    self._about,
+                    look_s=self._look_s,
+                    keep_s=self._keep_s,
                 )
                 self._watchers[app] = watcher
                 watcher.start()
             return watcher
+
+    def _make_room(self) -> None:
+        left = [each for each in self._watchers.values() if not each.is_watched]
+        if not left:
+            raise TooManyOpenError(
+                f"{len(self._watchers)} applications are open already; close one of them"
+            )
+        first = min(left, key=lambda each: each.left_s)
+        self._watchers.pop(first.app).close(0)
 
     def close(self) -> None:
         """End all watchers, and the streams of those who look on."""
@@ -170,9 +214,13 @@ class Page:
     def _about(self) -> dict[str, Any]:
         return {
             "apps": list(self._source.apps()),
-            "may": bool(self._token),
+            "refused": self._source.refused,
+            "may": bool(self._token) and self._source.may_act,
             "journeys": self._source.has_journeys,
         }
+
+    async def _healthz(self, _: Request) -> Response:
+        return PlainTextResponse("ok\n")
 
     async def _index(self, request: Request) -> Response:
         return _answered("index.html", request)
@@ -181,7 +229,7 @@ class Page:
         return _answered(request.path_params["path"], request)
 
     async def _apps(self, _: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(self._about))
+        return _Json(await run_in_threadpool(self._about))
 
     async def _events(self, request: Request) -> Response:
         app = request.path_params["app"]
@@ -216,7 +264,8 @@ class Page:
         watcher.listen(who, wake)
         number = 0
         try:
-            while not self._closing.is_set() and watcher.is_running:
+            while not self._closing.is_set():
+                is_running = watcher.is_running  # before the edition: its last one is sent, too
                 edition = watcher.edition
                 if edition.number > number:
                     is_next = number and edition.number == number + 1
@@ -227,6 +276,8 @@ class Page:
                     )
                     number = edition.number
                     yield f"event: {kind}\nid: {number}\ndata: {text}\n\n"
+                if not is_running:
+                    return
                 try:
                     await asyncio.wait_for(woken.wait(), _BEAT_S)
                     woken.clear()
@@ -248,7 +299,7 @@ class Page:
             said = await run_in_threadpool(self._source.act, app, action, body)
         except HeadwaterError as error:
             return _refusal(409, str(error))
-        return JSONResponse({"message": said})
+        return _Json({"message": said})
 
     async def _journey(self, request: Request) -> Response:
         app = request.path_params["app"]
@@ -263,7 +314,8 @@ class Page:
         if app not in await run_in_threadpool(self._source.apps):
             return _refusal(404, f"there is no application {app!r}")
         try:
-            return JSONResponse(await run_in_threadpool(self._source.journey, app, body))
+            async with self._journeys:
+                return _Json(await run_in_threadpool(self._source.journey, app, body))
         except HeadwaterError as error:
             return _refusal(409, str(error))
 
@@ -315,13 +367,24 @@ async def _body(request: Request) -> dict[str, Any] | None:
             return None
     try:
         value = json.loads(data or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
+class _Json(JSONResponse):
+    """JSON in ASCII: half of a surrogate pair has no bytes in UTF-8."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
 def _refusal(status: int, message: str) -> JSONResponse:
-    return JSONResponse({"error": message}, status)
+    return _Json({"error": message}, status)
+
+
+async def _too_many(_: Request, error: Exception) -> Response:
+    return _refusal(503, str(error))
 
 
 class _Guarded:

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final, Protocol
 
 from headwater.model.podcontract import HTTP_PORT
-from headwater_operator.kube.errors import KubeApiError
+from headwater_operator.kube.errors import ApiUnavailableError, KubeApiError
 from headwater_operator.observe.asking import Question
+from headwater_operator.observe.proxied import Silence
 from headwater_operator.web.samples import read_samples
 
 if TYPE_CHECKING:
@@ -61,17 +62,28 @@ class ProxiedScraper:
     Args:
         client: the API server, with the rights of whoever asks.
         namespace: of the pods.
+        timeout_s: a pod that answers later counts as silent, and is not asked for a while.
+        silence: remembers who is silent.
     """
 
-    def __init__(self, client: PodAsker, namespace: str) -> None:
+    def __init__(
+        self,
+        client: PodAsker,
+        namespace: str,
+        *,
+        timeout_s: float = _PROXIED_TIMEOUT_S,
+        silence: Silence | None = None,
+    ) -> None:
         self._client = client
         self._namespace = namespace
+        self._timeout_s = timeout_s
+        self._silence = silence or Silence()
         self._pool = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="scrape")
 
     def scrape(self, endpoints: Mapping[str, str]) -> Mapping[str, Sequence[Sample]]:
         """Ask workers at the same time; a worker is the name of its pod."""
-        answers = {name: lambda pod=name: self._ask(pod) for name in endpoints}
-        return _asked(self._pool, answers, _PROXIED_TIMEOUT_S, lambda _: None)
+        answers = {name: lambda pod=name: self._ask(pod) for name in self._silence.heard(endpoints)}
+        return _asked(self._pool, answers, self._timeout_s, lambda pod: self._silence.note([pod]))
 
     def close(self) -> None:
         """Ask nobody any more."""
@@ -80,9 +92,12 @@ class ProxiedScraper:
     def _ask(self, pod: str) -> Sequence[Sample]:
         try:
             status, data = self._client.ask_pod(
-                self._namespace, pod, HTTP_PORT, "/metrics", timeout_s=_PROXIED_TIMEOUT_S
+                self._namespace, pod, HTTP_PORT, "/metrics", timeout_s=self._timeout_s
             )
             return read_samples(data.decode()) if status == _OK else []
+        except ApiUnavailableError:
+            self._silence.note([pod])
+            return []
         except (KubeApiError, ValueError):
             return []  # the overview says why workers cannot be asked
 

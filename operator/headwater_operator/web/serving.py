@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 DEFAULT_PORT: Final = 8780
 DEFAULT_HOST: Final = "127.0.0.1"
 _END_S: Final = 3
+_MOST_CONNECTIONS: Final = 200
+"""More are answered with 503: each browser has a stream, and some requests now and then."""
 
 
 def address_of(text: str) -> tuple[str, int]:
@@ -63,6 +65,7 @@ class Server:
             lifespan="off",
             timeout_graceful_shutdown=1,
             ws="none",
+            limit_concurrency=_MOST_CONNECTIONS,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(

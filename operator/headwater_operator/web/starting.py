@@ -25,11 +25,17 @@ class WebOptions(NamedTuple):
         address: ``HOST:PORT``, ``PORT``, or empty for the default.
         token_file: holds the token with which it may change something.
         names: by which browsers may call this host.
+        look_s: between two looks at an application.
+        most: applications that are looked at, at the same time.
+        keep_s: how long an application is looked at after the last browser has left it.
     """
 
     address: str
     token_file: Path | None = None
     names: tuple[str, ...] = ()
+    look_s: float = 1.0
+    most: int = 50
+    keep_s: float = 3_600
 
 
 def add_token_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,13 +82,12 @@ def token_of(file: Path | None) -> str:
     return token
 
 
-def server_of(source: Source, options: WebOptions, *, look_s: float = 1.0) -> Server:
+def server_of(source: Source, options: WebOptions) -> Server:
     """Return the server of a page, bound to its port and not started.
 
     Args:
         source: what there is to see.
         options: how it is served.
-        look_s: between two looks at an application.
 
     Raises:
         EnvironmentProblemError: the extra is not installed.
@@ -98,4 +103,12 @@ def server_of(source: Source, options: WebOptions, *, look_s: float = 1.0) -> Se
         ) from error
     host, port = address_of(options.address)
     token = token_of(options.token_file)
-    return Server(Page(source, token=token, names=options.names, look_s=look_s), host, port)
+    page = Page(
+        source,
+        token=token,
+        names=options.names,
+        look_s=options.look_s,
+        most=options.most,
+        keep_s=options.keep_s,
+    )
+    return Server(page, host, port)

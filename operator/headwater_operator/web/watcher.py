@@ -4,13 +4,14 @@
                           └──── scrape() ─► samples ──► flows, points, history
 
 One thread for each application that somebody is interested in, however many look on. It goes on
-for an hour after the last of them has left, so that a page that is opened again has its history.
+for a while after the last of them has left, so that a page that is opened again has its history.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 import time
 from bisect import bisect_right
@@ -82,6 +83,7 @@ class Watcher:
         open_sight: returns what looks.
         about: of the page as a whole; stands in every whole edition.
         look_s: between two looks.
+        keep_s: how long it goes on after the last listener has left.
         now_s: wall-clock time.
     """
 
@@ -92,9 +94,11 @@ class Watcher:
         about: Callable[[], Mapping[str, Any]],
         *,
         look_s: float = LOOK_S,
+        keep_s: float = HOUR_S,
         now_s: Callable[[], float] = time.time,
     ) -> None:
         self._look_s = look_s
+        self._keep_s = keep_s
         self.app = app
         self._open_sight = open_sight
         self._about = about
@@ -130,6 +134,18 @@ class Watcher:
     def is_running(self) -> bool:
         """Whether it looks."""
         return self._thread.is_alive() and not self._stop.is_set()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody listens."""
+        with self._guard:
+            return bool(self._listeners)
+
+    @property
+    def left_s(self) -> float:
+        """When the last listener left; when it was made if there was none."""
+        with self._guard:
+            return self._left_s
 
     @property
     def edition(self) -> Edition:
@@ -172,7 +188,8 @@ class Watcher:
         try:
             sight = self._open_sight()
         except HeadwaterError as error:
-            self._publish({"trouble": str(error)})
+            self._trouble = str(error)  # a stream that begins now is sent it in the whole
+            self._publish({"trouble": self._trouble})
             self._stop.set()
             return
         scraped_s = 0.0
@@ -189,7 +206,7 @@ class Watcher:
 
     def _is_forgotten(self) -> bool:
         with self._guard:
-            return not self._listeners and self._now_s() - self._left_s > HOUR_S
+            return not self._listeners and self._now_s() - self._left_s > self._keep_s
 
     def _turn(self, sight: Sight, *, scrape: bool) -> None:
         try:
@@ -243,7 +260,7 @@ class Watcher:
         stores = document["stores"].values()
         on_disk = sum(row.get("bytes", 0) for row in stores) if stores else app.get("bytes")
         values = {
-            **{name: app[name] for name in ("rate", "lag", "running", "live")},
+            **{name: app.get(name) for name in ("rate", "lag", "running", "live")},
             "bytes": on_disk,
             **measured.point(self._raw.samples(), now_ms, WINDOW_MS),
         }
@@ -278,6 +295,7 @@ class Watcher:
             wake()
 
     def _whole(self) -> str:
+        about = self._about()  # may ask the API server: nobody waits for the guard meanwhile
         with self._guard:
             history = {
                 name: list(map(_short, self._history.values(name)[-_VITALS_SENT:]))
@@ -286,7 +304,7 @@ class Watcher:
             times = self._history.times()[-_VITALS_SENT:]
             return _json(
                 {
-                    **self._about(),
+                    **about,
                     "key": self.app,
                     "at": self._at_ms,
                     "trouble": self._trouble,
@@ -298,9 +316,10 @@ class Watcher:
 
 
 def _short(value: float | None) -> float | None:
-    """Return a number with six digits: more than a picture shows."""
-    return None if value is None else float(f"{value:.6g}")
+    """Return a number with six digits: more than a picture shows; JSON has no other than finite."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    # In ASCII: half of a surrogate pair has no bytes in UTF-8.
+    return json.dumps(value, separators=(",", ":"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 from hypothesis import given
@@ -76,6 +77,10 @@ def test_rates_are_rounded_to_two_digits() -> None:
         120,
         99_000,
     ]
+
+
+def test_a_rate_that_is_not_finite_is_not_known() -> None:
+    assert [rounded(value) for value in (math.nan, math.inf, -math.inf)] == [None] * 3
 
 
 def test_a_description_is_read_as_a_graph() -> None:

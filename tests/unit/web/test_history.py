@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from headwater.model import metrics
 from headwater_operator.dashboards.history import History as RawHistory
 from headwater_operator.dashboards.history import Sample, label_set
@@ -41,6 +43,17 @@ def test_a_series_that_is_gone_for_a_whole_turn_is_forgotten() -> None:
         history.add(moment, {"new": 1.0})
 
     assert history.names == ("new",)
+
+
+def test_series_that_left_make_room_and_those_that_are_there_stay() -> None:
+    history = History(10, most=2)
+    history.add(1, {"first": 1.0, "second": 1.0})
+    history.add(2, {"second": 2.0})
+
+    history.add(3, {"second": 3.0, "third": 3.0, "fourth": 3.0})
+
+    assert history.names == ("second", "third")
+    assert history.values("third") == [None, None, 3]
 
 
 def test_text_of_prometheus_is_read_with_its_escapes() -> None:
@@ -92,6 +105,18 @@ def test_of_many_lines_the_greatest_are_kept() -> None:
     point = measured.point(raw.samples(), 1_000, 15_000)
 
     assert sorted(point.values()) == list(range(100 - measured.MOST_LINES, 100))
+
+
+def test_numbers_that_are_not_finite_have_no_flow_and_no_point() -> None:
+    raw = RawHistory(60_000)
+    keys = metrics.ROCKSDB_PROPERTIES["estimate-num-keys"]
+    labels = {"task_id": "0_0", "client_id": "w-0", "state_id": "counts"}
+    for at_ms in (0, 2_000):
+        told = [_sample(keys, labels, math.inf), _sample(metrics.RECORDS_LAG, labels, math.nan)]
+        raw.add(at_ms, told, source="w-0")
+
+    assert measured.flows(raw.samples(), 2_000, 15_000)["stores"] == {}
+    assert measured.point(raw.samples(), 2_000, 15_000) == {}
 
 
 def _panel(key: str) -> str:

@@ -7,8 +7,10 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,9 +24,11 @@ from headwater_operator.web.serving import Server, address_of
 from headwater_operator.web.starting import TOKEN_VARIABLE, token_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from http.client import HTTPResponse
     from pathlib import Path
+
+    from tests.support.made_up import Seen
 
 TOKEN = "0123456789abcdef"
 
@@ -125,6 +129,86 @@ def test_an_action_takes_the_token_and_no_other_page_can_ask_for_it(
     assert source.done == [("orders", "scale", {"replicas": 3})]
     assert no_such[:2] == (409, '{"error":"there is no action \'explode\'"}')
     assert broken[0] == 400
+
+
+def test_a_body_that_is_nested_too_deep_is_refused(server: Server) -> None:
+    path, right = "/api/apps/orders/pause", {"Authorization": f"Bearer {TOKEN}"}
+
+    status, text, _ = call(server, path, data=b'{"a":' + b"[" * 9_000, **right)
+
+    assert (status, text) == (400, '{"error":"the body is no JSON object"}')
+
+
+def test_what_a_journey_answers_may_have_half_of_a_surrogate_pair(
+    server: Server, source: Applications
+) -> None:
+    json_ = {"Content-Type": "application/json"}
+    record = b'{"topic": "bad \\udcff"}'
+
+    status, text, _ = call(server, "/api/apps/orders/journey", data=record, **json_)
+
+    assert (status, "bad" in json.loads(text)["error"]) == (200, True)
+
+
+def test_journeys_that_hang_leave_the_page_as_it_is(source: Applications) -> None:
+    may_answer, asked = threading.Event(), threading.Semaphore(0)
+    running: list[int] = []
+
+    def hang(app: str, record: Mapping[str, object]) -> dict[str, object]:
+        running.append(1)
+        asked.release()
+        assert may_answer.wait(300)
+        running.pop()
+        return {"most": len(running)}
+
+    source.journey = hang  # type: ignore[method-assign]
+    path, json_ = "/api/apps/orders/journey", {"Content-Type": "application/json"}
+    with Server(Page(source), "127.0.0.1", 0) as serving, ThreadPoolExecutor(50) as pool:
+        answers = [pool.submit(call, serving, path, data=b"{}", **json_) for _ in range(50)]
+        for _ in range(2):
+            assert asked.acquire(timeout=60)
+        healthy = call(serving, "/healthz")[0]
+        listed = call(serving, "/api/apps")[0]
+        may_answer.set()
+        most = [json.loads(answer.result()[1])["most"] for answer in answers]
+
+    assert (healthy, listed) == (200, 200)
+    assert max(most) <= 1
+
+
+def test_one_application_too_many_is_refused_with_the_way_out(source: Applications) -> None:
+    with Server(Page(source, most=1), "127.0.0.1", 0) as small:
+        stream = events(small.url, "orders")
+        next(stream)
+
+        refused = call(small, "/api/apps/payments/events")
+        history = call(small, "/api/apps/payments/history/state")
+        stream.close()
+
+    said = '{"error":"1 applications are open already; close one of them"}'
+    assert (refused[:2], history[:2]) == ((503, said), (503, said))
+
+
+def test_a_source_that_carries_out_nothing_has_no_buttons_and_says_what_it_cannot_list(
+    source: Applications,
+) -> None:
+    source.acts, source.missing = False, "namespace shop cannot be listed"
+
+    with Server(Page(source, token=TOKEN), "127.0.0.1", 0) as reading:
+        about = json.loads(call(reading, "/api/apps")[1])
+
+    assert (about["may"], about["refused"]) == (False, "namespace shop cannot be listed")
+
+
+def test_a_stream_of_what_cannot_be_opened_says_why_before_it_ends(
+    server: Server, source: Applications
+) -> None:
+    def fail(_: str) -> Seen:
+        raise EnvironmentProblemError("it is locked")
+
+    source.open = fail  # type: ignore[method-assign]
+
+    assert [news["trouble"] for _, news in events(server.url, "orders")] == ["it is locked"]
 
 
 def test_a_journey_is_asked_for_by_the_page_itself(server: Server) -> None:

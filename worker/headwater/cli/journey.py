@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from headwater.cli import streamapps
 from headwater.cli.options import add_topology
@@ -14,6 +16,7 @@ from headwater.errors import HeadwaterError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from headwater.testing.journey import Journeys
 
@@ -36,14 +39,29 @@ def run(arguments: argparse.Namespace) -> int:
     """Answer records until the input ends; return the exit code."""
     from headwater.testing.journey import Journeys  # noqa: PLC0415 - keeps help fast
 
-    topology, _ = streamapps.topology_asked_for(arguments)
-    journeys = Journeys(topology, start_ms=int(time.time() * 1000))
-    try:
-        for line in sys.stdin:
-            print(json.dumps(_answer(journeys, line)), flush=True)
-    finally:
-        journeys.close()
+    with _answers() as answers:
+        topology, _ = streamapps.topology_asked_for(arguments)
+        journeys = Journeys(topology, start_ms=int(time.time() * 1000))
+        try:
+            for line in sys.stdin:
+                print(json.dumps(_answer(journeys, line)), file=answers, flush=True)
+        finally:
+            journeys.close()
     return 0
+
+
+@contextmanager
+def _answers() -> Iterator[IO[str]]:
+    """Yield standard output for the answers alone; what the topology prints goes to errors."""
+    sys.stdout.flush()
+    out = sys.stdout.fileno()
+    with os.fdopen(os.dup(out), "w", encoding="utf-8") as answers:
+        os.dup2(sys.stderr.fileno(), out)
+        try:
+            yield answers
+        finally:
+            sys.stdout.flush()
+            os.dup2(answers.fileno(), out)
 
 
 def _answer(journeys: Journeys, line: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ export function whole(page) {
 
 function scale() {
   const before = now().document.app.replicas;
-  const field = el("input", { type: "number", min: "0", max: "1000", value: String(before), "aria-label": "Workers" });
+  const field = el("input", { type: "number", min: "0", max: "1000", step: "1", required: true, value: String(before), "aria-label": "Workers" });
   ask("Scale", `How many workers is ${now().document.app.name} to have?`, field, "Scale", () => act("scale", { replicas: Number(field.value) }));
 }
 

@@ -176,7 +176,9 @@ function made(panel, names, data, before) {
       })),
     ],
   }, data, box);
-  const watch = new ResizeObserver(() => plot.setSize({ width: box.clientWidth - 22, height: HEIGHT }));
+  const watch = new ResizeObserver(() => {
+    if (box.clientWidth) plot.setSize({ width: box.clientWidth - 22, height: HEIGHT }); // else it is hidden
+  });
   watch.observe(box);
   return {
     plot,

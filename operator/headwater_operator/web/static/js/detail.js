@@ -22,7 +22,7 @@ export function update(page, id) {
     return;
   }
   const events = page.events.filter((event) => [...(event.granted || []), ...(event.revoked || [])].includes(id)).slice(-4);
-  const now = JSON.stringify([id, task, events.length]);
+  const now = JSON.stringify([id, task, events.at(-1)?.at]);
   if (now === drawn) return;
   drawn = now;
   place.hidden = false;

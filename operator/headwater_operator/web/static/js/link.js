@@ -1,6 +1,7 @@
 // The stream of events: connects, connects again, and says how old the values are.
 
-const SILENT_MS = 6000;
+// A turn waits up to 5 s for workers' numbers, and 5 s for their metrics.
+const SILENT_MS = 15000;
 const AGAIN_MS = 1000;
 
 /**

@@ -17,7 +17,7 @@ import * as workers from "./workers.js";
 
 const KEPT = 1800;
 const EVENTS = 500;
-const page = { key: "", document: null, events: [], history: { t: [], v: {} }, at: 0, trouble: "", may: false, journeys: false };
+const page = { key: "", document: null, events: [], history: { t: [], v: {} }, at: 0, trouble: "", refused: "", may: false, journeys: false };
 let chosen = "";
 let group = null;
 let stop = () => {};
@@ -41,12 +41,13 @@ function chooseGroup(number) {
 function whole(news) {
   const isFirst = page.key !== news.key || !page.document;
   const before = JSON.stringify(page.document?.topology);
-  Object.assign(page, { key: news.key, document: { app: {}, workers: {}, tasks: {}, ...news.document }, events: news.events, history: news.history, at: news.at, trouble: news.trouble, may: news.may, journeys: news.journeys });
+  Object.assign(page, { key: news.key, document: { app: {}, workers: {}, tasks: {}, ...news.document }, events: news.events, history: news.history, at: news.at, trouble: news.trouble, refused: news.refused || "", may: news.may, journeys: news.journeys });
   choices(news.apps);
   if (!page.document.app.name) {
     freshen();
     return;
   }
+  reveal();
   show(null);
   decisions.whole(page);
   vitals.sparks(page.history);
@@ -56,6 +57,11 @@ function whole(news) {
   actions.whole(page);
   journey.whole(page);
   performance.mark("headwater-painted");
+}
+
+/** Show the parts, once there is something to show in them. */
+function reveal() {
+  document.querySelector("main").hidden = false;
 }
 
 function change(news) {
@@ -71,6 +77,12 @@ function change(news) {
     const isFirst = !page.document.app.name;
     merge(page.document, changed);
     if (page.document.app.name) {
+      if (isFirst) {
+        reveal();
+        decisions.whole(page);
+        charts.whole(page);
+        actions.whole(page);
+      }
       if (changed.topology || isFirst) {
         topology.draw(page);
         journey.whole(page);
@@ -140,7 +152,7 @@ function freshen() {
 
 function notice() {
   const app = page.document?.app || {};
-  const said = app.failure || page.trouble || (lost && page.at ? `The values are old: ${lost}.` : lost);
+  const said = app.failure || page.trouble || (lost && page.at ? `The values are old: ${lost}.` : lost) || page.refused;
   const place = byId("notice");
   place.hidden = !said;
   text(place, said || "");
@@ -168,6 +180,7 @@ function open(key) {
   chosen = "";
   group = null;
   workers.clear();
+  document.querySelector("main").hidden = true;
   Object.assign(page, { key: "", document: null, at: 0 });
   history.replaceState(null, "", `${location.pathname}?app=${encodeURIComponent(key)}${location.hash}`);
   stop = follow(key, {
@@ -185,12 +198,12 @@ function open(key) {
 async function begin() {
   const asked = new URLSearchParams(location.search).get("app");
   try {
-    const { apps } = asked ? { apps: [asked] } : await (await fetch("/api/apps", { cache: "no-store" })).json();
+    const { apps, refused } = asked ? { apps: [asked] } : await (await fetch("/api/apps", { cache: "no-store" })).json();
     if (apps.length) {
       open(apps[0]);
       return;
     }
-    lost = "there is no application yet; this page looks again every two seconds";
+    lost = refused || "there is no application yet; this page looks again every two seconds";
   } catch {
     lost = "the server does not answer; this page tries again every two seconds";
   }

@@ -3,6 +3,7 @@
 /** Apply `changes` to `target`: objects key by key, `null` takes a key out, all else replaces. */
 export function merge(target, changes) {
   for (const key in changes) {
+    if (key === "__proto__") continue; // it would change every object
     const value = changes[key];
     const old = target[key];
     if (value === null) {

@@ -28,7 +28,8 @@ export function start(chooseGroup) {
   byId("zoom-out").addEventListener("click", () => zoom(1.3));
   byId("zoom-fit").addEventListener("click", fit);
   new ResizeObserver(() => {
-    if (last && wanted() !== direction) draw(last);
+    const isShown = last?.document && byId("drawing").clientWidth;
+    if (isShown && wanted() !== direction) draw(last);
   }).observe(byId("drawing"));
 }
 
@@ -239,7 +240,9 @@ export function way(journey) {
   const nodes = new Set(journey?.nodes || []);
   const stores = new Set(journey?.stores || []);
   const topics = new Set([journey?.topic, ...(journey?.written || []).map((each) => each.topic)]);
-  const has = (name) => [...topics].some((topic) => topic === name || topic?.endsWith(`-${name}`));
+  // Topics of Headwater's own are written with the application's name before theirs.
+  const isOwn = (name) => /-(repartition|changelog)$/.test(name);
+  const has = (name) => [...topics].some((topic) => topic === name || (isOwn(name) && topic?.endsWith(`-${name}`)));
   for (const box of graph.boxes.values()) {
     box.root?.toggleAttribute("data-reached", box.kind === "topic" ? has(box.name) : nodes.has(box.name));
     (box.inner || []).forEach((inner, place) => inner.root?.toggleAttribute("data-reached", stores.has(box.stores[place])));
