@@ -376,6 +376,22 @@ def test_the_monitor_of_pods_selects_workers_and_drivers_by_the_port_that_they_h
     assert spec["namespaceSelector"] == {"any": True}
 
 
+def test_the_monitor_reads_the_metrics_service_and_not_the_page() -> None:
+    sets = ("metrics.serviceMonitor.create=true", "web.create=true")
+    [monitor] = of_kind("ServiceMonitor", *sets)
+    [endpoint] = monitor["spec"]["endpoints"]
+    wanted = monitor["spec"]["selector"]["matchLabels"].items()
+
+    read = [
+        service["metadata"]["name"]
+        for service in of_kind("Service", *sets)
+        if wanted <= service["metadata"]["labels"].items()
+        and endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
+    ]
+
+    assert read == ["headwater-operator-metrics"]
+
+
 def test_rules_for_labels_and_metrics_go_to_the_monitor_as_they_are() -> None:
     given = ("relabelings[0].targetLabel=a", "metricRelabelings[0].action=drop")
     sets = [f"metrics.serviceMonitor.{each}" for each in ("create=true", *given)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 from tests.support.kube_rig import NAMESPACE, KubeRig, streamapp
@@ -12,8 +13,9 @@ from headwater.ids import TaskId
 from headwater.model.podcontract import HTTP_PORT
 from headwater_operator.kube.errors import ApiUnavailableError, ForbiddenError
 from headwater_operator.observe.overview import ClusterReader, read_event
-from headwater_operator.observe.proxied import ProxiedNumbers
+from headwater_operator.observe.proxied import ProxiedNumbers, Silence
 from headwater_operator.overview.events import EventKind
+from headwater_operator.web.scraping import ProxiedScraper
 
 
 @pytest.fixture
@@ -138,3 +140,60 @@ def test_a_refused_proxy_is_told() -> None:
     assert numbers.ask({"w-0": ""}) == {}
     numbers.close()
     assert numbers.refused == 'cannot get resource "pods/proxy"'
+
+
+class SilentPods(Pods):
+    """Pods of which some take the question and do not answer."""
+
+    def __init__(self, answers: dict[str, bytes | Exception], silent: str) -> None:
+        super().__init__(answers)
+        self.may_answer = threading.Event()
+        self._silent = silent
+
+    def ask_pod(
+        self, namespace: str, pod: str, port: int, path: str, *, timeout_s: float | None = None
+    ) -> tuple[int, bytes]:
+        if pod == self._silent:
+            self.asked.append((namespace, pod, port, path))
+            assert self.may_answer.wait(300)
+            raise ApiUnavailableError("no answer")
+        return super().ask_pod(namespace, pod, port, path, timeout_s=timeout_s)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_pod_that_did_not_answer_is_not_waited_for_again_for_a_while(is_late: bool) -> None:
+    now_ms = [0]
+    told = {"worker": "w-0", "incarnation": "i", "threads": [], "tasks": []}
+    pods = SilentPods(
+        {"w-0": json.dumps(told).encode(), "w-1": ApiUnavailableError("no answer")},
+        "w-1" if is_late else "",
+    )
+    silence = Silence(10_000, lambda: now_ms[0])
+    numbers = ProxiedNumbers(pods, "shop", timeout_s=0.2, silence=silence)
+    endpoints = dict.fromkeys(pods.answers, "")
+
+    numbers.ask(endpoints)
+    numbers.ask(endpoints)
+    asked = [pod for _, pod, _, _ in pods.asked]
+    now_ms[0] = 10_000
+    numbers.ask(endpoints)
+    pods.may_answer.set()
+    numbers.close()
+
+    assert asked.count("w-1") == 1
+    assert [pod for _, pod, _, _ in pods.asked].count("w-1") == 2
+
+
+def test_a_pod_whose_metrics_did_not_come_is_not_waited_for_again_for_a_while() -> None:
+    now_ms = [0]
+    pods = SilentPods({"w-0": b"up 1", "w-1": b"up 1"}, "w-1")
+    silence = Silence(10_000, lambda: now_ms[0])
+    scraper = ProxiedScraper(pods, "shop", timeout_s=0.2, silence=silence)
+    endpoints = dict.fromkeys(pods.answers, "")
+
+    scraper.scrape(endpoints)
+    scraper.scrape(endpoints)
+    pods.may_answer.set()
+    scraper.close()
+
+    assert [pod for _, pod, _, _ in pods.asked].count("w-1") == 1

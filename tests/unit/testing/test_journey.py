@@ -14,6 +14,7 @@ from examples.word_count import app as word_count
 from headwater import StreamsBuilder
 from headwater.testing.journey import Journeys
 
+JOURNEY = (sys.executable, "-m", "headwater.cli.main", "journey")
 ROOT = Path(__file__).parents[3]
 
 
@@ -68,7 +69,7 @@ def test_the_command_answers_line_by_line_and_goes_on_after_bad_input() -> None:
     ]
 
     done = subprocess.run(
-        [sys.executable, "-m", "headwater.cli.main", "journey", "examples.word_count.app:build"],
+        [*JOURNEY, "examples.word_count.app:build"],
         input="\n".join(lines) + "\n",
         cwd=ROOT,
         capture_output=True,
@@ -83,3 +84,33 @@ def test_the_command_answers_line_by_line_and_goes_on_after_bad_input() -> None:
     assert "line 1" in broken["error"]
     assert number["error"] == "1 is neither text nor null"
     assert last["written"][1]["value"] == "0x0000000000000002"
+
+
+PRINTS = """
+from headwater import Serdes
+
+print("imported")
+
+
+def build(builder):
+    stream = builder.stream("in", key_serde=Serdes.string, value_serde=Serdes.string)
+    stream.for_each(lambda key, value: print("seen"))
+"""
+
+
+def test_what_a_topology_prints_is_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "prints.py").write_text(PRINTS)
+
+    done = subprocess.run(
+        [*JOURNEY, "prints:build", "--import-path", str(tmp_path)],
+        input='{"topic": "in", "value": "hello"}\n',
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+
+    assert json.loads(done.stdout)["nodes"] != []
+    assert done.stderr.splitlines().count("imported") == 1
+    assert "seen" in done.stderr

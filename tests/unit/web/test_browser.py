@@ -105,6 +105,9 @@ def test_actions_ask_for_the_token_until_it_is_right(
     page = Page(source, token=TOKEN)
     with Server(page, "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
         tab.click("#actions >> text=Scale")
+        tab.fill(".dialog input", "")
+        tab.click(".dialog .main")
+        assert text(tab, ".dialog h2") == "Scale"  # an empty field is no number
         tab.fill(".dialog input", "5")
         tab.click(".dialog .main")
         shows(tab, ".dialog h2", "Token")
@@ -156,6 +159,30 @@ def test_the_browser_brings_a_document_up_to_date_as_the_server_would(
             )
 
             assert found == merged(_BEFORE, changes) == after
+
+
+def test_a_key_of_a_document_changes_no_other_object(
+    browser: Browser, source: Applications
+) -> None:
+    with Server(Page(source), "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
+        found = tab.evaluate(
+            "async (news) => { (await import('/static/js/merge.js')).merge({}, JSON.parse(news));"
+            " return {}.bad ?? null }",
+            '{"__proto__": {"bad": 1}}',
+        )
+
+        assert found is None
+
+
+def test_without_an_application_the_page_says_what_it_cannot_list_and_shows_no_empty_parts(
+    browser: Browser,
+) -> None:
+    nothing = Applications()
+    nothing.missing = "the StreamApps of namespace shop cannot be listed"
+    with Server(Page(nothing), "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
+        shows(tab, "#notice", "namespace shop cannot be listed")
+
+        assert tab.locator("main").is_hidden()
 
 
 # Of each text: its contrast with the nearest ground that is painted.
