@@ -97,7 +97,7 @@ def test_a_namespace_that_refuses_takes_nothing_from_the_others(rig: KubeRig) ->
     )
     answered = rig.api.list
 
-    def refuse(resource: Resource, namespace: str | None, **chosen: str) -> list[Manifest]:
+    def refuse(resource: Resource, namespace: str | None, **chosen: str) -> tuple[Manifest, ...]:
         if namespace == "forbidden":
             raise ForbiddenError("streamapps is forbidden")
         return answered(resource, namespace, **chosen)

@@ -205,7 +205,8 @@ def test_a_source_that_carries_out_nothing_has_no_buttons_and_says_what_it_canno
 def test_a_stream_of_what_cannot_be_opened_says_why_before_it_ends(
     server: Server, source: Applications
 ) -> None:
-    def fail(_: str) -> Seen:
+    def fail(app: str) -> Seen:
+        del app
         raise EnvironmentProblemError("it is locked")
 
     source.open = fail  # type: ignore[method-assign]
