@@ -19,7 +19,7 @@ from headwater.errors import EnvironmentProblemError
 from headwater_operator.local import files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from headwater_operator.local.layout import AppDir
 
@@ -34,10 +34,14 @@ class JourneyProgram:
     Args:
         directory: of the application.
         import_path: directories from which the topology is imported.
+        words: Python is started with these before what belongs to the application.
     """
 
-    def __init__(self, directory: AppDir, import_path: tuple[str, ...]) -> None:
-        self._directory = directory
+    def __init__(
+        self, directory: AppDir, import_path: tuple[str, ...], words: Sequence[str] = _WORDS
+    ) -> None:
+        self._words = words
+        self.directory = directory
         self._import_path = import_path
         self._process: subprocess.Popen[bytes] | None = None
         self._guard = threading.Lock()
@@ -80,7 +84,7 @@ class JourneyProgram:
         paths = [word for path in self._import_path for word in ("--import-path", path)]
         with files.private_log(self._log) as log:
             self._process = subprocess.Popen(
-                [sys.executable, *_WORDS, "-f", str(self._directory.streamapp), *paths],
+                [sys.executable, *self._words, "-f", str(self.directory.streamapp), *paths],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -100,7 +104,7 @@ class JourneyProgram:
 
     @property
     def _log(self) -> Any:
-        return self._directory.path / "journey.log"
+        return self.directory.path / "journey.log"
 
 
 def _line(stream: IO[bytes], timeout_s: float) -> bytes:

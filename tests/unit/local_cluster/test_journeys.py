@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from headwater.errors import EnvironmentProblemError
-from headwater_operator.local import journeys
 from headwater_operator.local.journeys import JourneyProgram
 from headwater_operator.local.layout import ClusterDir
 
@@ -71,11 +70,9 @@ def test_a_topology_that_cannot_be_run_is_told_with_what_it_said(
         missing.ask({"topic": "x"})
 
 
-def test_an_answer_that_is_no_json_is_told(
-    tmp_path: Path, programs: list[JourneyProgram], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journeys, "_WORDS", ("-c", "input(); print('hello', flush=True)"))
-    running = program(tmp_path, "any:build")
+def test_an_answer_that_is_no_json_is_told(tmp_path: Path, programs: list[JourneyProgram]) -> None:
+    talks = ("-c", "input(); print('hello', flush=True)")
+    running = JourneyProgram(program(tmp_path, "any:build").directory, (), talks)
     programs.append(running)
 
     with pytest.raises(EnvironmentProblemError, match="it answered with b'hello"):

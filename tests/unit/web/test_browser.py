@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.browser import chromium, opened
 from tests.support.made_up import Applications, snapshot
+from tests.support.page_events import events
 from tests.support.waiting import wait_for
 
 from headwater.ids import TaskId
@@ -172,6 +174,20 @@ def test_a_key_of_a_document_changes_no_other_object(
         )
 
         assert found is None
+
+
+def test_why_an_application_cannot_be_opened_is_told(
+    browser: Browser, source: Applications
+) -> None:
+    with (
+        Server(Page(source, most=1), "127.0.0.1", 0) as server,
+        closing(events(server.url, "orders")) as stream,
+    ):
+        next(stream)
+        with opened(browser, f"{server.url}?app=payments") as tab:
+            shows(tab, "#notice", "applications are open already; close one of them")
+
+            assert tab.locator("main").is_hidden()
 
 
 def test_without_an_application_the_page_says_what_it_cannot_list_and_shows_no_empty_parts(

@@ -102,7 +102,7 @@ def test_a_namespace_that_refuses_takes_nothing_from_the_others(rig: KubeRig) ->
             raise ForbiddenError("streamapps is forbidden")
         return answered(resource, namespace, **chosen)
 
-    rig.api.list = refuse  # type: ignore[method-assign, assignment]
+    rig.api.list = refuse  # type: ignore[method-assign]
 
     assert page.apps() == [KEY]
     assert page.refused == (

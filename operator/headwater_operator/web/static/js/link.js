@@ -50,6 +50,21 @@ export function follow(key, told) {
         timer = setTimeout(again, 5 * AGAIN_MS);
         return;
       }
+      // An EventSource does not say why it was refused.
+      const asking = new AbortController();
+      const stream = await fetch(`/api/apps/${key}/events`, { signal: asking.signal });
+      if (isOver) {
+        asking.abort();
+        return;
+      }
+      if (!stream.ok) {
+        const { error } = await stream.json();
+        heardAt = performance.now();
+        told.trouble(error);
+        timer = setTimeout(again, 5 * AGAIN_MS);
+        return;
+      }
+      asking.abort();
     } catch {
       timer = setTimeout(again, AGAIN_MS);
       return;

@@ -181,7 +181,7 @@ function open(key) {
   group = null;
   workers.clear();
   document.querySelector("main").hidden = true;
-  Object.assign(page, { key: "", document: null, at: 0 });
+  Object.assign(page, { key: "", document: null, at: 0, trouble: "" });
   history.replaceState(null, "", `${location.pathname}?app=${encodeURIComponent(key)}${location.hash}`);
   stop = follow(key, {
     whole,
