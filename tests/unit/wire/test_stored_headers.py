@@ -59,7 +59,51 @@ def test_a_number_of_varying_length_comes_back(number: int) -> None:
     assert len(data) <= 5
 
 
-@pytest.mark.parametrize("data", ["", "80", "ffffffffff", "10", "0602", "02"])
+NO_HEADERS = {
+    "nothing": "",
+    "no end of a number": "80",
+    "a number of more than five bytes": "ffffffffff",
+    "a size of more than there is": "10",
+    "fewer headers than counted": "0602",
+    "a size and nothing else": "02",
+    "a negative count": "0201",
+    "a negative length of a name": "06020101",
+    "a negative length of a value": "06020003",
+    "a name that is no UTF-8": "080202ff01",
+    "a name that ends behind the headers": "06020400" + "6161",
+    "bytes behind the last header": "0802000000",
+}
+
+
+@pytest.mark.parametrize("data", NO_HEADERS.values(), ids=NO_HEADERS)
 def test_what_is_no_header_is_refused(data: str) -> None:
     with pytest.raises(DeserializationError):
         decode_headers(bytes.fromhex(data))
+
+
+@pytest.mark.parametrize("data", ["00", "00" + "00" * 7, "0a02026e0207", "", "02"])
+def test_a_row_without_room_for_a_timestamp_is_refused(data: str) -> None:
+    with pytest.raises(DeserializationError):
+        take_timestamp(bytes.fromhex(data))
+
+
+def encoded(block: bytes) -> bytes:
+    """Return bytes behind their size, as headers are."""
+    return write_varint(len(block)) + block
+
+
+@given(st.binary(max_size=40) | st.binary(max_size=30).map(encoded))
+def test_bytes_of_anybody_are_read_or_refused(data: bytes) -> None:
+    try:
+        headers = decode_headers(data)
+    except DeserializationError:
+        pass
+    else:
+        assert decode_headers(data[: end_of_headers(data)]) == headers
+        assert decode_headers(encode_headers(headers or [])) == (headers or None)
+    try:
+        rest, timestamp = take_timestamp(data)
+    except DeserializationError:
+        pass
+    else:
+        assert insert_timestamp(rest, timestamp) == data

@@ -59,13 +59,15 @@ def decode_headers(data: bytes) -> Headers:
     if place == end:
         return None
     count, place = read_varint(data, place)
+    if count < 0:
+        raise DeserializationError(f"There cannot be {count} headers")
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
-        size, place = read_varint(data, place)
-        name = data[place : place + size].decode()
-        size, place = read_varint(data, place + size)
-        headers.append((name, None if size < 0 else data[place : place + size]))
-        place += max(size, 0)
+        name, place = _part(data, place, end)
+        if name is None:
+            raise DeserializationError(f"The header that ends at byte {place} has no name")
+        value, place = _part(data, place, end)
+        headers.append((_text(name), value))
     if place != end:
         raise DeserializationError(f"{count} headers end at byte {place}, and not at {end}")
     return headers
@@ -88,4 +90,23 @@ def take_timestamp(row: bytes) -> tuple[bytes, int]:
         DeserializationError: it does not begin with headers.
     """
     end = end_of_headers(row)
+    if len(row) - end < _TIMESTAMP.size:
+        raise DeserializationError(f"No timestamp fits into {len(row) - end} bytes behind headers")
     return row[:end] + row[end + _TIMESTAMP.size :], _TIMESTAMP.unpack_from(row, end)[0]
+
+
+def _part(data: bytes, start: int, end: int) -> tuple[bytes | None, int]:
+    """Return the bytes whose length is at ``start``, ``None`` if it is -1, and where they end."""
+    size, place = read_varint(data, start)
+    if size == -1:
+        return None, place
+    if not 0 <= size <= end - place:
+        raise DeserializationError(f"{size} bytes of a header do not fit between {place} and {end}")
+    return data[place : place + size], place + size
+
+
+def _text(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError as error:
+        raise DeserializationError(f"The name {name!r:.80} of a header is no UTF-8") from error
