@@ -118,6 +118,14 @@ class ProxiedNumbers:
             self.refused = str(error)
         except ApiUnavailableError:
             self._silence.note([worker])
-        except (KubeApiError, ValueError, LookupError, TypeError):
+        except (
+            KubeApiError,
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ):
             pass  # a worker that runs no code of ours, or none yet
         return WorkerAnswer()

@@ -197,3 +197,33 @@ def test_a_pod_whose_metrics_did_not_come_is_not_waited_for_again_for_a_while() 
     scraper.close()
 
     assert [pod for _, pod, _, _ in pods.asked].count("w-1") == 1
+
+
+TOLD = {"worker": "w", "incarnation": "i", "threads": [], "tasks": []}
+TASK = {"task": "0_0", "role": "Active"}
+
+
+def told(**changed: object) -> bytes:
+    return json.dumps({**TOLD, **changed}).encode()
+
+
+NONSENSE = {
+    "too deep": b"[" * 100_000,
+    "no text": b"\xff",
+    "null": b"null",
+    "infinite slot of a thread": told(threads=[{"slot": float("inf")}]),
+    "infinite slot of a task": told(tasks=[{**TASK, "slot": float("inf")}]),
+    "infinite offset": told(tasks=[{**TASK, "committed": {"in-0": float("inf")}}]),
+    "list of offsets": told(tasks=[{**TASK, "committed": ["in-0"]}]),
+    "list as a size": told(tasks=[{**TASK, "stateBytes": []}]),
+    "number of tasks": told(tasks=7),
+}
+
+
+@pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE)
+def test_a_worker_that_answers_nonsense_counts_as_silent(body: bytes) -> None:
+    pods = Pods({"w-0": body, "w-1": json.dumps(TOLD).encode()})
+    numbers = ProxiedNumbers(pods, "shop")
+
+    assert list(numbers.ask(dict.fromkeys(pods.answers, ""))) == ["w-1"]
+    numbers.close()
