@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import zipfile
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from headwater_operator.overview.snapshot import Snapshot
 
 _MOST_CHARACTERS: Final = 5_000_000
-"""Of one file: a zip that cannot be sent helps nobody."""
+"""Of one log: a zip that cannot be sent helps nobody."""
+_ALWAYS: Final = ("versions.json", "missing.txt")
 
 
 class Report:
@@ -33,6 +35,7 @@ class Report:
     def __init__(self) -> None:
         self._redactor = Redactor()
         self._texts: dict[str, str] = {}
+        self._documents: dict[str, Any] = {}
         self.missing: list[str] = []
         """What could not be had, and why."""
         self.versions: dict[str, str] = {
@@ -44,7 +47,7 @@ class Report:
     @property
     def names(self) -> list[str]:
         """Names of the files so far."""
-        return sorted(self._texts)
+        return sorted({*self._texts, *self._documents, *_ALWAYS})
 
     def overview(self, found: Snapshot) -> None:
         """Add what ``status``, ``tasks`` and ``lag`` show."""
@@ -60,7 +63,7 @@ class Report:
                 if not isinstance(block, Table) or block.rows
             ]
             self.text(name, as_text(shown))
-        self.text("overview.json", json.dumps(document(found), indent=2))
+        self.document("overview.json", document(found))
         if found.topology is not None:
             self.text("topology.txt", found.topology.description)
         self.versions["operator"] = found.version or "unknown"
@@ -69,12 +72,15 @@ class Report:
         """Add objects of one kind to ``resources/``."""
         shown = [self._redactor.resource(each) for each in manifests]
         if shown:
-            text = yaml.safe_dump_all(shown, sort_keys=False, allow_unicode=True)
-            self.text(f"resources/{name}.yaml", text)
+            self._documents[f"resources/{name}.yaml"] = shown
+
+    def document(self, name: str, value: Any) -> None:
+        """Add JSON values, without what is secret by the names of their fields."""
+        self._documents[name] = self._redactor.document(value)
 
     def text(self, name: str, text: str) -> None:
-        """Add a file; of one that is too long its end."""
-        self._texts[name] = text[-_MOST_CHARACTERS:]
+        """Add a log, or any other text; of one that is too long its end."""
+        self._texts[name] = text
 
     def attempt(self, what: str, add: Callable[[], None]) -> None:
         """Add something; note why it is missing if that fails.
@@ -85,7 +91,7 @@ class Report:
         """
         try:
             add()
-        except (HeadwaterError, OSError, ValueError) as error:
+        except (HeadwaterError, OSError, ValueError, RecursionError) as error:
             self.missing.append(f"{what}: not in the report: {error}")
 
     def write(self, file: Path) -> None:
@@ -94,15 +100,27 @@ class Report:
         Raises:
             OSError: it cannot be written.
         """
-        texts = {
-            name: self._redactor.text(text, is_document=name.endswith((".json", ".yaml")))
-            for name, text in sorted(self._texts.items())
-        }
-        texts["versions.json"] = json.dumps(self.versions, indent=2)
+        texts: dict[str, str] = {}
+
+        def add(name: str) -> None:
+            texts[name] = self._written(name)
+
+        for name in sorted({*self._texts, *self._documents}):
+            self.attempt(name, partial(add, name))
+        texts["versions.json"] = json.dumps(self._redactor.again(self.versions), indent=2)
         missing = [self._redactor.text(each) for each in self.missing]
         texts["missing.txt"] = "".join(f"{each}\n" for each in missing or ["nothing"])
-        self._texts = texts
         file.touch(mode=0o600)
+        file.chmod(0o600)
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, text in texts.items():
+            for name, text in sorted(texts.items()):
                 archive.writestr(name, text)
+
+    def _written(self, name: str) -> str:
+        """Return what stands in a file: redacted first, as a field or line that was cut is not."""
+        if name in self._texts:
+            return self._redactor.text(self._texts[name])[-_MOST_CHARACTERS:]
+        found = self._redactor.again(self._documents[name])
+        if name.endswith(".yaml"):
+            return str(yaml.safe_dump_all(found, sort_keys=False, allow_unicode=True))
+        return json.dumps(found, indent=2)

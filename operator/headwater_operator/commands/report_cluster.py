@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -99,7 +100,11 @@ def _http(report: Report, place: OnCluster, pod: Pod, path: str) -> None:
     if status != 200:
         raise ValueError(f"HTTP status {status}")
     name = f"http/{pod.name}{path}.{_HTTP[path]}"
-    report.text(name, body.decode(errors="replace"))
+    text = body.decode(errors="replace")
+    if _HTTP[path] == "json":
+        report.document(name, json.loads(text))
+    else:
+        report.text(name, text)
 
 
 def _operator(report: Report, place: OnCluster, lines: int) -> None:

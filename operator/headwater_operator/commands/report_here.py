@@ -69,6 +69,8 @@ def _http(report: Report, worker: str, endpoint: str, path: str) -> None:
         raise OSError(str(error)) from error
     finally:
         connection.close()
-    if path == "/tasks":
-        text = json.dumps(json.loads(text), indent=2)
-    report.text(f"http/{worker}{path}.{_HTTP[path]}", text)
+    name = f"http/{worker}{path}.{_HTTP[path]}"
+    if _HTTP[path] == "json":
+        report.document(name, json.loads(text))
+    else:
+        report.text(name, text)

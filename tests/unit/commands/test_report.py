@@ -30,6 +30,10 @@ SECRETS = {
     "bearer": "planted-in-bearer-9",
     "url": "planted-in-url-10",
     "key": "plantedinkey11",
+    "reason": "planted-in-reason-12",
+    "tasks": "planted-in-tasks-13",
+    "task message": "planted-in-task-message-14",
+    "separate argument": "planted-in-separate-argument-15",
 }
 
 
@@ -56,7 +60,12 @@ def plant(plugin: Plugin) -> None:
             {
                 **pod["spec"]["containers"][0],
                 "env": variables,
-                "args": [f"--password={SECRETS['argument']}", "--quiet"],
+                "args": [
+                    f"--password={SECRETS['argument']}",
+                    "--quiet",
+                    "--token",
+                    SECRETS["separate argument"],
+                ],
             }
         ]
         changed = {**pod, "spec": {**pod["spec"], "containers": containers}}
@@ -73,6 +82,19 @@ def plant(plugin: Plugin) -> None:
         f"-----BEGIN PRIVATE KEY-----\n{SECRETS['key']}\n-----END PRIVATE KEY-----\n"
         "offset 4711 is committed\n"
     )
+    reason = f"KafkaError: sasl.password={SECRETS['reason']}"
+    plugin.rig.api.set_status(
+        STREAM_APPS, NAMESPACE, "wc", {**plugin.rig.status(), "reason": reason}
+    )
+    told = {
+        "worker": "wc-w-0",
+        "incarnation": "i",
+        "threads": [],
+        "tasks": [],
+        "problem": f"no login: password={SECRETS['task message']}",
+        "sasl.password": SECRETS["tasks"],
+    }
+    plugin.served.pods["wc-w-0", "/tasks"] = json.dumps(told).encode()
     plugin.served.pods["wc-w-0", "/metrics"] = b"# HELP kafka_streams_x y\nkafka_streams_x 7\n"
 
 
@@ -108,6 +130,8 @@ def test_a_report_has_status_resources_events_logs_metrics_and_versions(
 
     found = contents(file)
     assert {"status.txt", "tasks.txt", "lag.txt", "overview.json", "topology.txt"} <= found.keys()
+    assert json.loads(found["overview.json"])["app"] == "wc"
+    assert json.loads(found["http/wc-w-0/tasks.json"])["sasl.password"] == REDACTED
     for kind in ("streamapps", "streamworkers", "pods", "leases", "configmaps", "events"):
         assert f"resources/{kind}.yaml" in found
     [app] = yaml.safe_load_all(found["resources/streamapps.yaml"])
@@ -122,6 +146,32 @@ def test_a_report_has_status_resources_events_logs_metrics_and_versions(
     # The other worker answers nothing.
     assert "/metrics of wc-w-1: not in the report" in found["missing.txt"]
     assert "/metrics of wc-w-1: not in the report" in capsys.readouterr().err
+
+
+def test_only_its_owner_may_read_a_report_that_overwrites_a_file(
+    plugin: Plugin, tmp_path: Path
+) -> None:
+    file = tmp_path / "report.zip"
+    file.write_bytes(b"")
+    file.chmod(0o644)
+
+    assert plugin.run(f"report wc --file {file}") == 0
+
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_worker_that_answers_no_json_is_missing_in_a_report(
+    plugin: Plugin, tmp_path: Path
+) -> None:
+    plugin.served.pods["wc-w-0", "/tasks"] = b"[" * 100_000
+    plugin.served.pods["wc-w-1", "/tasks"] = b"<html>"
+    file = tmp_path / "report.zip"
+
+    assert plugin.run(f"report wc --file {file}") == 0
+
+    missing = contents(file)["missing.txt"]
+    for worker in ("wc-w-0", "wc-w-1"):
+        assert f"/tasks of {worker}: not in the report" in missing
 
 
 def test_a_report_is_written_with_the_rights_that_there_are(plugin: Plugin, tmp_path: Path) -> None:
@@ -144,6 +194,20 @@ def test_a_report_is_written_with_the_rights_that_there_are(plugin: Plugin, tmp_
         ("authorization: Basic dXNlcjpwYXNz", "authorization: Basic REDACTED"),
         ("kafka://u:p@host:9092/x", "kafka://REDACTED@host:9092/x"),
         ("eyJhbGciOiJI.eyJzdWIiOiIx.sig", "REDACTED"),
+        ("run --token abcdefghij --quiet", "run --token REDACTED --quiet"),
+        ("['--password', 'x1']", "['--password', REDACTED]"),
+        ("redis://:hunter2@cache", "redis://REDACTED@cache"),
+        ("http://u:p@ss@host/x", "http://REDACTED@host/x"),
+        ("https://ghp_abcdefgh@github.com/x", "https://REDACTED@github.com/x"),
+        ("http://host:9092/x a@b", "http://host:9092/x a@b"),
+        (
+            r'{"m": "{\"password\": \"x\", \"n\": 1}"}',
+            r'{"m": "{\"password\": REDACTED, \"n\": 1}"}',
+        ),
+        (r'"password": "a\"b c", "n": 1', '"password": REDACTED, "n": 1'),
+        ("password=b'hunter2'", "password=REDACTED"),
+        ("pwd=hunter2", "pwd=REDACTED"),
+        ('password: "no end', "password: REDACTED"),
         ("offset=12 partition: 3", "offset=12 partition: 3"),
         ("key.serializer=StringSerializer", "key.serializer=StringSerializer"),
         ("tokenized: not a secret", "tokenized: REDACTED a secret"),
