@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _POLL_S: Final = 0.5
 _UNSEEN_S: Final = 15.0
+_AWAY_S: Final = 60.0
+"""So long the API server may give no answer before the command gives up; the action goes on."""
 _TTL_S: Final = 86_400
 """An action that has ended is kept for a day."""
 
@@ -188,6 +190,7 @@ def _carry_out(
     from headwater.model import streamaction
     from headwater.model.cluster import API_VERSION
     from headwater_operator.kube.api import STREAM_ACTIONS
+    from headwater_operator.kube.errors import KubeApiError
 
     spec = {"app": app, "type": kind, **part, "ttlSecondsAfterFinished": _TTL_S}
     if args.timeout is not None:
@@ -208,23 +211,44 @@ def _carry_out(
         )
         return 0
     try:
-        return _wait(cluster, name)
+        return wait_for(cluster, name)
     except KeyboardInterrupt:
         warn(f"{name} goes on; to give it up: {_cancellation(cluster, name)}")
         raise
+    except KubeApiError:
+        warn(
+            f"{name} goes on; see kubectl get streamaction {name} --namespace {cluster.namespace}; "
+            f"to give it up: {_cancellation(cluster, name)}"
+        )
+        raise
 
 
-def _wait(cluster: OnCluster, name: str) -> int:
-    """Show what becomes of an action until it has ended.
+def wait_for(cluster: OnCluster, name: str, *, away_s: float = _AWAY_S) -> int:
+    """Show what becomes of an action until it has ended; return the exit code.
+
+    Args:
+        cluster: where it is.
+        name: of the StreamAction.
+        away_s: so long the API server may give no answer.
 
     Raises:
         EnvironmentProblemError: it has failed, or is gone.
+        KubeApiError: the API server refuses, or gives no answer for too long.
     """
     from headwater.model.streamaction_status import ActionPhase
+    from headwater_operator.kube.errors import ApiUnavailableError
 
     told, is_warned, began_s = "", False, time.monotonic()
+    answered_s = began_s
     while True:
-        action = _read(cluster, name)
+        try:
+            action = _read(cluster, name)
+        except ApiUnavailableError:
+            if time.monotonic() - answered_s >= away_s:
+                raise
+            time.sleep(_POLL_S)
+            continue
+        answered_s = time.monotonic()
         status = action.status
         if (line := _progress(action)) != told:
             told = line

@@ -1,13 +1,14 @@
 """``scale``, ``pause`` and ``resume`` of a StreamApp on a cluster: each changes its specification.
 
 The operator carries it out. The patch is made of the StreamApp as it was read: where somebody else
-has written meanwhile, it is read and changed again.
+has written meanwhile, it is read and changed again, a few times.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import UserError
 from headwater.model.streamapp import parse
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     from headwater.model.streamapp import StreamApp
     from headwater_operator.commands.places import OnCluster
+
+_ATTEMPTS: Final = 10
+_PAUSE_S: Final = 0.2
 
 
 def scale(place: OnCluster, name: str, replicas: int | None, threads: int | None) -> int:
@@ -80,8 +84,13 @@ def _change(
         name: its name.
         changed: refuses what cannot be.
         fields: of ``spec``; ``None`` leaves one as it is.
+
+    Raises:
+        ConflictError: somebody else has written before each attempt.
     """
-    while True:
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_PAUSE_S)
         found = place.read(name)
         before = parse(found)
         after = changed(before)
@@ -97,6 +106,10 @@ def _change(
         except ConflictError:
             continue  # somebody has written meanwhile
         return before, after
+    raise ConflictError(
+        f"somebody else has changed {name} before each of {_ATTEMPTS} attempts to change it: "
+        "find out who writes it, and try again"
+    )
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,11 @@ from tests.support.kube_rig import NAMESPACE, streamapp
 
 from headwater.cli.main import main as headwater
 from headwater.version import VERSION
+from headwater_operator.commands.acting import wait_for
+from headwater_operator.commands.places import on_a_cluster_only, place_of
 from headwater_operator.commands.plugin import main
 from headwater_operator.kube.api import PODS, STREAM_ACTIONS, STREAM_APPS
+from headwater_operator.kube.errors import ApiUnavailableError
 
 if TYPE_CHECKING:
     from tests.unit.commands.conftest import Plugin
@@ -169,6 +173,26 @@ def test_a_change_is_made_anew_where_somebody_else_has_written_meanwhile(plugin:
     assert (found["spec"]["replicas"], found["spec"]["threadsPerWorker"]) == (3, 3)
 
 
+def test_a_change_is_given_up_where_somebody_else_writes_all_the_time(
+    plugin: Plugin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = 0
+
+    def interfere(verb: str, _plural: str) -> None:
+        nonlocal written
+        if verb == "patch":
+            written += 1
+            assert written <= 100, "the command does not give up"
+            plugin.rig.set("/spec/threadsPerWorker", 3 + written)
+
+    plugin.served.before = interfere
+
+    assert plugin.run("scale wc --replicas 3") == 3
+
+    assert written == 10
+    assert "somebody else has changed wc before each of 10 attempts" in capsys.readouterr().err
+
+
 def at_work(plugin: Plugin) -> None:
     """Have the operator and the workers do something whenever the plug-in looks."""
     plugin.served.before = lambda _verb, plural: (
@@ -190,6 +214,59 @@ def test_drain_waits_until_the_worker_has_a_new_process(
     [action] = plugin.rig.api.list(STREAM_ACTIONS, NAMESPACE)
     assert action["spec"]["drainWorker"] == {"worker": "wc-w-1"}
     assert action["metadata"]["name"].startswith("drainworker-wc-w-1-")
+
+
+def test_drain_bears_an_api_server_that_is_away_for_a_moment(plugin: Plugin) -> None:
+    asked = 0
+
+    def work(verb: str, plural: str) -> None:
+        nonlocal asked
+        if plural != "streamactions":
+            return
+        asked += verb == "get"
+        if verb == "get" and asked <= 2:
+            raise ApiUnavailableError("the API server has too much to do")
+        plugin.rig.turn(20)
+
+    plugin.served.before = work
+
+    assert plugin.run("drain 1") == 0
+
+    assert asked > 2
+
+
+def test_an_api_server_that_stays_away_ends_the_wait(plugin: Plugin) -> None:
+    assert plugin.run("drain 1 --no-wait") == 0
+    [action] = plugin.rig.api.list(STREAM_ACTIONS, NAMESPACE)
+    asked = 0
+
+    def fail(_verb: str, plural: str) -> None:
+        nonlocal asked
+        if plural == "streamactions":
+            asked += 1
+            raise ApiUnavailableError("the API server has too much to do")
+
+    plugin.served.before = fail
+    named = Namespace(namespace=NAMESPACE, context=None, kubeconfig=plugin.config)
+    with place_of(named) as place:
+        cluster = on_a_cluster_only(place, "drain")
+        with pytest.raises(ApiUnavailableError, match="too much to do"):
+            wait_for(cluster, action["metadata"]["name"], away_s=0.0)
+
+    assert asked == 1
+
+
+def test_drain_says_that_the_action_goes_on_if_it_cannot_be_seen(
+    plugin: Plugin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin.served.refuse = lambda *called: called == ("get", "streamactions")
+
+    assert plugin.run("drain 1") == 3
+
+    [action] = plugin.rig.api.list(STREAM_ACTIONS, NAMESPACE)
+    name, err = action["metadata"]["name"], capsys.readouterr().err
+    assert f"{name} goes on; see kubectl get streamaction {name} --namespace default" in err
+    assert f"to give it up: kubectl patch streamaction {name}" in err
 
 
 def test_restart_of_one_worker_leaves_the_others(plugin: Plugin) -> None:
