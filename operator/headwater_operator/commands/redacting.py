@@ -1,8 +1,9 @@
 """Takes what nobody else may see out of resources, logs and metrics, before they leave a machine.
 
-Three rules. Values of environment variables, of options with a name that says so, and of Secrets
-are replaced. So are annotations that repeat a whole object, and the source text of a topology. What
-was replaced once is replaced wherever else it turns up, such as in a log.
+Four rules. Values of environment variables, of options and fields with a name that says so, and of
+Secrets are replaced. So are annotations that repeat a whole object, and the source text of a
+topology. In any text, what stands behind such a name is replaced, and what a URL has of a user. A
+value of a resource or document that was replaced by its name is replaced wherever else it turns up.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from headwater.model.secretnames import is_secret
 
 REDACTED: Final = "REDACTED"
 _SHORTEST: Final = 4
+"""A shorter value turns up by chance: it would be replaced in every line."""
 _FEWEST_DIGITS: Final = 6
-"""A shorter value turns up by chance: it would be replaced in every number."""
+"""Likewise of digits alone: it would be replaced in every number."""
 _HARMLESS: Final = frozenset({"true", "false", "none", "null", "info", "debug", "warn", "error"})
 _DROPPED: Final = frozenset({"managedFields"})
 _OURS: Final = "HEADWATER_"
