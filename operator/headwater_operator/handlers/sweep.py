@@ -9,12 +9,13 @@ that cannot be read, everything is taken to be as it was.
 from __future__ import annotations
 
 import contextlib
+import logging
 from typing import TYPE_CHECKING, Final
 
 from headwater_operator.handlers.namespaces import Namespaces
 from headwater_operator.kube.api import CLAIMS, PODS, STREAM_ACTIONS, STREAM_APPS, STREAM_WORKERS
 from headwater_operator.kube.clock import boot_ms
-from headwater_operator.kube.errors import NotFoundError
+from headwater_operator.kube.errors import ForbiddenError, NotFoundError
 from headwater_operator.manifests.names import app_of, made_by_us
 from headwater_operator.observe.streamactions import app_of_action
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from headwater_operator.handlers.leases import Key
     from headwater_operator.handlers.reconcile import Reconciler
     from headwater_operator.kube.api import KubeApi, Manifest, Resource
+
+log = logging.getLogger(__name__)
 
 SWEEP_MS: Final = 30_000
 """Between two sweeps, give or take a tenth."""
@@ -60,6 +63,7 @@ class Sweep:
         self._hearing = hearing
         self._now_ms = now_ms
         self._seen: dict[Key, frozenset[tuple[str, str, str]]] = {}
+        self._without_actions: set[str | None] = set()
 
     @property
     def closed(self) -> frozenset[str | None]:
@@ -115,10 +119,31 @@ class Sweep:
             with contextlib.suppress(NotFoundError):
                 listed = self._api.list(resource, namespace, labels=made_by_us())
                 found += [(resource, manifest) for manifest in listed]
-        with contextlib.suppress(NotFoundError):
-            listed = self._api.list(STREAM_ACTIONS, namespace)
-            found += [(STREAM_ACTIONS, manifest) for manifest in listed]
+        found += [(STREAM_ACTIONS, manifest) for manifest in self._actions(namespace)]
         return found
+
+    def _actions(self, namespace: str | None) -> Sequence[Manifest]:
+        """List StreamActions; none where a Role of an earlier release does not let us.
+
+        StreamApps run without them, so that is no reason to let go of a namespace.
+        """
+        try:
+            listed = self._api.list(STREAM_ACTIONS, namespace)
+        except NotFoundError:
+            return ()
+        except ForbiddenError as error:
+            if namespace not in self._without_actions:
+                self._without_actions.add(namespace)
+                log.warning(
+                    "StreamActions of %s are not carried out: the operator needs the right to "
+                    "list, watch and delete streamactions (headwater.dev) and to patch "
+                    "streamactions/status: add it to the operator's Role: %s",
+                    "all namespaces" if namespace is None else f"namespace {namespace}",
+                    error,
+                )
+            return ()
+        self._without_actions.discard(namespace)
+        return listed
 
     def _compare(
         self,

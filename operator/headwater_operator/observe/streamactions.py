@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import SpecError
 from headwater.model.streamaction import parse
@@ -11,7 +11,7 @@ from headwater.model.streamaction_status import StreamActionStatus
 from headwater_operator.decide.streamactions.asked import ActionView
 from headwater_operator.decide.streamactions.objects import JobView, ObjectsView, SnapshotView
 from headwater_operator.kube.api import JOBS, STREAM_ACTIONS, VOLUME_SNAPSHOTS
-from headwater_operator.kube.errors import NotFoundError
+from headwater_operator.kube.errors import ForbiddenError, NotFoundError
 from headwater_operator.manifests.names import ACTION_ANNOTATION
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from headwater_operator.kube.api import KubeApi, Manifest
     from headwater_operator.views import ClaimView
+
+_JOB_RIGHTS: Final = "get and patch jobs (batch)"
+_SNAPSHOT_RIGHTS: Final = "list and create volumesnapshots (snapshot.storage.k8s.io)"
 
 
 def app_of_action(manifest: Manifest) -> str:
@@ -30,14 +33,15 @@ def app_of_action(manifest: Manifest) -> str:
 def read_actions(api: KubeApi, namespace: str, app: str) -> tuple[ActionView, ...]:
     """Read the StreamActions of an application, in the order of their creation.
 
-    None on a cluster that does not know StreamActions yet.
+    None on a cluster that does not know StreamActions yet, and none where the operator has no
+    right to read them: the sweep warns of that.
 
     Raises:
         KubeApiError: they could not be read.
     """
     try:
         listed = api.list(STREAM_ACTIONS, namespace, fields=f"spec.app={app}")
-    except NotFoundError:
+    except (ForbiddenError, NotFoundError):
         return ()
     found = [
         _with_objects(api, namespace, read_action(manifest))
@@ -87,7 +91,10 @@ def _with_objects(api: KubeApi, namespace: str, view: ActionView) -> ActionView:
         return view
     spec = view.spec
     if spec.backfill is not None:
-        job = api.get(JOBS, namespace, spec.backfill.job)
+        try:
+            job = api.get(JOBS, namespace, spec.backfill.job)
+        except ForbiddenError as error:
+            return replace(view, objects=ObjectsView(refused=_refused(_JOB_RIGHTS, error)))
         return replace(view, objects=ObjectsView(job=None if job is None else _job(job)))
     name = spec.restore_volume.snapshot if spec.restore_volume is not None else view.name
     if spec.restore_volume is None and spec.snapshot_volume is None:
@@ -96,8 +103,15 @@ def _with_objects(api: KubeApi, namespace: str, view: ActionView) -> ActionView:
         listed = api.list(VOLUME_SNAPSHOTS, namespace, fields=f"metadata.name={name}")
     except NotFoundError:
         return replace(view, objects=ObjectsView(knows_snapshots=False))
+    except ForbiddenError as error:
+        return replace(view, objects=ObjectsView(refused=_refused(_SNAPSHOT_RIGHTS, error)))
     snapshots = [_snapshot(manifest) for manifest in listed]
     return replace(view, objects=ObjectsView(snapshot=snapshots[0] if snapshots else None))
+
+
+def _refused(rights: str, error: ForbiddenError) -> str:
+    """Say what the operator needs that it was not granted."""
+    return f"the operator needs the right to {rights}: add it to the operator's Role ({error})"
 
 
 def _snapshot(manifest: Manifest) -> SnapshotView:

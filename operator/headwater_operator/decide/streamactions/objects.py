@@ -61,6 +61,7 @@ class ObjectsView:
     """The objects that one action is about.
 
     Attributes:
+        refused: which right the operator lacks to read them; empty if it lacks none.
         knows_snapshots: the cluster has VolumeSnapshots.
         snapshot: the one that is made, or read.
         job: the Job of a backfill.
@@ -68,6 +69,7 @@ class ObjectsView:
         is_restored: the worker's claim was made for this very action.
     """
 
+    refused: str = ""
     knows_snapshots: bool = True
     snapshot: SnapshotView | None = None
     job: JobView | None = None
@@ -133,6 +135,8 @@ def _work(scene: Scene) -> Iterator[Work]:
         if not view.is_effective(scene.observed.clock):
             continue
         spec, step, objects = view.spec, view.status.step, view.objects
+        if objects.refused:
+            continue
         if spec.snapshot_volume is not None and objects.snapshot is None:
             part = spec.snapshot_volume
             yield CreateSnapshot(

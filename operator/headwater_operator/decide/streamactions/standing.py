@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from headwater.model.streamaction_status import ActionPhase
+
+if TYPE_CHECKING:
+    from headwater_operator.decide.streamactions.asked import ActionView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,16 @@ def runs(step: str, message: str, **rest: object) -> Standing:
 def waits(reason: str, message: str) -> Standing:
     """Return how an action stands that cannot begin as yet."""
     return Standing(phase=ActionPhase.WAITING, step="", reason=reason, message=message)
+
+
+def lacks_right(view: ActionView) -> Standing:
+    """Return how an action stands whose objects the operator may not read: it waits as it is."""
+    why, status = view.objects.refused, view.status
+    if not view.is_running:
+        return waits("Forbidden", why)
+    return replace(
+        runs(status.step, why, done=status.done, total=status.total), reason="Forbidden"
+    )
 
 
 def complete(message: str, **rest: object) -> Standing:
