@@ -281,7 +281,7 @@ class Operator:
                 self._stop.wait(_RETRY_MS / 1000)
                 continue
             # Only now is it known which application ids are in use, and that the kinds exist.
-            self._watches.keep(readable)
+            self._watches.keep(readable, self._sweep.without_actions)
             pause_ms = random.uniform(0.9, 1.1) * self._options.sweep_ms  # noqa: S311
             self._stop.wait((_RETRY_MS if self._sweep.failing else pause_ms) / 1000)
 

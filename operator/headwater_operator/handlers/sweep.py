@@ -75,6 +75,11 @@ class Sweep:
         """Namespaces that could not be read for a reason that may pass."""
         return self._namespaces.failing
 
+    @property
+    def without_actions(self) -> frozenset[str | None]:
+        """Namespaces that do not let us read StreamActions."""
+        return frozenset(self._without_actions)
+
     def run(self) -> frozenset[str | None]:
         """List everything once; return which namespaces could be read.
 

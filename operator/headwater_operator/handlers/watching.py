@@ -41,8 +41,9 @@ _REQUEST_S: Final = 20.0
 class _Watch:
     """kopf for one namespace, in a thread of its own."""
 
-    def __init__(self, namespace: str | None) -> None:
+    def __init__(self, namespace: str | None, *, with_actions: bool) -> None:
         self.namespace = namespace
+        self.with_actions = with_actions
         self.is_stopped = False
         self._tell: Callable[[], object] = lambda: None
 
@@ -91,8 +92,15 @@ class Watches:
         self._has_begun = False
         self._running: dict[str | None, tuple[_Watch, threading.Thread]] = {}
 
-    def keep(self, readable: Collection[str | None]) -> None:
+    def keep(
+        self, readable: Collection[str | None], without_actions: Collection[str | None] = ()
+    ) -> None:
         """Watch these namespaces from now on, and no others.
+
+        Args:
+            readable: the namespaces.
+            without_actions: those of them where StreamActions may not be watched. A refused watch
+                would end all watches of its namespace.
 
         The watch of one that could not be read is not waited for but replaced once it can be: kopf
         may hang when a watch was refused.
@@ -106,8 +114,14 @@ class Watches:
                 log.warning("namespace %s is not watched: it cannot be read", namespace)
                 running[0].stop()
                 del self._running[namespace]
-            elif namespace in readable and (running is None or not running[1].is_alive()):
-                self._running[namespace] = self._start(_Watch(namespace))
+                continue
+            with_actions = namespace not in without_actions
+            if running is not None and running[0].with_actions != with_actions:
+                running[0].stop()
+                running = None
+            if namespace in readable and (running is None or not running[1].is_alive()):
+                watch = _Watch(namespace, with_actions=with_actions)
+                self._running[namespace] = self._start(watch)
 
     def stop(self, timeout_s: float) -> None:
         """Stop watching."""
@@ -142,7 +156,7 @@ class Watches:
 
     async def _watch(self, watch: _Watch) -> None:
         await kopf.operator(
-            registry=self._registry(),
+            registry=self.registry(with_actions=watch.with_actions),
             settings=_settings(),
             standalone=True,
             clusterwide=watch.namespace is None,
@@ -150,7 +164,8 @@ class Watches:
             stop_flag=watch.begin(),
         )
 
-    def _registry(self) -> kopf.OperatorRegistry:
+    def registry(self, *, with_actions: bool) -> kopf.OperatorRegistry:
+        """Return the handlers of everything that is watched."""
         registry = kopf.OperatorRegistry()
         group, _, version = API_VERSION.partition("/")
 
@@ -165,13 +180,18 @@ class Watches:
             self._note(resource.plural, meta)
             self._wake((namespace or "", name))
 
-        @kopf.on.event(group, version, STREAM_ACTIONS.plural, registry=registry, id="streamaction")
         async def streamaction(
             *, namespace: str | None, resource: kopf.Resource, body: kopf.Body, **_: Any
         ) -> None:
             self._note(resource.plural, body.metadata)
             if app := app_of_action(dict(body)):
                 self._wake_for_action((namespace or "", app))
+
+        if with_actions:
+            plural = STREAM_ACTIONS.plural
+            kopf.on.event(group, version, plural, registry=registry, id="streamaction")(
+                streamaction
+            )
 
         async def belongings(
             *,

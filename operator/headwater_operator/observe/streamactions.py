@@ -89,29 +89,29 @@ def _with_objects(api: KubeApi, namespace: str, view: ActionView) -> ActionView:
     """Return the same with the VolumeSnapshot or Job that it is about, while it is open."""
     if view.action is None or view.status.phase.is_final:
         return view
+    try:
+        objects = _objects(api, namespace, view)
+    except ForbiddenError as error:
+        rights = _JOB_RIGHTS if view.spec.backfill is not None else _SNAPSHOT_RIGHTS
+        why = f"the operator needs the right to {rights}: add it to the operator's Role ({error})"
+        objects = ObjectsView(refused=why)
+    return replace(view, objects=objects)
+
+
+def _objects(api: KubeApi, namespace: str, view: ActionView) -> ObjectsView:
     spec = view.spec
     if spec.backfill is not None:
-        try:
-            job = api.get(JOBS, namespace, spec.backfill.job)
-        except ForbiddenError as error:
-            return replace(view, objects=ObjectsView(refused=_refused(_JOB_RIGHTS, error)))
-        return replace(view, objects=ObjectsView(job=None if job is None else _job(job)))
+        job = api.get(JOBS, namespace, spec.backfill.job)
+        return ObjectsView(job=None if job is None else _job(job))
     name = spec.restore_volume.snapshot if spec.restore_volume is not None else view.name
     if spec.restore_volume is None and spec.snapshot_volume is None:
-        return view
+        return view.objects
     try:
         listed = api.list(VOLUME_SNAPSHOTS, namespace, fields=f"metadata.name={name}")
     except NotFoundError:
-        return replace(view, objects=ObjectsView(knows_snapshots=False))
-    except ForbiddenError as error:
-        return replace(view, objects=ObjectsView(refused=_refused(_SNAPSHOT_RIGHTS, error)))
+        return ObjectsView(knows_snapshots=False)
     snapshots = [_snapshot(manifest) for manifest in listed]
-    return replace(view, objects=ObjectsView(snapshot=snapshots[0] if snapshots else None))
-
-
-def _refused(rights: str, error: ForbiddenError) -> str:
-    """Say what the operator needs that it was not granted."""
-    return f"the operator needs the right to {rights}: add it to the operator's Role ({error})"
+    return ObjectsView(snapshot=snapshots[0] if snapshots else None)
 
 
 def _snapshot(manifest: Manifest) -> SnapshotView:

@@ -11,8 +11,6 @@ from tests.support.kube_rig import NAMESPACE, KubeRig
 from headwater import failpoints
 from headwater.model.streamaction import ActionType
 from headwater_operator.decide.streamactions.exclusion import EXCLUDES
-from headwater_operator.handlers.leases import STEP_MS
-from headwater_operator.handlers.sweep import SWEEP_MS
 from headwater_operator.kube.api import (
     CLAIMS,
     JOBS,
@@ -21,7 +19,7 @@ from headwater_operator.kube.api import (
     STREAM_APPS,
     VOLUME_SNAPSHOTS,
 )
-from headwater_operator.kube.errors import ForbiddenError, NotFoundError
+from headwater_operator.kube.errors import NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -422,77 +420,3 @@ def test_a_backfill_needs_a_job_that_waits(ready: KubeRig, is_there: bool) -> No
     assert finish(ready, "anew") == "Failed"
     assert "spec.suspend: true" in condition(ready, "anew", "Failed")[2]
     assert pods(ready) == before
-
-
-ALL = ("streamactions", "jobs", "volumesnapshots")
-
-
-def forbid(rig: KubeRig, *plurals: str) -> None:
-    """A Role that lacks the rights to some kinds."""
-
-    def refuse(verb: str, plural: str, _: str) -> None:
-        if plural in plurals:
-            raise ForbiddenError(f"{plural} is forbidden: cannot {verb}")
-
-    rig.api.on_call = refuse
-
-
-def test_an_operator_with_the_role_of_the_last_release_goes_on_without_actions(
-    ready: KubeRig, caplog: pytest.LogCaptureFixture
-) -> None:
-    forbid(ready, *ALL)
-    ready.operator = ready.new_operator()
-
-    ready.scale(3)
-
-    ready.until(lambda: ready.held().get("wc-w-2"))
-    ready.turn(3 * SWEEP_MS // STEP_MS)
-    assert not ready.operator.sweep.closed
-    assert ready.tasks() == TASKS
-    told = [it.getMessage() for it in caplog.records if "StreamActions" in it.getMessage()]
-    assert len(told) == 1
-    assert "list, watch and delete streamactions" in told[0]
-
-
-@pytest.mark.parametrize(
-    ("kind", "part", "right"),
-    [
-        ("Backfill", {"backfill": {"job": "anew"}}, "get and patch jobs"),
-        ("SnapshotVolume", {"snapshotVolume": {"worker": "wc-w-0"}}, "volumesnapshots"),
-        (
-            "RestoreVolume",
-            {"restoreVolume": {"worker": "wc-w-0", "snapshot": "copy"}},
-            "list and create volumesnapshots",
-        ),
-    ],
-)
-def test_an_action_waits_for_a_right_that_the_operator_lacks(
-    ready: KubeRig, kind: str, part: Manifest, right: str
-) -> None:
-    forbid(ready, "jobs", "volumesnapshots")
-    before = pods(ready)
-    ready.act("one", kind, **part)
-
-    ready.until(lambda: ready.action("one").get("conditions"))
-    ready.turn(20)
-
-    assert ready.phase("one") == "Waiting"
-    status, reason, message = condition(ready, "one", "Waiting")
-    assert (status, reason) == ("True", "Forbidden")
-    assert right in message
-    assert pods(ready) == before
-    assert ready.is_ready()
-
-
-def test_a_backfill_goes_on_once_it_has_its_right_back(ready: KubeRig) -> None:
-    job(ready)
-    ready.act("anew", "Backfill", backfill={"job": "anew"})
-    ready.until(lambda: ready.action("anew").get("step") == "Backfilling")
-    forbid(ready, "jobs")
-    ready.until(lambda: "get and patch jobs" in condition(ready, "anew", "Running")[2])
-    assert ready.tasks() == []
-
-    ready.api.on_call = lambda *_: None
-    job_says(ready, "Complete")
-
-    assert finish(ready, "anew") == "Complete"

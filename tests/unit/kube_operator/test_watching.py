@@ -24,3 +24,14 @@ def test_watches_that_never_began_can_be_stopped() -> None:
     watches.stop(0.1)
 
     assert not watches.watched
+
+
+@pytest.mark.parametrize("with_actions", [True, False])
+def test_streamactions_are_watched_only_where_the_operator_may(with_actions: bool) -> None:
+    watches = Watches((None,), lambda key: None, lambda key: None, Hearing(lambda: 0, 30_000))
+
+    registry = watches.registry(with_actions=with_actions)
+
+    watched = {str(it.id) for it in registry._watching.get_all_handlers()}
+    assert ("streamaction" in watched) is with_actions
+    assert {"streamapp", "streamworkers", "pods"} <= watched

@@ -16,7 +16,6 @@ from headwater_operator.decide.streamactions.standing import (
     Standing,
     complete,
     failed,
-    lacks_right,
     runs,
     waits,
 )
@@ -32,8 +31,6 @@ def begin(scene: Scene, view: ActionView) -> Standing:
     assert part is not None
     if scene.observed.status.engine.name != scene.app.spec.engine:
         return waits("EngineChanges", "the application is being handed over to another engine")
-    if view.objects.refused:
-        return lacks_right(view)
     if job is None:
         return failed(
             "JobNotFound",
@@ -53,8 +50,6 @@ def go_on(scene: Scene, view: ActionView) -> Standing:
     """Tell how far it has come."""
     part, job = view.spec.backfill, view.objects.job
     assert part is not None
-    if view.objects.refused:
-        return lacks_right(view)
     if job is None:
         return failed("JobNotFound", f"the Job {part.job} is gone; {_NEXT}")
     if view.status.step == STOPPING:

@@ -135,7 +135,7 @@ def _work(scene: Scene) -> Iterator[Work]:
         if not view.is_effective(scene.observed.clock):
             continue
         spec, step, objects = view.spec, view.status.step, view.objects
-        if objects.refused:
+        if objects.refused and spec.restore_volume is None:
             continue
         if spec.snapshot_volume is not None and objects.snapshot is None:
             part = spec.snapshot_volume

@@ -18,7 +18,7 @@ from headwater_operator.decide.streamactions import (
     volume,
 )
 from headwater_operator.decide.streamactions.exclusion import first_in_the_way
-from headwater_operator.decide.streamactions.standing import Standing, failed
+from headwater_operator.decide.streamactions.standing import Standing, failed, lacks_right
 
 if TYPE_CHECKING:
     from headwater_operator.decide.fleet import Fleet
@@ -161,10 +161,13 @@ def _was(view: ActionView) -> str:
 
 
 def _begin(stage: Stage, view: ActionView) -> Standing:
-    return _BEGIN[view.spec.type](stage, view)
+    return lacks_right(view) if view.objects.refused else _BEGIN[view.spec.type](stage, view)
 
 
 def _go_on(stage: Stage, view: ActionView) -> Standing:
+    # A restore has read its VolumeSnapshot when it begins.
+    if view.objects.refused and view.spec.type is not ActionType.RESTORE_VOLUME:
+        return lacks_right(view)
     return _GO_ON[view.spec.type](stage, view)
 
 

@@ -51,9 +51,7 @@ def lacks_right(view: ActionView) -> Standing:
     why, status = view.objects.refused, view.status
     if not view.is_running:
         return waits("Forbidden", why)
-    return replace(
-        runs(status.step, why, done=status.done, total=status.total), reason="Forbidden"
-    )
+    return replace(runs(status.step, why, done=status.done, total=status.total), reason="Forbidden")
 
 
 def complete(message: str, **rest: object) -> Standing:

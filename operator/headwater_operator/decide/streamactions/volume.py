@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING
 from headwater_operator.decide.streamactions.asked import DRAINING, RETURNING
 from headwater_operator.decide.streamactions.drain import returning, without_it
 from headwater_operator.decide.streamactions.objects import REPLACING, SNAPSHOTTING
-from headwater_operator.decide.streamactions.standing import (
-    Standing,
-    complete,
-    failed,
-    lacks_right,
-    runs,
-)
+from headwater_operator.decide.streamactions.standing import Standing, complete, failed, runs
 from headwater_operator.decide.streamactions.workers import refused
 
 if TYPE_CHECKING:
@@ -35,8 +29,6 @@ def begin_snapshot(scene: Scene, view: ActionView) -> Standing:
     """See whether there is something to copy, and somebody who can."""
     part = view.spec.snapshot_volume
     assert part is not None
-    if view.objects.refused:
-        return lacks_right(view)
     if not view.objects.knows_snapshots:
         return _unknown_kind()
     if scene.named(part.worker) is None or not view.objects.has_volume:
@@ -55,8 +47,6 @@ def begin_snapshot(scene: Scene, view: ActionView) -> Standing:
 def go_on_snapshot(view: ActionView) -> Standing:
     """Tell whether it can be used."""
     found = view.objects.snapshot
-    if view.objects.refused:
-        return lacks_right(view)
     if not view.objects.knows_snapshots:
         return _unknown_kind()
     if found is None:
@@ -74,8 +64,6 @@ def begin_restore(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
     """See whether the snapshot can be used, and others can take the tasks."""
     part = view.spec.restore_volume
     assert part is not None
-    if view.objects.refused:
-        return lacks_right(view)
     if not view.objects.knows_snapshots:
         return _unknown_kind()
     found = view.objects.snapshot
