@@ -91,8 +91,9 @@ def actions(rig: KubeRig) -> None:
     )
     go_on(rig, lambda: rig.names(VOLUME_SNAPSHOTS))
     rig.api.set_status(VOLUME_SNAPSHOTS, NAMESPACE, "copy", {"readyToUse": True})
-    job = {"metadata": {"name": "anew", "namespace": NAMESPACE}, "spec": {"suspend": True}}
-    rig.api.create(JOBS, job)
+    labels = {"headwater.dev/app": "wc"}
+    metadata = {"name": "anew", "namespace": NAMESPACE, "labels": labels}
+    rig.api.create(JOBS, {"metadata": metadata, "spec": {"suspend": True}})
     rig.act("anew", "Backfill", backfill={"job": "anew"}, ttlSecondsAfterFinished=0)
     go_on(rig, lambda: not rig.api.list(JOBS, NAMESPACE)[0]["spec"]["suspend"])
     complete = {"conditions": [{"type": "Complete", "status": "True"}]}

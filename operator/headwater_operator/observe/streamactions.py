@@ -12,7 +12,7 @@ from headwater_operator.decide.streamactions.asked import ActionView
 from headwater_operator.decide.streamactions.objects import JobView, ObjectsView, SnapshotView
 from headwater_operator.kube.api import JOBS, STREAM_ACTIONS, VOLUME_SNAPSHOTS
 from headwater_operator.kube.errors import ForbiddenError, NotFoundError
-from headwater_operator.manifests.names import ACTION_ANNOTATION
+from headwater_operator.manifests.names import ACTION_ANNOTATION, app_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -132,6 +132,7 @@ def _job(manifest: Manifest) -> JobView:
     said = f"{failed.get('reason', '')}: {failed.get('message', '')}" if failed else ""
     return JobView(
         uid=manifest["metadata"]["uid"],
+        app=app_of(manifest),
         is_suspended=bool((manifest.get("spec") or {}).get("suspend")),
         has_begun=bool(status.get("startTime")),
         is_complete="Complete" in held,

@@ -88,7 +88,8 @@ def test_an_action_waits_for_a_right_that_the_operator_lacks(
 
 
 def test_a_backfill_goes_on_once_it_has_its_right_back(ready: KubeRig) -> None:
-    metadata = {"name": "anew", "namespace": NAMESPACE}
+    labels = {"headwater.dev/app": "wc"}
+    metadata = {"name": "anew", "namespace": NAMESPACE, "labels": labels}
     ready.api.create(JOBS, {"metadata": metadata, "spec": {"suspend": True}})
     ready.act("anew", "Backfill", backfill={"job": "anew"})
     ready.until(lambda: ready.action("anew").get("step") == "Backfilling")

@@ -364,8 +364,9 @@ def test_a_snapshot_that_is_not_there_is_not_restored_from(ready: KubeRig) -> No
     assert pods(ready) == before
 
 
-def job(rig: KubeRig, *, suspend: bool = True) -> None:
-    metadata = {"name": "anew", "namespace": NAMESPACE}
+def job(rig: KubeRig, *, suspend: bool = True, app: str = "wc") -> None:
+    labels = {"headwater.dev/app": app} if app else {}
+    metadata = {"name": "anew", "namespace": NAMESPACE, "labels": labels}
     rig.api.create(JOBS, {"metadata": metadata, "spec": {"suspend": suspend}})
 
 
@@ -419,4 +420,21 @@ def test_a_backfill_needs_a_job_that_waits(ready: KubeRig, is_there: bool) -> No
     ready.act("anew", "Backfill", backfill={"job": "anew"})
     assert finish(ready, "anew") == "Failed"
     assert "spec.suspend: true" in condition(ready, "anew", "Failed")[2]
+    assert pods(ready) == before
+
+
+@pytest.mark.parametrize("app", ["", "another"])
+def test_a_backfill_lets_no_job_run_that_does_not_name_its_streamapp(
+    ready: KubeRig, app: str
+) -> None:
+    before = pods(ready)
+    job(ready, app=app)
+    ready.act("anew", "Backfill", backfill={"job": "anew"})
+    assert finish(ready, "anew") == "Failed"
+    _, reason, message = condition(ready, "anew", "Failed")
+    assert reason == "JobOfAnother"
+    assert "kubectl label job anew headwater.dev/app=wc" in message
+    found = ready.api.get(JOBS, NAMESPACE, "anew")
+    assert found is not None
+    assert found["spec"]["suspend"]
     assert pods(ready) == before

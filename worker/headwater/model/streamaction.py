@@ -112,8 +112,8 @@ class BackfillAction:
 
     Attributes:
         job: name of a Job in this namespace that runs headwater backfill, created with
-            spec.suspend: true. It is let run once the workers have ended, and they go on when it
-            has succeeded.
+            spec.suspend: true and with the label headwater.dev/app, the StreamApp's name. It is let
+            run once the workers have ended, and they go on when it has succeeded.
     """
 
     job: str = field(metadata=meta(pattern=NAME_PATTERN, meaning=NAME_MEANING, max_length=253))

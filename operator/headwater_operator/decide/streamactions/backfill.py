@@ -3,7 +3,8 @@
     Stopping ──no process, nothing held──► Backfilling ──Job complete──► Complete
 
 The Job is made beforehand, suspended, as docs/backfill.md has it: which image, account and settings
-of Spark it needs only the user knows. Workers that are started before it is committed process
+of Spark it needs only the user knows. Its label ``headwater.dev/app`` names the StreamApp, so that
+nobody has the operator run a Job that is meant for something else. Workers that are started before it is committed process
 nothing (``kafka.manifest``), so a cancelled backfill loses nothing either.
 """
 
@@ -37,6 +38,13 @@ def begin(scene: Scene, view: ActionView) -> Standing:
             f"there is no Job {part.job} in this namespace: create it as docs/backfill.md shows, "
             "with spec.suspend: true, then another StreamAction",
         )
+    if job.app != scene.app.name:
+        found = f"{_LABEL}: {job.app}" if job.app else f"no label {_LABEL}"
+        return failed(
+            "JobOfAnother",
+            f"the Job {part.job} has {found}: label it with `kubectl label job {part.job} "
+            f"{_LABEL}={scene.app.name} --overwrite`, then create another StreamAction",
+        )
     if not job.is_suspended or job.has_begun:
         return failed(
             "JobHasBegun",
@@ -66,6 +74,7 @@ def go_on(scene: Scene, view: ActionView) -> Standing:
     return runs(BACKFILLING, f"the Job {part.job} runs: `kubectl logs job/{part.job}`", total=1)
 
 
+_LABEL = "headwater.dev/app"
 _NEXT = (
     "workers process nothing until a backfill is committed or given up: create the Job anew, "
     "suspended, and another StreamAction, which goes on; or run `headwater backfill --abort`"

@@ -43,6 +43,7 @@ class JobView:
 
     Attributes:
         uid: tells it from another one of that name.
+        app: the StreamApp that its label names; empty if it names none.
         is_suspended: it is not to run yet.
         has_begun: it was let run once.
         is_complete: it has succeeded.
@@ -50,6 +51,7 @@ class JobView:
     """
 
     uid: str = ""
+    app: str = ""
     is_suspended: bool = False
     has_begun: bool = False
     is_complete: bool = False
