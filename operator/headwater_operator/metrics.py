@@ -73,6 +73,14 @@ PROBLEM: Final = _declare(
     "condition",
     "reason",
 )
+NOT_READY: Final = _declare(
+    _GAUGE,
+    "streamapp-workers-not-ready",
+    "Workers of a StreamApp that do not process every task they were granted, with or without a "
+    "pod; none where all do.",
+    "streamapp_namespace",
+    "streamapp",
+)
 LEADING: Final = _declare(_GAUGE, "leading", "1 while this operator leads.")
 GENERATION: Final = _declare(_GAUGE, "generation", "Generation of this operator's leadership.")
 WATCH_DEAF: Final = _declare(
@@ -100,6 +108,7 @@ OPERATOR_METRICS: Final[tuple[Metric, ...]] = (
     STREAMAPPS,
     DEGRADED,
     PROBLEM,
+    NOT_READY,
     CLOSED_NAMESPACES,
     RECONCILES,
     LOOKS,

@@ -88,10 +88,14 @@ def of_release_with(values: str, directory: Path, *options: str) -> str:
     return done.stdout
 
 
+ALERTING = ["metrics.prometheusRule.create=true", "metrics.serviceMonitor.create=true"]
+MORE = (f"--set={','.join(ALERTING)},networkPolicy.create=true",)
+
+
 @pytest.mark.parametrize("released", sorted((SNAPSHOTS / "released").iterdir()), ids=str)
 @pytest.mark.parametrize(
     "options",
-    [(), ("--set=metrics.prometheusRule.create=true,networkPolicy.create=true",)],
+    [(), MORE],
     ids=["as it is", "with more"],
 )
 def test_values_that_a_release_does_not_have_are_the_defaults(
@@ -167,7 +171,8 @@ def test_values_that_mean_nothing_are_refused_by_name(case: str) -> None:
         (["metrics.serviceMonitor.create=true", "metrics.service.create=false"], "its Service"),
         (["metrics.prometheusRule.create=true", "metrics.service.create=false"], "'s Service"),
         (["metrics.serviceMonitor.create=true"], "install the Prometheus operator first"),
-        (["metrics.prometheusRule.create=true"], "install the Prometheus operator first"),
+        (ALERTING, "install the Prometheus operator first"),
+        (["metrics.prometheusRule.create=true"], "set metrics.serviceMonitor.create, too"),
         (["serviceAccount.name=headwater-worker-x"], "held for a worker's"),
     ],
     ids=[
@@ -175,6 +180,7 @@ def test_values_that_mean_nothing_are_refused_by_name(case: str) -> None:
         "alerts of no service",
         "a monitor for nobody",
         "alerts for nobody",
+        "alerts about an operator that is not read",
         "an operator in the guise of a worker",
     ],
 )
@@ -313,7 +319,7 @@ def test_without_a_name_the_workers_image_is_that_of_this_version() -> None:
 
 
 def alerts(*sets: str) -> list[dict[str, Any]]:
-    [made] = of_kind("PrometheusRule", "metrics.prometheusRule.create=true", *sets)
+    [made] = of_kind("PrometheusRule", *ALERTING, *sets)
     return [rule for group in made["spec"]["groups"] for rule in group["rules"]]
 
 
@@ -337,7 +343,7 @@ def test_alerts_are_those_of_the_dashboards_about_this_release() -> None:
 
 def test_an_alert_can_be_left_out_by_its_name_and_by_no_other() -> None:
     less = alerts("metrics.prometheusRule.disabled={HeadwaterLagGrows,HeadwaterOperatorLate}")
-    given = ["metrics.prometheusRule.create=true", "metrics.prometheusRule.disabled={LagGrows}"]
+    given = [*ALERTING, "metrics.prometheusRule.disabled={LagGrows}"]
     sets = [f"--set={each}" for each in given]
     done = helm_says("template", "headwater", str(CHART), PROMETHEUS, *sets)
 

@@ -32,6 +32,22 @@ IDLE: Final = "0x60"
 BUSY: Final = "0+600x60"
 
 Series = dict[str, str]
+
+
+def problem(app: str, condition: str, reason: str) -> str:
+    """The series of a StreamApp that has a problem."""
+    return (
+        f'{PROBLEM}{{{SYSTEM}, streamapp_namespace="shop", streamapp="{app}", '
+        f'condition="{condition}", reason="{reason}"}}'
+    )
+
+
+def not_ready(app: str) -> str:
+    """The series of a StreamApp of which workers are not ready."""
+    name = "headwater_operator_streamapp_workers_not_ready"
+    return f'{name}{{{SYSTEM}, streamapp_namespace="shop", streamapp="{app}"}}'
+
+
 FIRES: Final[dict[str, list[Series]]] = {
     "HeadwaterNoOperatorLeads": [
         {},
@@ -40,22 +56,23 @@ FIRES: Final[dict[str, list[Series]]] = {
         {'headwater_operator_leading{namespace="other", service="metrics"}': "1x60"},
     ],
     "HeadwaterStreamAppDegraded": [
-        {f"headwater_operator_streamapps_degraded{{{SYSTEM}}}": "0x40 2x20"}
-    ],
-    "HeadwaterApplicationHalted": [
+        {problem("orders", "Degraded", "PodRefused"): "_x40 1x20"},
         {
-            f'{PROBLEM}{{{SYSTEM}, streamapp_namespace="shop", streamapp="orders", '
-            'condition="Stalled", reason="DiskFullError"}': "_x50 1x10"
-        }
+            problem("orders", "Degraded", "PodRefused"): "_x40 1x12",
+            problem("orders", "Degraded", "DiskFullError"): "_x52 1x8",
+        },
+        {
+            problem("orders", "Degraded", "PodRefused"): "1x60",
+            problem("carts", "Stalled", "DiskFullError"): "1x60",
+        },
     ],
+    "HeadwaterApplicationHalted": [{problem("orders", "Stalled", "DiskFullError"): "_x50 1x10"}],
+    "HeadwaterWorkersNotReady": [{not_ready("orders"): "1x60"}],
     "HeadwaterRoundsFail": [{f'{ROUNDS}{{{SYSTEM}, result="error"}}': "0+1x60"}],
     "HeadwaterNamespaceClosed": [
         {f"headwater_operator_closed_namespaces{{{SYSTEM}}}": "0x40 1x20"}
     ],
     "HeadwaterOperatorLate": [{f"headwater_operator_queue_late_seconds{{{SYSTEM}}}": "31x60"}],
-    "HeadwaterWorkersNotReady": [
-        {f'stream_ready{{{APP}, client_id="w-{n}"}}': f"{n}x60" for n in range(2)}
-    ],
     "HeadwaterLagGrows": [
         {f'stream_task_records_lag{{{APP}, task_id="0_0"}}': "0+100x60"},
         {
@@ -119,13 +136,13 @@ RESTS: Final[dict[str, list[Series]]] = {
         {f'headwater_operator_leading{{{SYSTEM}, pod="a"}}': "1x57 0x3"},
     ],
     "HeadwaterStreamAppDegraded": [
-        {f"headwater_operator_streamapps_degraded{{{SYSTEM}}}": "0x54 2x6"}
+        {problem("orders", "Degraded", "PodRefused"): "_x54 1x6"},
+        {problem("orders", "Stalled", "DiskFullError"): "1x60"},
     ],
-    "HeadwaterApplicationHalted": [
-        {
-            f'{PROBLEM}{{{SYSTEM}, streamapp_namespace="shop", streamapp="orders", '
-            'condition="Degraded", reason="TamperedWorker"}': "1x60"
-        }
+    "HeadwaterApplicationHalted": [{problem("orders", "Degraded", "TamperedWorker"): "1x60"}],
+    "HeadwaterWorkersNotReady": [
+        {not_ready("orders"): "_x50 1x10"},
+        {not_ready("orders"): "1x50"},
     ],
     "HeadwaterRoundsFail": [
         {
@@ -135,13 +152,6 @@ RESTS: Final[dict[str, list[Series]]] = {
     ],
     "HeadwaterNamespaceClosed": [{f"headwater_operator_closed_namespaces{{{SYSTEM}}}": "1x50 0x9"}],
     "HeadwaterOperatorLate": [{f"headwater_operator_queue_late_seconds{{{SYSTEM}}}": "29x60"}],
-    "HeadwaterWorkersNotReady": [
-        {f'stream_ready{{{APP}, client_id="w-{n}"}}': "1x60" for n in range(2)},
-        {
-            f'stream_ready{{{APP}, client_id="w-0"}}': "1x60",
-            f'stream_ready{{{APP}, client_id="w-1"}}': "1x50 0x10",
-        },
-    ],
     "HeadwaterLagGrows": [
         {f'stream_task_records_lag{{{APP}, task_id="0_0"}}': "9000-100x60"},
         {f'stream_task_records_lag{{{APP}, task_id="0_0"}}': "0+10x60"},
@@ -284,6 +294,20 @@ def test_alerts_fire_when_they_should_and_only_then(tmp_path: Path) -> None:
     (tmp_path / "tests.yaml").write_text(yaml.safe_dump(told, width=10_000))
 
     assert f"SUCCESS: {len(ALERTS)} rules found" in promtool("check", "rules", str(path))
+    assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "tests.yaml"))
+
+
+def test_a_second_degraded_streamapp_has_an_alert_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(yaml.safe_dump(rules()))
+    series = {
+        problem("orders", "Degraded", "PodRefused"): "1x60",
+        problem("carts", "Degraded", "PodRefused"): "_x40 1x20",
+    }
+    case = firing("HeadwaterStreamAppDegraded", series, 2)
+    told = {"rule_files": [str(path)], "evaluation_interval": "1m", "tests": [case]}
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(told))
+
     assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "tests.yaml"))
 
 

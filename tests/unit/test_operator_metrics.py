@@ -10,7 +10,7 @@ from headwater.model.appstatus import AppStatus, Condition, ConditionStatus, Con
 from headwater.model.metrics import METRICS
 from headwater_operator.handlers.metrics import Metrics
 from headwater_operator.handlers.queue import WorkQueue
-from headwater_operator.metrics import OPERATOR_METRICS, PROBLEM
+from headwater_operator.metrics import NOT_READY, OPERATOR_METRICS, PROBLEM
 
 TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
 READY, DEGRADED, STALLED = ConditionType.READY, ConditionType.DEGRADED, ConditionType.STALLED
@@ -75,6 +75,15 @@ def test_a_streamapp_is_named_while_it_has_a_problem_and_no_longer(metrics: Metr
     ]
     metrics.count_apps({("shop", "orders"): good, ("shop", "carts"): good})
     assert samples(metrics, PROBLEM.name) == []
+
+
+def test_workers_that_are_not_ready_count_by_their_streamapp(metrics: Metrics) -> None:
+    metrics.count_apps({}, {("shop", "orders"): 0, ("shop", "carts"): 2})
+
+    where = {"streamapp_namespace": "shop", "streamapp": "carts"}
+    assert samples(metrics, NOT_READY.name) == [(where, 2)]
+    metrics.count_apps({}, {("shop", "orders"): 0})
+    assert samples(metrics, NOT_READY.name) == []
 
 
 def test_nothing_is_late_before_it_is_due() -> None:

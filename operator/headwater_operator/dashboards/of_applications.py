@@ -7,7 +7,7 @@ from typing import Final
 from headwater.model import metrics
 from headwater_operator.dashboards.alerts import Alert, Condition, Severity
 from headwater_operator.dashboards.application import APPLICATION
-from headwater_operator.dashboards.choosing import APP, COUNT, INCREASE, MAX, MIN, shown
+from headwater_operator.dashboards.choosing import APP, INCREASE, MAX, MIN, shown
 from headwater_operator.dashboards.fleet import FLEET
 from headwater_operator.dashboards.panels import Function, Quotient
 from headwater_operator.dashboards.spark import SPARK
@@ -21,21 +21,6 @@ _PROCESSED: Final = shown(metrics.THREAD_PROCESS, APP)
 _IS_PAUSED: Final = Condition(query=shown(metrics.PAUSED, APP, MAX), above=0)
 
 OF_APPLICATIONS: Final = (
-    Alert(
-        name="HeadwaterWorkersNotReady",
-        when=Condition(
-            query=Quotient(
-                numerator=shown(metrics.READY, APP), denominator=shown(metrics.READY, APP, COUNT)
-            ),
-            below=1,
-        ),
-        lasting="15m",
-        summary=f"{_WHICH}: only {{{{ $value | humanizePercentage }}}} of the workers are ready",
-        description="The others do not process every task they were granted. The condition "
-        "Progressing of the StreamApp says what they wait for.",
-        dashboard=FLEET,
-        panel="State of workers",
-    ),
     Alert(
         name="HeadwaterLagGrows",
         when=Condition(query=_LAG, above=1_000),
@@ -56,8 +41,8 @@ OF_APPLICATIONS: Final = (
         window="5m",
         severity=Severity.CRITICAL,
         summary=f"{_WHICH} processes nothing, with {{{{ $value | humanize }}}} records waiting",
-        description="Its workers run and do not get on: a restore, a function that does not "
-        "return, a broker that does not answer.",
+        description="Its workers run and do not get on: a function that does not return, or a "
+        "broker that does not answer.",
         dashboard=FLEET,
         panel="Records processed",
     ),

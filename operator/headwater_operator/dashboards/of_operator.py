@@ -16,7 +16,6 @@ SERVICE: Final = "$service"
 """What the chart puts the release's own namespace and Service in for."""
 _MINE: Final = (("namespace", NAMESPACE), ("service", SERVICE))
 _LEADING: Final = replace(shown(metrics.LEADING, ()), filters=_MINE)
-_DEGRADED: Final = replace(shown(metrics.DEGRADED, ()), filters=_MINE)
 _CLOSED: Final = replace(shown(metrics.CLOSED_NAMESPACES, (), MAX), filters=_MINE)
 _LATE: Final = replace(shown(metrics.QUEUE_LATE, (), MAX), filters=_MINE)
 _ERRORS: Final = Query(
@@ -25,9 +24,19 @@ _ERRORS: Final = Query(
     function=Function.RATE,
     filters=(("result", "error"), *_MINE),
 )
+_STREAMAPP: Final = ("streamapp_namespace", "streamapp")
+_WHICH: Final = "{{ $labels.streamapp_namespace }}/{{ $labels.streamapp }}"
+_DEGRADED: Final = Query(
+    metric=metrics.PROBLEM,
+    by=_STREAMAPP,
+    aggregation=MAX,
+    filters=(("condition", "Degraded"), *_MINE),
+)
+"""Whatever the reason: one that changes does not begin the time anew."""
+_NOT_READY: Final = replace(shown(metrics.NOT_READY, _STREAMAPP, MAX), filters=_MINE)
 _STALLED: Final = Query(
     metric=metrics.PROBLEM,
-    by=("streamapp_namespace", "streamapp", "reason"),
+    by=(*_STREAMAPP, "reason"),
     aggregation=MAX,
     filters=(("condition", "Stalled"), *_MINE),
 )
@@ -48,23 +57,32 @@ OF_OPERATOR: Final = (
         name="HeadwaterStreamAppDegraded",
         when=Condition(query=_DEGRADED, above=0),
         lasting="10m",
-        summary="{{ $value }} StreamApps need somebody to do something",
-        description="Their condition Degraded names cause and next step "
-        "(kubectl get streamapps --all-namespaces).",
+        summary=f"{_WHICH} needs somebody to do something",
+        description="Its condition Degraded names cause and next step (kubectl describe "
+        "streamapp).",
         dashboard=OPERATOR,
-        panel="Degraded",
+        panel="Problems",
     ),
     Alert(
         name="HeadwaterApplicationHalted",
         when=Condition(query=_STALLED, above=0),
         lasting="1m",
         severity=Severity.CRITICAL,
-        summary="{{ $labels.streamapp_namespace }}/{{ $labels.streamapp }} has halted: "
-        "{{ $labels.reason }}",
+        summary=f"{_WHICH} has halted: {{{{ $labels.reason }}}}",
         description="It waits for somebody; no retry will help. Its condition Stalled names cause "
         "and next step (kubectl describe streamapp).",
         dashboard=OPERATOR,
         panel="Problems",
+    ),
+    Alert(
+        name="HeadwaterWorkersNotReady",
+        when=Condition(query=_NOT_READY, above=0),
+        lasting="15m",
+        summary=f"{_WHICH}: {{{{ $value }}}} workers are not ready",
+        description="They do not process every task they were granted, or have no pod. The "
+        "condition Progressing of the StreamApp says what they wait for.",
+        dashboard=OPERATOR,
+        panel="Workers that are not ready",
     ),
     Alert(
         name="HeadwaterRoundsFail",

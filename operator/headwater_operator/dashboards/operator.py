@@ -84,6 +84,14 @@ OPERATOR: Final = Dashboard(
                     kind=Kind.TABLE,
                     width=24,
                 ),
+                lines(
+                    "Workers that are not ready",
+                    "They do not process every task they were granted. A worker without a pod "
+                    "counts.",
+                    metrics.NOT_READY,
+                    ("streamapp_namespace", "streamapp"),
+                    MAX,
+                ),
             ),
         ),
         Row(

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headwater.model.appstatus import AppStatus
+from headwater.model.appstatus import AppStatus, ConditionType
+from headwater.model.streamapp import Engine
 from headwater_operator.decide import Memory
+from headwater_operator.decide.autoscaling.owner import wanted_workers
+from headwater_operator.decide.streamactions.objects import BACKFILLING
 from headwater_operator.observe.driver_told import DriverTold
 from headwater_operator.status import Problem
 
@@ -96,3 +99,19 @@ class App:
             for worker, problem in self.stuck.items()
             if worker in wanted and worker not in view.pods
         }
+
+    @property
+    def workers_not_ready(self) -> int:
+        """How many workers there are to be that do not process all their tasks.
+
+        A worker without a pod counts; none does while a backfill has stopped them.
+        """
+        app = self.view.app if self.view is not None else None
+        if app is None or (ConditionType.READY, BACKFILLING) in {
+            (each.type, each.reason) for each in self.status.conditions
+        }:
+            return 0
+        # With Spark they are executors, and the master says how many there are to be.
+        is_spark = app.spec.engine is Engine.SPARK
+        wanted = self.status.replicas if is_spark else wanted_workers(app, self.status)
+        return max(0, wanted - self.status.ready_replicas)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from headwater_operator.handlers.leases import Key
 
 _PROBLEMS: Final = (ConditionType.DEGRADED, ConditionType.STALLED)
+_NONE: Final[Mapping[Key, int]] = MappingProxyType({})
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -45,13 +47,22 @@ class Metrics:
         """StreamApps that need somebody."""
         self._problem: Final = self._gauge(metrics.PROBLEM)
         self._problems: set[tuple[str, str, str, str]] = set()
+        self._not_ready: Final = self._gauge(metrics.NOT_READY)
+        self._with_not_ready: set[Key] = set()
         self.leading: Final = self._gauge(metrics.LEADING)
         """Whether this operator leads."""
         self.generation: Final = self._gauge(metrics.GENERATION)
         """Of the leadership."""
 
-    def count_apps(self, statuses: Mapping[Key, AppStatus]) -> None:
-        """Show how many StreamApps are ready, and which have a problem."""
+    def count_apps(
+        self, statuses: Mapping[Key, AppStatus], not_ready: Mapping[Key, int] = _NONE
+    ) -> None:
+        """Show how many StreamApps are ready, and which have a problem.
+
+        Args:
+            statuses: of all StreamApps.
+            not_ready: how many workers of each are not ready.
+        """
         true = {key: _true(status) for key, status in statuses.items()}
         ready = sum(ConditionType.READY in found for found in true.values())
         self.apps.labels("true").set(ready)
@@ -68,6 +79,12 @@ class Metrics:
         for one in problems:
             self._problem.labels(*one).set(1)
         self._problems = problems
+        behind = {key for key, count in not_ready.items() if count > 0}
+        for left in self._with_not_ready - behind:
+            self._not_ready.remove(*left)
+        for key in behind:
+            self._not_ready.labels(*key).set(not_ready[key])
+        self._with_not_ready = behind
 
     def count_call(self, verb: str, plural: str, status: int) -> None:
         """Count a request to the API server."""

@@ -454,7 +454,10 @@ class Reconciler:
 
     def _count_apps(self) -> None:
         with self._guard:
-            self._metrics.count_apps({key: app.status for key, app in self._apps.items()})
+            self._metrics.count_apps(
+                {key: app.status for key, app in self._apps.items()},
+                {key: app.workers_not_ready for key, app in self._apps.items()},
+            )
 
     # -- memory ----------------------------------------------------------------------------------
 

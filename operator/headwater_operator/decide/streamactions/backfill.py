@@ -4,8 +4,10 @@
 
 The Job is made beforehand, suspended, as docs/backfill.md has it: which image, account and settings
 of Spark it needs only the user knows. Its label ``headwater.dev/app`` names the StreamApp, so that
-nobody has the operator run a Job that is meant for something else. Workers that are started before it is committed process
-nothing (``kafka.manifest``), so a cancelled backfill loses nothing either.
+nobody has the operator run a Job that is meant for something else.
+
+Workers that are started before it is committed process nothing (``kafka.manifest``), so a cancelled
+backfill loses nothing either.
 """
 
 from __future__ import annotations
