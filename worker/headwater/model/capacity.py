@@ -256,8 +256,8 @@ def _rows_of_workers(
     cores = min(application.threads, ceil(found.stream_threads / found.workers))
     return (
         Row("tasks", f"{found.tasks}", "one for each partition and sub-topology"),
-        Row("StreamThreads", f"{found.stream_threads}", at_work),
-        Row("workers", f"{found.workers}", f"with {application.threads} StreamThreads each"),
+        Row("StreamThreads", f"{found.stream_threads} needed", at_work),
+        Row("workers", f"{found.workers}", f"spec.threadsPerWorker is {application.threads}"),
         Row("CPU per worker", _cores(cores), "a StreamThread uses little more than one"),
         Row("memory per worker", _size(found.memory_bytes), f"{buffers}, times {MARGIN}"),
         Row(
