@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from headwater.model.processor_api import Headers
 
+V = TypeVar("V")
 
-class ValueTimestampHeaders(NamedTuple):
+
+class ValueTimestampHeaders(NamedTuple, Generic[V]):
     """What a store with timestamps and headers holds (Kafka's class of this name).
 
     Attributes:
@@ -17,12 +19,12 @@ class ValueTimestampHeaders(NamedTuple):
         headers: pairs of name and bytes; ``None`` if there are none.
     """
 
-    value: Any
+    value: V
     timestamp: int
     headers: Headers = None
 
 
-class AggregationWithHeaders(NamedTuple):
+class AggregationWithHeaders(NamedTuple, Generic[V]):
     """What a store of sessions with headers holds (Kafka's class of this name).
 
     Attributes:
@@ -30,5 +32,5 @@ class AggregationWithHeaders(NamedTuple):
         headers: pairs of name and bytes; ``None`` if there are none.
     """
 
-    aggregation: Any
+    aggregation: V
     headers: Headers = None

@@ -35,32 +35,34 @@ class ReadOnlyTimestampedKeyValueStoreWithHeaders(_StoreView):
         super().__init__(store.with_headers(), current)
         self._written = store
 
-    def get(self, key: Any) -> ValueTimestampHeaders | None:
+    def get(self, key: Any) -> ValueTimestampHeaders[Any] | None:
         """Return value, timestamp and headers of ``key``, or ``None``."""
         return _made(self._store.get(key))
 
-    def range(self, start: Any, end: Any) -> Iterator[tuple[Any, ValueTimestampHeaders]]:
+    def range(self, start: Any, end: Any) -> Iterator[tuple[Any, ValueTimestampHeaders[Any]]]:
         """Iterate ``(key, (value, timestamp, headers))`` from ``start`` to ``end``, both inclusive.
 
         ``None`` leaves a side open.
         """
         return _each(self._store.range(start, end))
 
-    def reverse_range(self, start: Any, end: Any) -> Iterator[tuple[Any, ValueTimestampHeaders]]:
+    def reverse_range(
+        self, start: Any, end: Any
+    ) -> Iterator[tuple[Any, ValueTimestampHeaders[Any]]]:
         """Iterate as ``range``, from ``end`` down to ``start``."""
         return _each(self._store.range(start, end, reverse=True))
 
-    def all(self) -> Iterator[tuple[Any, ValueTimestampHeaders]]:
+    def all(self) -> Iterator[tuple[Any, ValueTimestampHeaders[Any]]]:
         """Iterate every entry."""
         return self.range(None, None)
 
-    def reverse_all(self) -> Iterator[tuple[Any, ValueTimestampHeaders]]:
+    def reverse_all(self) -> Iterator[tuple[Any, ValueTimestampHeaders[Any]]]:
         """Iterate every entry, the last key first."""
         return self.reverse_range(None, None)
 
     def prefix_scan(
         self, prefix: Any, prefix_serde: Serde[Any] | None = None
-    ) -> Iterator[tuple[Any, ValueTimestampHeaders]]:
+    ) -> Iterator[tuple[Any, ValueTimestampHeaders[Any]]]:
         """Iterate ``(key, (value, timestamp, headers))`` of the keys that begin with ``prefix``.
 
         ``prefix_serde`` serializes the prefix; without it the store's key serde does.
@@ -83,7 +85,7 @@ class TimestampedKeyValueStoreWithHeaders(ReadOnlyTimestampedKeyValueStoreWithHe
 
     def put_if_absent(
         self, key: Any, value: Any, timestamp: int, headers: Headers = None
-    ) -> ValueTimestampHeaders | None:
+    ) -> ValueTimestampHeaders[Any] | None:
         """Set ``key`` as ``put`` if it has no value; return what it had."""
         old = self.get(key)
         if old is None:
@@ -95,7 +97,7 @@ class TimestampedKeyValueStoreWithHeaders(ReadOnlyTimestampedKeyValueStoreWithHe
         for key, found in entries:
             self.put(key, *(found or (None, -1, None)))
 
-    def delete(self, key: Any) -> ValueTimestampHeaders | None:
+    def delete(self, key: Any) -> ValueTimestampHeaders[Any] | None:
         """Delete ``key``; return what it had."""
         old = self.get(key)
         self._delete(key)
@@ -168,14 +170,14 @@ class SessionStoreWithHeaders(ReadOnlySessionStoreWithHeaders):
         self.put(session, None)
 
 
-def _made(found: tuple[Any, int] | None) -> ValueTimestampHeaders | None:
+def _made(found: tuple[Any, int] | None) -> ValueTimestampHeaders[Any] | None:
     if found is None:
         return None
     (value, headers), timestamp = found
     return ValueTimestampHeaders(value, timestamp, headers)
 
 
-def _each(rows: Iterator[tuple[Any, Any, int]]) -> Iterator[tuple[Any, ValueTimestampHeaders]]:
+def _each(rows: Iterator[tuple[Any, Any, int]]) -> Iterator[tuple[Any, ValueTimestampHeaders[Any]]]:
     return (
         (key, ValueTimestampHeaders(value, timestamp, headers))
         for key, (value, headers), timestamp in rows

@@ -70,7 +70,7 @@ class StoreForms:
             data = data[end_of_headers(data) :]
         return self._decode(data)
 
-    def value_with_headers(self, row: Found) -> AggregationWithHeaders:
+    def value_with_headers(self, row: Found) -> AggregationWithHeaders[Any]:
         """Return the value of a row of a store that keeps headers, with these."""
         return AggregationWithHeaders(self.value(row), decode_headers(row[1]))
 
