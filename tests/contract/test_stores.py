@@ -1,4 +1,4 @@
-"""What every key-value store promises: over each backend, with and without the record cache."""
+"""What every key-value store promises: each backend, with and without record cache and headers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from headwater.state import LayeredStore
 
 HERE = Position("topic-id", 17, 1_700_000_000_000)
-MODES = {
+PLAIN: dict[str, dict[str, Any]] = {
     "cache": {"cache": 100_000},
     "cache of 0": {"cache": 0},
     "no caching": {"caching": False},
 }
-DELAYED = "cache"
+WITH_HEADERS = {f"{name}, headers": {**how, "headers": True} for name, how in PLAIN.items()}
+MODES = PLAIN | WITH_HEADERS
 
 
 @pytest.fixture(params=["memory", "lru", "custom", "rocks"])
@@ -262,6 +263,7 @@ def test_without_logging_nothing_is_sent_and_all_is_kept(
     assert everything(build_store(heard, reopen(), **MODES[mode])) == [("a", 1, 10)]
 
 
+@pytest.mark.parametrize("mode", PLAIN)
 def test_a_store_without_timestamps_keeps_none_but_sends_the_records(
     reopen: Callable[[], Backend], mode: str, heard: Recorder
 ) -> None:
@@ -279,7 +281,7 @@ def test_a_store_without_timestamps_keeps_none_but_sends_the_records(
     assert heard.changes[-1][3] == 20
 
 
-def test_the_row_of_a_timestamped_store_is_the_timestamp_and_the_value(
+def test_a_row_is_headers_if_they_are_kept_timestamp_and_value(
     reopen: Callable[[], Backend], mode: str, heard: Recorder
 ) -> None:
     backend = reopen()
@@ -288,7 +290,8 @@ def test_the_row_of_a_timestamped_store_is_the_timestamp_and_the_value(
 
     commit(store)
 
-    assert backend.get(b"a") == b"\0\0\0\0\0\0\1\2" + b"\0\0\0\0\0\0\0\1"
+    no_headers = b"\0" if mode in WITH_HEADERS else b""
+    assert backend.get(b"a") == no_headers + b"\0\0\0\0\0\0\1\2" + b"\0\0\0\0\0\0\0\1"
 
 
 def test_user_code_may_change_what_it_got_from_a_mutable_serde(
@@ -356,7 +359,8 @@ def test_a_row_that_the_serde_cannot_read_is_named(
     reopen: Callable[[], Backend], mode: str
 ) -> None:
     backend = reopen()
-    backend.write([(b"a", b"\0" * 8 + b"short")], None)
+    no_headers = b"\0" if mode in WITH_HEADERS else b""
+    backend.write([(b"a", no_headers + b"\0" * 8 + b"short")], None)
     store = build_store(Recorder(), backend, **MODES[mode])
 
     with pytest.raises(DeserializationError, match="store counts holds a value"):

@@ -1,4 +1,7 @@
-"""What every store of windows and sessions promises: on disk and in memory, cached or not."""
+"""What every store of windows and sessions promises: on disk and in memory, cached or not.
+
+With headers, windows that have no timestamps otherwise get them: no store has headers alone.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,9 @@ if TYPE_CHECKING:
     from headwater.state import TimedStore
 
 HERE = Position("topic-id", 17, 1_700_000_000_000)
-MODES: dict[str, dict[str, Any]] = {
-    "cache": {"cache": 100_000},
-    "small cache": {"cache": 300},
-    "no cache": {"cache": 0},
-}
+CACHES: dict[str, int] = {"cache": 100_000, "small cache": 300, "no cache": 0}
+WITH_HEADERS = {f"{name}, headers": cache for name, cache in CACHES.items()}
+MODES = CACHES | WITH_HEADERS
 LONG = struct.Struct(">q")
 
 
@@ -92,9 +93,11 @@ def build(kept: Kept, mode: str, heard: Recorder) -> Callable[..., TimedStore]:
         value: Any = Serdes.long,
         **settings: Any,
     ) -> TimedStore:
+        if mode in WITH_HEADERS:
+            kind = kind.with_headers or StoreKind.TIMESTAMPED_WINDOW_WITH_HEADERS
         spec = kept.spec(kind, **settings)
         backend = kept.open(kind, **settings)
-        return build_timed_store(heard, spec, backend, key=key, value=value, **MODES[mode])
+        return build_timed_store(heard, spec, backend, key=key, value=value, cache=MODES[mode])
 
     return build
 
@@ -209,8 +212,13 @@ def test_a_put_that_is_too_old_is_counted_and_sent_but_not_read(
     assert store.approximate_num_entries() == (2 if kept.persistent else 1)
 
 
-def test_an_expired_segment_is_dropped_as_a_whole(tmp_path: Path) -> None:
-    spec = spec_of()
+@pytest.mark.parametrize(
+    "kind",
+    [StoreKind.TIMESTAMPED_WINDOW, StoreKind.TIMESTAMPED_WINDOW_WITH_HEADERS],
+    ids=["plain", "headers"],
+)
+def test_an_expired_segment_is_dropped_as_a_whole(tmp_path: Path, kind: StoreKind) -> None:
+    spec = spec_of(kind)
     backend = backend_of(spec, tmp_path / "db")
     assert isinstance(backend, SegmentedRocksBackend)
     store = build_timed_store(Recorder(), spec, backend)
@@ -344,7 +352,7 @@ def test_aggregates_of_windows_take_the_same_update_as_all(
         update(("a", 0, 0), value, timestamp, None)
     commit(store)
 
-    assert heard.changes[-1] == (("a", 0, 0), 3, 1 if mode == "no cache" else None, 10)
+    assert heard.changes[-1] == (("a", 0, 0), 3, None if MODES[mode] else 1, 10)
     assert store.fetch("a", 0, 0) == [(0, 0, 3, 10)]
 
 

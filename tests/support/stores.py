@@ -24,12 +24,19 @@ LRU_ENTRIES = 1_000
 
 @dataclass(slots=True)
 class Recorder:
-    """Hears changes and changelog records."""
+    """Hears changes and changelog records.
 
+    Attributes:
+        keeps_headers: of a store with headers: its changelog records may have some.
+        sent_headers: of each changelog record of such a store.
+    """
+
+    keeps_headers: bool = False
     changes: list[tuple[Any, Any, Any, int]] = field(default_factory=list)
     """``(key, new, old, timestamp)``"""
     headers: list[Headers] = field(default_factory=list)
     sent: list[tuple[bytes | None, bytes | None, int]] = field(default_factory=list)
+    sent_headers: list[Headers] = field(default_factory=list)
     partitions: set[int | None] = field(default_factory=set)
 
     def forward(self, key: Any, change: Any, timestamp: int, headers: Headers) -> None:
@@ -46,7 +53,10 @@ class Recorder:
         partition: int | None,
     ) -> None:
         """Hear a changelog record."""
-        assert headers is None
+        if self.keeps_headers:
+            self.sent_headers.append(headers)
+        else:
+            assert headers is None
         self.sent.append((key, value, timestamp))
         self.partitions.add(partition)
 
@@ -59,14 +69,22 @@ def build_store(
     caching: bool = True,
     logging: bool = True,
     timestamped: bool = True,
+    headers: bool = False,
     key: Any = Serdes.string,
     value: Any = Serdes.long,
     send_old: bool | None = None,
     name: str = "counts",
     entries_max: int | None = None,
 ) -> LayeredStore:
-    """Build a store; ``send_old`` other than ``None`` connects the recorder's ``forward``."""
+    """Build a store; ``send_old`` other than ``None`` connects the recorder's ``forward``.
+
+    ``headers``: a store with timestamps keeps headers, too.
+    """
     kind = StoreKind.TIMESTAMPED_KEY_VALUE if timestamped else StoreKind.KEY_VALUE
+    if headers:
+        assert timestamped, "without timestamps there are no headers"
+        kind = StoreKind.TIMESTAMPED_KEY_VALUE_WITH_HEADERS
+    recorder.keeps_headers = headers
     bound = entries_max
     if bound is None and isinstance(backend, LruBackend):
         bound = LRU_ENTRIES

@@ -68,6 +68,7 @@ def build_timed_store(
     value: Any = Serdes.long,
 ) -> TimedStore:
     """Build a store over an open backend; the recorder hears its changes, with old values."""
+    recorder.keeps_headers = spec.kind.keeps_headers
     store = open_store(
         spec,
         task=TASK,
