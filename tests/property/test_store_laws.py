@@ -3,7 +3,7 @@
 Laws, for each backend, cache size, serde and kind, whatever the order of updates, puts, flushes,
 commits, aborts and re-opens:
 
-* reads and ranges equal the model's;
+* reads and ranges equal the model's, with headers where they are kept;
 * the changelog, replayed, equals the store at every commit;
 * the changes of a key tell one story: the old value of each is the new value of the one before;
 * a re-opened store holds exactly what was committed, and its position.
@@ -12,6 +12,7 @@ commits, aborts and re-opens:
 from __future__ import annotations
 
 import tempfile
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.support.examples import examples
 from tests.support.stores import Recorder, build_store, gather
 
+from headwater.model.stored_headers import AggregationWithHeaders
 from headwater.ports import Position, Timestamps
 from headwater.serde import Serdes
 from headwater.state import CacheBudget, LayeredStore, MemoryBackend, RocksBackend
@@ -39,6 +41,9 @@ def join(_key: Any, value: int, text: str) -> str | None:
     return None if value == 0 else text + str(value)
 
 
+KINDS = ["plain", "timestamped", "with headers"]
+HEADERS = st.sampled_from([None, [("h", b"\x01")], [("h", None), ("h", b"")]])
+
 STEPS: dict[str, Any] = {
     "long": (Serdes.long, sum_up, int, lambda n: n),
     "string": (Serdes.string, join, str, str),
@@ -54,23 +59,23 @@ class StoreHistory(RuleBasedStateMachine):
         cache=st.sampled_from([None, 0, 150, 400, 100_000]),
         caching=st.booleans(),
         serde=st.sampled_from(sorted(STEPS)),
-        timestamped=st.booleans(),
+        kind=st.sampled_from(KINDS),
     )
     def begin(
-        self, *, rocks: bool, cache: int | None, caching: bool, serde: str, timestamped: bool
+        self, *, rocks: bool, cache: int | None, caching: bool, serde: str, kind: str
     ) -> None:
         """Choose one make of store for this history."""
         self.directory = tempfile.TemporaryDirectory() if rocks else None
         self.backend: Any = MemoryBackend()
         self.value_serde, self.step, self.initializer, self.literal = STEPS[serde]
-        self.timestamped = timestamped
+        self.timestamped, self.keeps_headers = kind != "plain", kind == "with headers"
         self.caching = caching
         self.limit = cache
-        self.now: dict[str, tuple[Any, int]] = {}
-        self.committed: dict[str, tuple[Any, int]] = {}
+        self.now: dict[str, tuple[Any, int, Any]] = {}
+        self.committed: dict[str, tuple[Any, int, Any]] = {}
         self.position: Position | None = None
-        self.sealed: tuple[dict[str, tuple[Any, int]], dict[str, Any]] | None = None
-        self.changelog: dict[str, tuple[bytes, int]] = {}
+        self.sealed: tuple[dict[str, tuple[Any, int, Any]], dict[str, Any]] | None = None
+        self.changelog: dict[str, tuple[bytes, int, Any]] = {}
         self.told: dict[str, Any] = {}
         self.told_committed: dict[str, Any] = {}
         self.open()
@@ -87,6 +92,7 @@ class StoreHistory(RuleBasedStateMachine):
             cache=budget,
             caching=self.caching,
             timestamped=self.timestamped,
+            headers=self.keeps_headers,
             value=self.value_serde,
             send_old=True,
         )
@@ -103,23 +109,33 @@ class StoreHistory(RuleBasedStateMachine):
 
         self.set(key, new, max(timestamp, before[1]) if before and self.timestamped else timestamp)
 
-    @rule(key=KEYS, value=VALUES, timestamp=TIMES)
-    def put(self, key: str, value: int, timestamp: int) -> None:
+    @rule(key=KEYS, value=VALUES, timestamp=TIMES, headers=HEADERS)
+    def put(self, key: str, value: int, timestamp: int, headers: Any) -> None:
         """Write blindly, as user code does; heard only through a cache."""
         new = None if value == 0 else self.literal(value)
 
-        self.store.put(key, new, timestamp)
+        headers = headers if self.keeps_headers else None
+        held = AggregationWithHeaders(new, headers) if headers and new is not None else new
+        self.store.put(key, held, timestamp)
 
-        self.set(key, new, timestamp)
+        self.set(key, new, timestamp, headers)
         if not self.store.caching:
             self.told[key] = new
 
-    def set(self, key: str, new: Any, timestamp: int) -> None:
+    def set(self, key: str, new: Any, timestamp: int, headers: Any = None) -> None:
         """Write to the model."""
         if new is None:
             self.now.pop(key, None)
         else:
-            self.now[key] = (new, timestamp)
+            self.now[key] = (new, timestamp, headers)
+
+    @rule(key=KEYS)
+    @precondition(lambda self: self.keeps_headers)
+    def read_headers(self, key: str) -> None:
+        """Read one key with its headers."""
+        found = self.store.with_headers().get(key)
+        held = self.now.get(key)
+        assert found == (held and ((held[0], held[2]), held[1]))
 
     @rule(key=KEYS)
     def read(self, key: str) -> None:
@@ -191,15 +207,25 @@ class StoreHistory(RuleBasedStateMachine):
         self.store.flush_cache()
         self.store.flush_changelog()
         self.hear()
-        for key, value, timestamp in self.heard.sent:
+        sent_headers = self.heard.sent_headers if self.keeps_headers else repeat(None)
+        for (key, value, timestamp), headers in zip(self.heard.sent, sent_headers, strict=False):
             assert key is not None
             if value is None:
                 self.changelog.pop(key.decode(), None)
             else:
-                self.changelog[key.decode()] = (value, timestamp)
+                self.changelog[key.decode()] = (value, timestamp, headers)
+        self.forget_sent()
+        assert self.changelog == self.as_logged(self.now)
+
+    def forget_sent(self) -> None:
+        """Hear from now on."""
         self.heard.sent.clear()
+        self.heard.sent_headers.clear()
+
+    def as_logged(self, held: dict[str, tuple[Any, int, Any]]) -> dict[str, Any]:
+        """What a changelog has of a store."""
         serialize = self.value_serde.serializer("t")
-        assert self.changelog == {k: (serialize(v), t) for k, (v, t) in self.now.items()}
+        return {key: (serialize(value), *others) for key, (value, *others) in held.items()}
 
     @rule()
     def abort(self) -> None:
@@ -221,10 +247,9 @@ class StoreHistory(RuleBasedStateMachine):
         self.now = dict(self.committed)
         self.told = dict(self.told_committed)
         self.sealed = None
-        serialize = self.value_serde.serializer("t")
-        self.changelog = {k: (serialize(v), t) for k, (v, t) in self.committed.items()}
+        self.changelog = self.as_logged(self.committed)
         self.heard.changes.clear()
-        self.heard.sent.clear()
+        self.forget_sent()
 
     def hear(self) -> None:
         """Follow the changes heard so far."""
@@ -242,7 +267,7 @@ class StoreHistory(RuleBasedStateMachine):
             self.hear()
             if not self.store.caching:
                 told = {key: value for key, value in self.told.items() if value is not None}
-                assert told == {key: value for key, (value, _) in self.now.items()}
+                assert told == {key: value for key, (value, *_) in self.now.items()}
 
     @invariant()
     def the_budget_is_kept(self) -> None:
