@@ -182,6 +182,14 @@ COVERAGE = {
     "null key or value": [
         "tests/unit/processor/test_operators.py::test_a_null_key_or_value_of_an_aggregation_is_counted_as_dropped",
         "tests/unit/processor/test_operators.py::test_repartitioning_drops_null_keys_without_counting_them",
+        "tests/unit/processor/test_operators.py::test_a_grouped_tables_record_without_a_key_is_an_error",
+        "tests/unit/test_joins.py::test_a_record_meets_what_the_table_holds_when_it_is_processed",
+        "tests/unit/test_joins.py::test_a_stream_with_other_keys_goes_through_a_topic_without_those_that_nobody_joins",
+        "tests/unit/test_stream_joins.py::test_a_record_without_a_key_finds_nothing_and_one_without_a_value_is_dropped",
+        "tests/unit/test_foreign_joins.py::test_a_row_without_a_foreign_key_is_dropped_and_counted_by_an_inner_join_alone",
+    ],
+    "headers that are no pairs of name and bytes": [
+        "tests/unit/processor/test_given_headers.py::test_headers_that_no_record_can_have_are_named_with_the_cure",
     ],
     "late record": [
         "tests/unit/processor/test_windowed.py::test_a_window_is_open_until_stream_time_reaches_its_end_and_grace",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import TopologyError
+from headwater.model.given_headers import check_headers
 from headwater.model.processor_api import (
     Cancellable,
     FixedKeyRecord,
@@ -98,13 +99,16 @@ class TaskContext:
 
         Raises:
             ValueError: there is no child of that name, or the timestamp is negative.
+            SerializationError: the record has headers that are no pairs of name and bytes.
         """
         if record.timestamp < 0:
             raise ValueError(f"a record's timestamp cannot be negative: {record.timestamp}")
         to = self._children.forward if child is None else self._children.named(child)
-        current = self._environment.current
+        current, headers = self._environment.current, record.headers
+        if headers and headers is not current.record[4]:
+            check_headers(f"node {self._node}", headers)
         before = current.timestamp
-        to(record.key, record.value, record.timestamp, record.headers)
+        to(record.key, record.value, record.timestamp, headers)
         current.timestamp = before
 
     def schedule(

@@ -13,6 +13,8 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from headwater.errors import SerializationError
+from headwater.model.given_headers import check_headers
 from headwater.model.stored_headers import AggregationWithHeaders
 from headwater.state.codec import StoreCodec
 from headwater.wire.headers import (
@@ -84,15 +86,26 @@ class HeadersCodec(StoreCodec):
         """Return headers and value as bytes.
 
         Raises:
-            SerializationError: the value's serde does not take it.
+            SerializationError: the value's serde does not take it, or headers are no pairs of name
+                and bytes.
         """
         front = NO_HEADERS
         if value.__class__ is AggregationWithHeaders:
-            front, value = encode_headers(value.headers), value.aggregation
+            front, value = self._front(value.headers), value.aggregation
         try:
             return front + self.serialize(value)
         except Exception as error:
             raise self.value_error(value, error) from error
+
+    def _front(self, headers: Headers) -> bytes:
+        try:
+            return encode_headers(headers)
+        except Exception as error:
+            check_headers(f"store {self.store}", headers)
+            raise SerializationError(
+                f"store {self.store}: headers {headers!r:.200} cannot be serialized: {error}; give "
+                "a list of pairs of name and bytes"
+            ) from error
 
     def to_value(self, stored: Any) -> Any:
         """Return the value of a stored form; ``None`` stays ``None``."""

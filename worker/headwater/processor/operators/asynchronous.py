@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater.attribution import TASK
 from headwater.errors import ConfigError
 from headwater.model.callables import is_async
+from headwater.model.given_headers import check_headers
 from headwater.model.operators.asynchronous import (
     ForEachAsync,
     MapBatch,
@@ -177,11 +178,12 @@ def _records(given: Any) -> list[FixedKeyRecord[Any, Any]]:
 
     Raises:
         TypeError: it holds something else.
+        SerializationError: a record's headers are no pairs of name and bytes.
     """
     if given is None:
         return []
     if isinstance(given, FixedKeyRecord):
-        return [given]
+        given = [given]
     is_several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
     records = list(given) if is_several else [given]
     for record in records:
@@ -190,4 +192,5 @@ def _records(given: Any) -> list[FixedKeyRecord[Any, Any]]:
                 f"a {type(record).__name__}, {record!r:.100}, is no record: return "
                 "record.with_value(...), several of them, or None"
             )
+        check_headers("a record that was returned", record.headers)
     return records
