@@ -33,7 +33,7 @@ SECOND_MS = 1_000
 
 
 class Example:
-    """An example's topics on a broker, and what it puts out to the last of them."""
+    """An example's topics on a broker, and what it puts out."""
 
     def __init__(self, servers: str, name: str) -> None:
         file = ROOT / "examples" / name / "streamapp.yaml"
@@ -62,17 +62,21 @@ class Example:
         return {key.decode(): value.decode() for key, value in self.read_bytes(group).items()}
 
     def read_bytes(self, group: str) -> dict[bytes, bytes]:
-        """Return what has come since, the last value of each key."""
+        """Return what has come since to the last topic, the last value of each key."""
         sink = list(self.topics)[-1]
+        return self.read_sinks(group, [sink])[sink]
+
+    def read_sinks(self, group: str, sinks: Sequence[str]) -> dict[str, dict[bytes, bytes]]:
+        """Return what has come since to each of some topics, the same at every call."""
         if self._consumer is None:
             settings = {"bootstrap.servers": self._servers, "group.id": f"{group}-seen"}
             self._consumer = Consumer({**settings, "isolation.level": "read_committed"})
-            places = [TopicPartition(sink, n, OFFSET_BEGINNING) for n in range(self.topics[sink])]
-            self._consumer.assign(places)
-        found: dict[bytes, bytes] = {}
+            places = [(sink, number) for sink in sinks for number in range(self.topics[sink])]
+            self._consumer.assign([TopicPartition(*it, OFFSET_BEGINNING) for it in places])
+        found: dict[str, dict[bytes, bytes]] = {sink: {} for sink in sinks}
         for message in self._consumer.consume(100, 0.2):
             if message.error() is None:
-                found[message.key() or b""] = message.value() or b""
+                found[str(message.topic())][message.key() or b""] = message.value() or b""
         return found
 
     def committed(self, group: str) -> int:
@@ -191,17 +195,20 @@ LONG, DOUBLE = struct.Struct(">q").pack, struct.Struct(">d").pack
         (
             "five_minutes",
             [("payments", "ann", LONG(10)), ("payments", "ann", LONG(20))],
-            {b"ann@1": LONG(30)},
+            {
+                "sums-of-five-minutes": {b"ann@0": LONG(30)},
+                "sums-of-sessions": {b"ann@1": LONG(30)},
+            },
         ),
         (
             "stock_market",
             [("stocks", "IBM", DOUBLE(100.0))],
-            {b"IBM@0": STATISTICS, b"IBM@1": STATISTICS},
+            {"stock-statistics": {b"IBM@0": STATISTICS, b"IBM@1": STATISTICS}},
         ),
         (
             "daily_top_ten",
             [("article-readings", "a", b"read"), ("article-readings", "a", b"read")],
-            {LONG(0): b'[["a",2]]'},
+            {"daily-top-ten": {LONG(0): b'[["a",2]]'}},
         ),
     ],
 )
@@ -211,12 +218,14 @@ def test_an_example_has_windows(
     tmp_path: Path,
     example: str,
     sent: list[tuple[str, str, bytes]],
-    expected: Mapping[bytes, bytes],
+    expected: Mapping[str, Mapping[bytes, bytes]],
 ) -> None:
-    running, found = Example(bootstrap_servers, example), dict[bytes, bytes]()
+    running = Example(bootstrap_servers, example)
+    found: dict[str, dict[bytes, bytes]] = {topic: {} for topic in expected}
 
     def is_told() -> bool:
-        found.update(running.read_bytes(unique_name))
+        for topic, results in running.read_sinks(unique_name, list(expected)).items():
+            found[topic].update(results)
         return found == expected
 
     running.send(sent)

@@ -15,7 +15,10 @@ EXAMPLES = sorted(path.parent for path in ROOT.glob("examples/*/test_app.py"))
 
 
 def test_the_examples_are_found() -> None:
-    assert len(EXAMPLES) >= 2
+    folders = {path.parent for path in ROOT.glob("examples/*/streamapp.yaml")}
+
+    assert set(EXAMPLES) == folders
+    assert len(EXAMPLES) == 9
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
