@@ -251,9 +251,39 @@ PROCESSOR_API: Final = (
     ),
     ("`ProcessorWrapper`", "ProcessorWrapper", ""),
     (
-        "`StateStore.init`, `register`, `StateRestoreCallback`",
+        (
+            "`StateStore.init`, `ProcessorContext.register`, `StateRestoreCallback`, "
+            "`BatchingStateRestoreCallback`, `CommitCallback`"
+        ),
         "",
-        "the engine fills a store of the user's own from its changelog, by its `put`",
+        (
+            "the engine fills a store of the user's own from its changelog, by its `put`, and "
+            "flushes it at a commit"
+        ),
+    ),
+    (
+        "`StateStore.flush`, `close`, `name`, `persistent`, `isOpen`",
+        (
+            "KeyValueBytesStore.flush KeyValueBytesStore.close StoreSpec.name StoreSpec.persistent "
+            "KeyValueStore.name"
+        ),
+        (
+            "the engine opens, flushes and closes stores; a processor is never given a closed one, "
+            "so there is no `isOpen`"
+        ),
+    ),
+    (
+        "`StateStore.query`, `getPosition` (KIP-796)",
+        "KafkaStreams.query QueryResult.position StateQueryResult.position",
+        "the engine answers queries, of stores of the user's own, too, and keeps their positions",
+    ),
+    (
+        "`StateStore.managesOffsets`, `commit`, `committedOffset` (KIP-1035)",
+        "",
+        (
+            "the engine writes a store's position with its entries, in one batch; a store of the "
+            "user's own is filled from its changelog at every start"
+        ),
     ),
 )
 
@@ -293,6 +323,11 @@ STORES: Final = (
             "Stores.in_memory_window_store WindowBytesStoreSupplier"
         ),
         "",
+    ),
+    (
+        "`retainDuplicates` of windows",
+        "StoreSpec.retain_duplicates WindowBytesStoreSupplier.retain_duplicates",
+        "`retain_duplicates=True` of the suppliers of windows",
     ),
     (
         "`Stores.windowStoreBuilder`, `timestampedWindowStoreBuilder`, `sessionStoreBuilder`",
@@ -378,6 +413,14 @@ STORES: Final = (
         "",
     ),
     ("`Stores.lruMap`", "Stores.lru_map", ""),
+    (
+        "order of the layers of a store: metered, caching, change-logging, inner",
+        "StoreSpec.with_caching_enabled StoreSpec.with_logging_enabled",
+        (
+            "the same: serdes and metrics, record cache, changelog, store; what is not committed "
+            "waits above the store"
+        ),
+    ),
     (
         "`dsl.store.suppliers.class`, `DslStoreSuppliers`, `BuiltInDslStoreSuppliers`",
         (

@@ -77,6 +77,24 @@ RUNTIME: Final = (
         "only what is committed is seen; see [queries](../queries.md)",
     ),
     (
+        (
+            "`inStore`, `withQuery`, `withPartitions`, `withAllPartitions`, `requireActive`, "
+            "`withPositionBound`, `enableExecutionInfo`"
+        ),
+        (
+            "StateQueryRequest.in_store StateQueryRequest.with_query "
+            "StateQueryRequest.with_partitions StateQueryRequest.with_all_partitions "
+            "StateQueryRequest.require_active StateQueryRequest.with_position_bound "
+            "StateQueryRequest.enable_execution_info"
+        ),
+        "",
+    ),
+    (
+        "`FailureReason`",
+        "FailureReason QueryResult.failure_reason QueryResult.failure_message",
+        "",
+    ),
+    (
         "`KeyQuery`, `RangeQuery`, `TimestampedKeyQuery`, `TimestampedRangeQuery`",
         "KeyQuery RangeQuery TimestampedKeyQuery TimestampedRangeQuery",
         "",
@@ -92,10 +110,36 @@ RUNTIME: Final = (
             "KafkaStreams.store StoreQueryParameters QueryableStoreTypes ReadOnlyKeyValueStore "
             "ReadOnlyWindowStore ReadOnlySessionStore"
         ),
-        "of global stores those of keys and values",
+        (
+            "of global stores those of keys and values, which a worker keeps once, where queries "
+            "read them; of windows, sessions, versions, the entries used last and stores of the "
+            "user's own each StreamThread keeps a copy to itself"
+        ),
     ),
     (
-        "`queryMetadataForKey`, `streamsMetadataForStore`, `allLocalStorePartitionLags`",
+        "`withPartition`, `enableStaleStores`",
+        "StoreQueryParameters.with_partition StoreQueryParameters.enable_stale_stores",
+        "",
+    ),
+    (
+        "`InvalidStateStoreException` and its kin",
+        (
+            "InvalidStateStoreError UnknownStateStoreError StreamsNotStartedError "
+            "StreamsRebalancingError StreamsStoppedError StateStoreMigratedError "
+            "StateStoreNotAvailableError InvalidStateStorePartitionError"
+        ),
+        "",
+    ),
+    (
+        "IQv2 queries with headers (KIP-1356)",
+        "",
+        "of Kafka Streams 4.4; IQv1 reads stores with headers, as in 4.3",
+    ),
+    (
+        (
+            "`queryMetadataForKey`, `streamsMetadataForStore`, `metadataForAllStreamsClients`, "
+            "`allLocalStorePartitionLags`"
+        ),
         (
             "KafkaStreams.query_metadata_for_key KafkaStreams.streams_metadata_for_store "
             "KafkaStreams.all_local_store_partition_lags "
