@@ -19,7 +19,7 @@ from tests.support.agreement import (
     expected,
     left_by_java,
 )
-from tests.support.applications import Order, Spread
+from tests.support.applications import FORMAT, Order, Spread
 from tests.support.random_applications import draw, readers
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def test_of_what_is_drawn_some_can_be_dataframes_and_some_cannot(number: int) ->
 
 
 def test_every_family_of_operators_is_drawn() -> None:
-    drawn = [draw(f"{SEED} {number}", topologies=TOPOLOGIES, records=1) for number in range(12)]
+    drawn = [draw(f"{SEED} {number}", topologies=TOPOLOGIES, records=1) for number in range(16)]
 
     steps = [step for one in drawn for step in one.request["steps"]]
     kinds = {step["windows"]["kind"] for step in steps if step["op"] == "windowed_by"}
@@ -148,6 +148,9 @@ def test_every_family_of_operators_is_drawn() -> None:
     assert any("pattern" in step for step in steps)
     assert {"process", "process_values", "transform_values"} <= {step["op"] for step in steps}
     assert {"hold", "forward_all"} <= {step.get("fn") for step in steps}
+    with_headers = [one for step in steps for one in step.get("stores", ()) if "headers" in one]
+    assert {one.get("kind", "values") for one in with_headers} == {"values", "windows", "sessions"}
+    assert {one.request["config"].get(FORMAT) for one in drawn} == {None, "HEADERS"}
     assert {"key", "partition", "batch", None} == {step.get("waits") for step in steps}
     assert any(map(_has_windows_of_a_cogroup, drawn))
     assert all(

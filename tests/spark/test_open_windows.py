@@ -2,7 +2,8 @@
 
 At the cut a tumbling window is held back by a suppression, sessions and windows that two streams
 share are open, records of a join of streams wait for a partner, and others for late updates of a
-versioned table. Orders are joined with customers by a foreign key, and a processor keeps a store.
+versioned table. Orders are joined with customers by a foreign key. Processors keep two stores, and
+the values of one of them have headers, of each record its own.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 TEXTS: Any = {"key_serde": Serdes.string, "value_serde": Serdes.string}
 INPUTS = ("clicks", "views", "orders", "customers", "prices")
-OUTPUTS = ("closed", "visits", "met", "bought", "priced", "shared", "changed")
-OPEN = ("held", "sessions", "waiting", "subscribed", "late", "shared", "changed")
+OUTPUTS = ("closed", "visits", "met", "bought", "priced", "shared", "changed", "headed")
+OPEN = ("held", "sessions", "waiting", "subscribed", "late", "shared", "changed", "headed")
 """Stores that hold at the cut what comes out behind it."""
 KEYS = ("ann", "bob", "eve")
 
@@ -107,6 +108,11 @@ def _wait_and_share(
     last = Stores.persistent_timestamped_key_value_store("changed")
     kept = Stores.timestamped_key_value_store_builder(last, Serdes.string, Serdes.string)
     clicks.process(Changes, kept).to(f"{outputs}changed", **TEXTS)
+    last = Stores.persistent_timestamped_key_value_store_with_headers("headed")
+    kept = Stores.timestamped_key_value_store_with_headers_builder(
+        last, Serdes.string, Serdes.string
+    )
+    clicks.process(Headed, kept).to(f"{outputs}headed", **TEXTS)
 
 
 class Changes(Processor[str, str, str, str]):
@@ -122,6 +128,19 @@ class Changes(Processor[str, str, str, str]):
         before = self._store.get(record.key)
         self._store.put(record.key, record.value, record.timestamp)
         self.context.forward(record.with_value(f"{before and before.value}>{record.value}"))
+
+
+class Headed(Processor[str, str, str, str]):
+    """Forwards the value that a key had, with the headers of its record."""
+
+    def process(self, record: Record[str, str]) -> None:
+        """Keep value and headers in place of those before."""
+        store = self.context.get_state_store("headed")
+        before = store.get(record.key)
+        store.put(record.key, record.value, record.timestamp, record.headers)
+        if before is not None:
+            shown = [f"{name}={(value or b'').decode()}" for name, value in before.headers or ()]
+            self.context.forward(record.with_value(f"{before.value} {shown}"))
 
 
 def _named(windowed: Windowed[str], _value: Any) -> str:
@@ -173,7 +192,14 @@ class Story:
             late = choose((0, 0, 0, 150, 400)) if topic in {"clicks", "views"} else 0
             count = len(INPUTS)
             timestamp = (self._now - late) // count * count + INPUTS.index(topic)
-            self._producer.produce(f"{self.name}-{topic}", value, key, 0, timestamp=timestamp)
+            self._producer.produce(
+                f"{self.name}-{topic}",
+                value,
+                key,
+                0,
+                timestamp=timestamp,
+                headers=[("sent", str(self._sent).encode())],
+            )
         assert self._producer.flush(60) == 0
 
     def told(self, engine: str) -> tuple[str, dict[str, Any], Any]:

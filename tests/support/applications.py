@@ -22,7 +22,7 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import cloudpickle
 
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from headwater.model.nodes import Subtopology
     from headwater.model.stores import StoreSpec
     from tests.oracle.expressions import Types
+
+FORMAT: Final = "dsl.store.format"
+"""Whether stores of the DSL keep headers."""
 
 
 class Spread(Enum):
@@ -230,11 +233,7 @@ class Application:
     @property
     def config(self) -> dict[str, Any]:
         """What it is configured with wherever it runs."""
-        formats = {
-            name: value
-            for name, value in self.request["config"].items()
-            if name == "dsl.store.format"
-        }
+        formats = {name: value for name, value in self.request["config"].items() if name == FORMAT}
         return {
             **formats,
             "statestore.cache.max.bytes": 0,
@@ -246,9 +245,13 @@ class Application:
         }
 
     def for_dataframes(self) -> set[int]:
-        """Return the sub-topologies that the compiler finds to be DataFrames."""
-        config = StreamsConfig.parse({"application.id": "app", **self.config})
-        units = choose(build_topology(self.build(), config=self.config), config).units
+        """Return the sub-topologies that the compiler finds to be DataFrames.
+
+        These keep no headers, so the format of the DSL's stores is the default one.
+        """
+        given = {**self.config, FORMAT: "DEFAULT"}
+        config = StreamsConfig.parse({"application.id": "app", **given})
+        units = choose(build_topology(self.build(), config=given), config).units
         return {number for unit in units for number in unit.subtopologies}
 
     def build(self, inputs: str = "", outputs: str = "") -> Callable[[StreamsBuilder], None]:

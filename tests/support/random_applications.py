@@ -16,7 +16,7 @@ from tests.oracle.expressions import Types, known_names, result_type
 from tests.oracle.generate import Generator
 from tests.oracle.processors import TICKS
 from tests.oracle.translate import Drawing
-from tests.support.applications import Application, Spread
+from tests.support.applications import FORMAT, Application, Spread
 
 if TYPE_CHECKING:
     from headwater import Topology
@@ -34,6 +34,9 @@ _STORES: Final[tuple[dict[str, Any], ...]] = (
     {"kind": "windows", "size": 10, "retention_ms": _KEPT_MS},
     {"kind": "windows", "size": 10, "retention_ms": _KEPT_MS, "timestamped": False},
     {"kind": "sessions", "retention_ms": _KEPT_MS},
+    {"headers": True},
+    {"kind": "windows", "headers": True, "size": 10, "retention_ms": _KEPT_MS},
+    {"kind": "sessions", "headers": True, "retention_ms": _KEPT_MS},
 )
 """Stores of a processor; what windows and sessions hold stays."""
 
@@ -49,14 +52,14 @@ def draw(seed: str, *, topologies: int, records: int, has_frames: bool = True) -
         records: of each topic, about.
         has_frames: some sub-topologies are DataFrames.
     """
-    if not has_frames:
+    if has_frames:
+        drawn = (_draw_once(f"{seed} {number}", topologies, records) for number in count())
+        application = next(filter(Application.for_dataframes, drawn))
+    else:
         application = _draw_once(seed, topologies, records)
-        if Random(f"{seed} format").random() < 0.3:
-            # Which no sub-topology that is a DataFrame has.
-            application.request["config"]["dsl.store.format"] = "HEADERS"
-        return application
-    drawn = (_draw_once(f"{seed} {number}", topologies, records) for number in count())
-    return next(filter(Application.for_dataframes, drawn))
+    if Random(f"{seed} format").random() < 0.3:
+        application.request["config"][FORMAT] = "HEADERS"
+    return application
 
 
 def _draw_once(seed: str, topologies: int, records: int) -> Application:
