@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 TYPES = ("string", "integer", "long", "double", "bytes")
 WORDS = ("a", "b", "ab", "cat", "horse", "m", "mouse", "zebra", "bird bird", "the cat", "")
 DERIVED = ("filter", "filter_not", "map_values", "transform_values")
+_WINDOWS = ("time", "unlimited", "sliding", "session")
 STEPS_MIN, STEPS_MAX = 2, 20
 OPTIMIZATIONS = (
     "",
@@ -64,7 +65,7 @@ class Generator:
         self.key_default, self.value_default = self._type(), self._type()
         self._source()
         most = STEPS_MAX
-        if self._chance(0.12):
+        if self._chance(0.16):
             # Few enough to stay one sub-topology, where a punctuation may tell the stream time.
             most = STEPS_MIN + 1
             for _ in range(self.random.randint(1, 2)):
@@ -225,7 +226,7 @@ class Generator:
             options["logging"] = self._chance(0.5)
         if self._chance(0.3):
             options["persistent"] = self._chance(0.5)
-        if "store" in options and self._chance(0.25):
+        if "store" in options and self._chance(0.35):
             return {"store": options["store"], "history_ms": self.random.choice((0, 40, 1000))}
         return options
 
@@ -471,7 +472,7 @@ class Generator:
         if group.kind == "grouped stream" and self._chance(0.3):
             self._aggregate_windows(group)
             return
-        if group.kind == "grouped stream" and not group.rekeyed and self._chance(0.2):
+        if group.kind == "grouped stream" and not group.rekeyed and self._chance(0.3):
             self._cogroup(group)
             return
         self.random.choice((self._count, self._count, self._reduce, self._aggregate))(group)
@@ -482,7 +483,7 @@ class Generator:
         """Aggregate within windows, and let results out with the windowed keys as texts."""
         windows = self._windows()
         emit: dict[str, Any] = {}
-        if windows["kind"] != "unlimited" and self._chance(0.4):
+        if windows["kind"] != "unlimited" and self._chance(0.6):
             emit["emit"] = self.random.choice(("close", "update"))
         step = self._step("windowed_by", on=group.step, windows=windows, **emit)
         windowed = replace(group, step=step)
@@ -518,7 +519,7 @@ class Generator:
             step = self._step(
                 "cogroup", on=step, **{"with": other.step}, fn=self.random.choice(fns)
             )
-        if self.whole and self._chance(0.4):
+        if self.whole and self._chance(0.6):
             growing.share_windows(self, step, group, self._windows())
             return
         bare = replace(group, value="string", key_serde=None, value_serde=None)
@@ -533,7 +534,7 @@ class Generator:
 
     def _windows(self) -> dict[str, Any]:
         grace = self.random.choice((0, 10, 100))
-        match self.random.choice(("time", "time", "unlimited", "sliding", "session")):
+        match self.random.choices(_WINDOWS, weights=(3, 2, 3, 3))[0]:
             case "time":
                 size = self.random.choice((10, 40, 300))
                 advance = {"advance": size // 4 + 1} if self._chance(0.5) else {}
@@ -629,7 +630,7 @@ class Generator:
         table = self._partner(handle)
         if table is None:
             return
-        if self.whole and self._chance(0.5):
+        if self.whole and self._chance(0.8):
             tables = [it for it in self.handles if (it.kind, it.key) == ("table", handle.key)]
             waiting = [it for it in tables if growing.graces(self, it)]
             table = self.random.choice(waiting or [table])

@@ -26,7 +26,7 @@ def process(it: Generator, handle: Handle) -> None:
     """Hand records to a processor, whose results are texts; one that ticks has texts for keys."""
     op = it.random.choice(("process", "process_values"))
     ticking = tuple(TICKS) if handle.key == "string" or op == "process_values" else ()
-    fn = it.random.choice((*_PLAIN, *ticking, *ticking))
+    fn = it.random.choice((*_PLAIN, "place", "place", *ticking, *ticking))
     key, rekeyed = handle.key, handle.rekeyed
     if op == "process":
         rekeyed = True

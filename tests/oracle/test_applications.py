@@ -128,7 +128,7 @@ def test_of_what_is_drawn_some_can_be_dataframes_and_some_cannot(number: int) ->
 
 
 def test_every_family_of_operators_is_drawn() -> None:
-    drawn = [draw(f"{SEED} {number}", topologies=TOPOLOGIES, records=1) for number in range(16)]
+    drawn = [draw(f"{SEED} {number}", topologies=TOPOLOGIES, records=1) for number in range(24)]
 
     steps = [step for one in drawn for step in one.request["steps"]]
     kinds = {step["windows"]["kind"] for step in steps if step["op"] == "windowed_by"}
