@@ -121,7 +121,7 @@ def _obstacles(scene: Scene, fleet: Fleet) -> Iterator[str]:
 
 def _is_first_wait(scene: Scene, fleet: Fleet) -> bool:
     """Whether more workers may be about to start: tasks granted now would move in a moment."""
-    if len(fleet.wanted) < scene.app.wanted_workers:
+    if len(fleet.wanted) + len(fleet.away) < scene.app.wanted_workers:
         return True
     awaited = [
         worker
