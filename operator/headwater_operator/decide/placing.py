@@ -261,7 +261,9 @@ def is_stalled(scene: Scene, name: str, task: TaskId) -> bool:
 
 def _has_waited(scene: Scene, worker: Judged) -> bool:
     """Whether a worker that is to go has waited long enough for copies of its state elsewhere."""
-    if is_patient(scene.app) and worker.name not in scene.app.spec.scale_down.workers_to_remove:
+    asked = {*scene.app.spec.scale_down.workers_to_remove}
+    asked |= scene.demands.away | scene.demands.kept_out
+    if is_patient(scene.app) and worker.name not in asked:
         return False  # nobody has asked for it to go: its tasks do not stop for that
     since_ms = worker.memory.leaving_ms
     limit_ms = scene.app.spec.scale_down.drain_timeout_ms
