@@ -8,7 +8,8 @@ What asks for a rolling change is a new revision (``headwater.model.changes``).
 One worker at a time is replaced, and only when every other one is ready and its tasks have a
 caught-up standby elsewhere (if there are to be standbys at all). If the new revision does not
 become ready, nobody else is replaced: the old workers go on. A worker that is broken can be
-replaced at any time, so a corrected specification starts where the bad one got stuck.
+replaced at any time, so a corrected specification starts where the bad one got stuck. So can an
+outdated worker that alone is not ready, and has not been for the time a new process may take.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ def plan_roll(
     ready_timeout_ms: int,
     canary_ms: int = 0,
     failed: str = "",
+    is_on_trial: bool = False,
 ) -> Roll:
     """Decide about a rolling change.
 
@@ -81,15 +83,21 @@ def plan_roll(
         canary_ms: how long the first one has to be ready before the next is replaced.
         failed: the revision that is rolled back; empty if none is. What was good before needs no
             canary.
+        is_on_trial: the wanted revision was never ready and may be rolled back, so it can fail when
+            every worker has it.
     """
     outdated = [worker for worker in workers if worker.revision not in ("", revision)]
     names = tuple(worker.name for worker in outdated)
     if not outdated:
-        return Roll()
+        halted = _why_halted(revision, workers, ready_timeout_ms) if is_on_trial else ""
+        return Roll(halted=halted)
+    unready = [worker for worker in workers if not worker.is_ready]
     given_up = (
         worker.name
         for worker in outdated
-        if worker.problem or (worker.revision == failed and not worker.is_ready)
+        if worker.problem
+        or (not worker.is_ready and worker.revision == failed)
+        or (unready == [worker] and worker.starting_ms >= ready_timeout_ms)
     )
     if broken := next(given_up, ""):
         return Roll(next=broken, outdated=names)
@@ -108,7 +116,7 @@ def _awaited(revision: str, workers: Sequence[RollingWorker], canary_ms: int) ->
     if late := next((worker.name for worker in workers if not worker.is_ready), ""):
         return f"{late} is not ready yet"
     new = [worker for worker in workers if worker.revision == revision]
-    if len(new) != 1 or new[0].ready_for_ms >= canary_ms:
+    if not new or any(each.ready_for_ms >= canary_ms for each in new):
         return ""
     return (
         f"{new[0].name} is the first of the new revision and has to be ready for "

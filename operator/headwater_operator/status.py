@@ -211,6 +211,8 @@ def _said(worker: str, message: str) -> str:
 
 def _halted(roll: Roll) -> str:
     rest = len(roll.outdated)
+    if not rest:
+        return f"the roll-out has halted with its last worker: {roll.halted}"
     return (
         f"the roll-out has halted, {rest} worker{'s' if rest != 1 else ''} of the revision before "
         f"go{'es' if rest == 1 else ''} on: {roll.halted}"

@@ -140,3 +140,39 @@ def test_sub_topologies_that_come_or_go_are_told() -> None:
 
     assert difference(one, shorter) == "sub-topology 1 is gone"
     assert difference(shorter, one) == "sub-topology 1 is new"
+
+
+def test_the_canary_holds_when_a_second_worker_has_the_new_revision() -> None:
+    young = worker("w-2", NEW, ready_for_ms=10)
+    workers = [worker("w-0"), worker("w-1", NEW, ready_for_ms=1_000), young]
+
+    found = plan_roll(NEW, workers, ready_timeout_ms=MINUTE, canary_ms=30_000)
+    assert found.next == ""
+    assert "30 s (spec.upgrade.canary)" in found.waits_for
+
+    passed = [*workers[:1], worker("w-1", NEW, ready_for_ms=30_000), young]
+    assert plan_roll(NEW, passed, ready_timeout_ms=MINUTE, canary_ms=30_000).next == "w-0"
+
+
+@pytest.mark.parametrize(
+    ("starting_ms", "other", "expected"),
+    [(MINUTE, True, "w-0"), (MINUTE - 1, True, ""), (MINUTE, False, "")],
+    ids=["it alone, for its time", "it alone, for less", "another one, too"],
+)
+def test_an_outdated_worker_that_alone_is_not_ready_in_time_is_replaced(
+    starting_ms: int, other: bool, expected: str
+) -> None:
+    late = worker("w-0", OLD, is_ready=False, starting_ms=starting_ms)
+
+    found = plan_roll(NEW, [late, worker("w-1", is_ready=other)], ready_timeout_ms=MINUTE)
+
+    assert found.next == expected
+
+
+@pytest.mark.parametrize("is_on_trial", [True, False])
+def test_a_revision_on_trial_fails_even_if_every_worker_has_it(is_on_trial: bool) -> None:
+    only = worker("w-0", NEW, is_ready=False, starting_ms=MINUTE)
+
+    found = plan_roll(NEW, [only], ready_timeout_ms=MINUTE, is_on_trial=is_on_trial)
+
+    assert ("w-0 did not become ready" in found.halted) == is_on_trial

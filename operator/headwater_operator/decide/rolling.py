@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from headwater_operator.decide.failures import worker_failure
 from headwater_operator.decide.observed import Intent
 from headwater_operator.decide.processes import was_told_just_now
+from headwater_operator.decide.scene import is_on_trial
 from headwater_operator.decide.status import count_tasks, is_ready
 from headwater_operator.decide.streamactions.asked import digest_of
 from headwater_operator.rollout import Roll, RollingWorker, plan_roll
@@ -38,6 +39,7 @@ def roll(scene: Scene, fleet: Fleet) -> Roll:
         ready_timeout_ms=upgrade.ready_timeout_ms,
         canary_ms=upgrade.canary_ms,
         failed=scene.observed.failed_revision,
+        is_on_trial=is_on_trial(scene.observed),
     )
     waits_for = _waits_for(scene, scene.named(found.next))
     return Roll(outdated=found.outdated, waits_for=waits_for) if waits_for else found
@@ -53,7 +55,7 @@ def roll_for_actions(scene: Scene, fleet: Fleet, rolled: Roll) -> Roll:
     """
     asked = scene.demands.processes
     if not asked or rolled.outdated or scene.intent is not Intent.RUN or not fleet.takes_tasks:
-        return Roll(waits_for="the rolling change goes first" if rolled.outdated else "")
+        return Roll(waits_for=_why_after(rolled))
     workers = []
     for worker in _least_first(scene):
         if worker.name not in fleet.wanted:
@@ -75,6 +77,13 @@ def roll_for_actions(scene: Scene, fleet: Fleet, rolled: Roll) -> Roll:
     return Roll(outdated=found.outdated, waits_for=waits_for) if waits_for else found
 
 
+def _why_after(rolled: Roll) -> str:
+    """Return why a StreamAction has to wait for a rolling change; empty if there is none."""
+    if rolled.outdated and rolled.halted:
+        return f"the roll-out has halted and goes first; correct the StreamApp: {rolled.halted}"
+    return "the rolling change goes first" if rolled.outdated else ""
+
+
 _BEFORE: Final = "before"
 _NOW: Final = "now"
 """In place of revisions: whether a process was there when a StreamAction was begun."""
@@ -88,7 +97,9 @@ def _waits_for(scene: Scene, worker: Judged | None) -> str:
         return f"{worker.name} is not ready yet"
     tasks = count_tasks(scene)
     is_failed = worker.view.revision == scene.observed.failed_revision != ""
-    if tasks.running == tasks.total or is_failed or _problem(scene, worker, is_outdated=True):
+    is_overdue = _starting_ms(scene, worker) >= scene.app.spec.upgrade.ready_timeout_ms
+    is_given_up = is_failed or is_overdue or _problem(scene, worker, is_outdated=True)
+    if tasks.running == tasks.total or is_given_up:
         return ""
     # The last one that was replaced may not have its tasks back yet.
     return f"{tasks.running} of {tasks.total} tasks run"

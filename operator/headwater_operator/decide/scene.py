@@ -10,6 +10,7 @@ from headwater.model.appstatus import Failure
 from headwater.model.cluster import generation_of, make_epoch
 from headwater.model.partitions import PartitionPlan, plan, with_unread
 from headwater.model.streamapp_kafka import listed_topics
+from headwater.model.streamapp_upgrade import OnFailure
 from headwater_operator.decide.engines import driver_failure
 from headwater_operator.decide.failures import hang_failure, worker_failure
 from headwater_operator.decide.judge import Judged, judge
@@ -202,6 +203,12 @@ def _is_of_failed(observed: Observed, worker: Judged) -> bool:
     return bool(failed) and worker.memory.heard_revision in ("", failed)
 
 
+def is_on_trial(observed: Observed) -> bool:
+    """Whether the wanted revision was never ready, and would be rolled back to one that was."""
+    is_asked = observed.app.spec.upgrade.on_failure is OnFailure.ROLL_BACK
+    return is_asked and observed.status.revision.last_stable not in ("", observed.revision)
+
+
 def _is_rolling(observed: Observed, workers: tuple[Judged, ...]) -> bool:
     """Whether workers of another revision still serve."""
     return any(worker.is_live and _is_outdated(observed, worker) for worker in workers)
@@ -251,18 +258,17 @@ def _failure(observed: Observed, workers: tuple[Judged, ...], memory: Memory) ->
     """Return the failure to heed: a final one for ever, else the worst of now."""
     if observed.status.failure is not None and observed.status.failure.is_final:
         return observed.status.failure
-    is_rolling = _is_rolling(observed, workers)
+    is_spared = _is_rolling(observed, workers) or is_on_trial(observed)
     found = []
     for worker in workers:
         failure = worker_failure(worker)
         if failure is None:
             continue
         is_asked = worker.status.error is not None and worker.status.error.shuts_down_application
-        is_given_up = (
-            is_rolling or _is_outdated(observed, worker) or _is_of_failed(observed, worker)
-        )
+        is_given_up = is_spared or _is_outdated(observed, worker) or _is_of_failed(observed, worker)
         if not is_asked and is_given_up:
-            # The roll-out halts and the others go on; or it is replaced by what is wanted now.
+            # The roll-out halts and the others go on; or it is replaced by what is wanted now, or
+            # by the revision that was ready before.
             failure = replace(failure, is_final=False)
         found.append(failure)
     found += filter(None, map(hang_failure, workers))

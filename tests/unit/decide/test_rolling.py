@@ -295,3 +295,32 @@ def test_what_ended_a_process_that_was_rolled_back_does_not_end_the_application(
     assert cluster.status.failure is None
     assert revisions(cluster) == {OLD}
     assert is_whole(cluster)
+
+
+@pytest.mark.parametrize("wanted", [NEWER, OLD], ids=["a correction", "the one before"])
+def test_a_roll_out_that_halted_because_a_worker_was_late_goes_on_with(wanted: str) -> None:
+    cluster = serving(upgrade={"readyTimeout": "60s"})
+    cluster.restoring = {NEW}
+    cluster.revision = NEW
+    replaced(cluster, 60)
+    cluster.now_ms += 2 * MINUTE
+    cluster.rounds(20)
+    assert "did not become ready within 60 s" in cluster.decide().roll.halted
+
+    cluster.revision = wanted
+    cluster.rounds(300)
+
+    assert revisions(cluster) == {wanted}
+    assert is_whole(cluster)
+
+
+def test_a_worker_that_is_started_anew_by_chance_does_not_end_the_canary() -> None:
+    cluster = serving(upgrade={"canary": "1h"})
+    cluster.revision = NEW
+    [canary] = replaced(cluster, 100)
+
+    cluster.end(next(name for name in WORKERS if name != canary))
+    cluster.rounds(300)
+
+    assert [view.revision for view in cluster.views.values()].count(OLD) == 1
+    assert "has to be ready for 3600 s" in cluster.decide().roll.waits_for

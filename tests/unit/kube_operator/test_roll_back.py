@@ -6,6 +6,7 @@ import pytest
 from tests.support.kube_rig import IMAGE, NAMESPACE, KubeRig, streamapp
 
 from headwater.model.changes import rolled_part, with_rolled_part
+from headwater.model.cluster import WorkerError
 from headwater.model.streamapp import StreamAppSpec, parse
 from headwater_operator.kube.api import PODS
 from headwater_operator.manifests.names import REVISION_LABEL
@@ -114,6 +115,44 @@ def test_without_being_asked_a_roll_out_halts(serving: KubeRig) -> None:
 
     assert images(serving) == {IMAGE, BAD}
     assert "failed" not in serving.status()["revision"]
+
+
+def test_the_only_worker_is_rolled_back_too(rig: KubeRig) -> None:
+    rig.node.images = {IMAGE, BETTER}
+    rig.apply(streamapp(upgrade=BACK, replicas=1))
+    rig.until(rig.is_ready)
+    rig.set("/spec/image", BAD)
+
+    rig.until(
+        lambda: (
+            rig.condition("Ready")[:2] == ("False", "RolledBack")
+            and images(rig) == {IMAGE}
+            and rig.status()["readyReplicas"] == 1
+        ),
+        turns=2_000,
+    )
+
+    assert BAD in rig.status()["revision"]["failedMessage"]
+
+
+def test_a_failure_of_the_only_worker_is_rolled_back_and_does_not_end_the_application(
+    rig: KubeRig,
+) -> None:
+    rig.node.images = {IMAGE, BETTER}
+    rig.apply(streamapp(upgrade=BACK, replicas=1))
+    rig.until(rig.is_ready)
+    rig.set("/spec/image", BETTER)
+
+    def is_back() -> bool:
+        worker = rig.workers.workers["wc-w-0"]
+        is_new = images(rig) == {BETTER}
+        error = WorkerError(error="ImportPathError", message="a:b: no module")
+        worker.error = error if is_new else None
+        return rig.condition("Ready")[:2] == ("False", "RolledBack") and images(rig) == {IMAGE}
+
+    rig.until(is_back, turns=2_000)
+    rig.until(lambda: rig.status()["readyReplicas"] == 1, turns=800)
+    assert "no module" in rig.status()["revision"]["failedMessage"]
 
 
 def spec_of(**more: object) -> StreamAppSpec:
