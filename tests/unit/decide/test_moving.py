@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from tests.unit.decide.acting import Acting
 from tests.unit.decide.cluster import Cluster, make_app, task
 
 from headwater.model.codec import decode
 from headwater.model.movewindows import MoveWindow, may_move, next_opening, shown, unknown_zone
+from headwater.model.streamaction_status import ActionPhase
 
 NIGHT = {"start": "02:00", "end": "05:00"}
 CLOSED = "2026-03-04T12:00"
@@ -160,3 +162,19 @@ def test_the_decision_is_the_same_for_the_same_minute() -> None:
     cluster = lost_and_back(begun())
 
     assert cluster.decide().held_back == cluster.decide().held_back != ""
+
+
+def test_a_task_that_an_action_moves_does_not_wait_for_a_window() -> None:
+    """MoveTask is exempt: somebody has asked for this move."""
+    cluster = Acting(
+        app=make_app(assignment={"standbyReplicas": 1, "moveWindows": [NIGHT]}),
+    )
+    at(cluster, CLOSED).rounds()
+    [one] = [each for each in cluster.held("wc-w-0") if each.startswith("1_")]
+
+    cluster.ask("MoveTask", moveTask={"task": one, "worker": "wc-w-1"})
+    cluster.rounds(30)
+
+    assert cluster.asked.phase is ActionPhase.COMPLETE, cluster.asked.message
+    assert one in cluster.held("wc-w-1")
+    assert [len(cluster.held(name)) for name in ("wc-w-0", "wc-w-1")] == [2, 2]

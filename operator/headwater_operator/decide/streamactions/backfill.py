@@ -19,6 +19,7 @@ from headwater_operator.decide.streamactions.standing import (
     Standing,
     complete,
     failed,
+    listed,
     runs,
     waits,
 )
@@ -66,7 +67,7 @@ def go_on(scene: Scene, view: ActionView) -> Standing:
         left = [worker.name for worker in scene.workers if not worker.has_ended]
         driver = scene.observed.driver.process
         if left or scene.is_anything_held or scene.owes_fence or not driver.is_proof_of_end:
-            return runs(STOPPING, f"{' '.join(left) or 'the driver'} is to end", total=1)
+            return runs(STOPPING, f"{listed(left) or 'the driver'} is to end", total=1)
         return runs(BACKFILLING, f"the Job {part.job} begins", total=1)
     if job.is_complete:
         said = f"the Job {part.job} has computed the state anew; workers go on where it ended"

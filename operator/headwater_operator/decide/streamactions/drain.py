@@ -28,6 +28,8 @@ def begin(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
     assert part is not None
     if (problem := refused(scene, part.worker)) is not None:
         return problem
+    if (problem := leaves_already(fleet, part.worker)) is not None:
+        return problem
     if not part.keep_out and (problem := without_it(fleet, part.worker)) is not None:
         return problem
     worker = scene.named(part.worker)
@@ -55,6 +57,15 @@ def go_on(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
     if part.worker not in fleet.unwanted:
         said = f"no other worker takes the tasks of {part.worker}: scale to 2 or more"
     return runs(DRAINING, said, done=min(total, max(0, total - left)), total=total)
+
+
+def leaves_already(fleet: Fleet, name: str) -> Standing | None:
+    """Return why a worker that is to go cannot be drained as well; ``None`` if it is to stay."""
+    if name in fleet.wanted:
+        return None
+    # In its place another one would be taken away.
+    said = f"{name} is about to go already: name another worker in a new StreamAction"
+    return failed("WorkerLeaves", said)
 
 
 def without_it(fleet: Fleet, name: str) -> Standing | None:

@@ -14,6 +14,7 @@ from headwater_operator.decide.streamactions.standing import (
     Standing,
     complete,
     failed,
+    listed,
     runs,
     waits,
 )
@@ -41,12 +42,11 @@ def begin(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
     if scene.plan is None:
         return waits("TasksUnknown", "no worker has reported the topology and its tasks yet")
     if part.task not in scene.plan.tasks:
-        its = " ".join(map(str, sorted(scene.plan.tasks)[:20]))
+        its = listed(sorted(scene.plan.tasks))
         return failed(
             "UnknownTask",
             f"{part.task}: no task of {scene.app.name}; its {len(scene.plan.tasks)} tasks are "
-            f"{its}{' ...' if len(scene.plan.tasks) > 20 else ''}. Create another StreamAction "
-            "with one of these",
+            f"{its}. Create another StreamAction with one of these",
         )
     return runs(STEP, f"{part.task} is to move to {part.worker}", total=1)
 
@@ -66,7 +66,7 @@ def go_on(scene: Scene, fleet: Fleet, placing: Placing, view: ActionView) -> Sta
     others = sorted(placing.away & frozenset(worker.spec.active))
     if not others and not placing.waits_for:
         return complete(f"{task} runs on {name}", done=1, total=1)
-    said = placing.waits_for or f"{' '.join(map(str, others))} is to leave {name} for it"
+    said = placing.waits_for or f"{listed(others)} is to leave {name} for it"
     return runs(STEP, f"{task} runs on {name}; {said}", done=1, total=1)
 
 
@@ -76,7 +76,12 @@ def _on_its_way(scene: Scene, placing: Placing, worker: Judged, task: TaskId) ->
         return runs(STEP, f"{task} starts on {name}", total=1)
     if task in worker.copies:
         return runs(STEP, f"{task} warms up on {name}", total=1)
-    is_judged = worker.is_live and name not in scene.misfits and not placing.waits_for
+    is_judged = (
+        worker.is_live
+        and not worker.owes_fence
+        and name not in scene.misfits
+        and not placing.waits_for
+    )
     if is_judged and task not in placing.away:
         return failed(
             "NoShare",

@@ -71,7 +71,8 @@ def rulings(stage: Stage) -> tuple[Ruling, ...]:
         if view.status.phase.is_final:
             continue
         status = _next(stage, view, tuple(now.values()))
-        if status != view.status:
+        # As it would be stored: a message that is too long is clipped then.
+        if status.to_dict() != view.status.to_dict():
             found.append(Ruling(name=view.name, status=status))
             # What begins now is in the way of all after it.
             now[view.name] = replace(view, written=status)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from headwater.model.streamaction_status import ActionPhase
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from headwater_operator.decide.streamactions.asked import ActionView
 
 
@@ -39,6 +42,16 @@ class Standing:
 def runs(step: str, message: str, **rest: object) -> Standing:
     """Return how an action stands that goes on."""
     return Standing(phase=ActionPhase.RUNNING, step=step, reason=step, message=message, **rest)  # type: ignore[arg-type]
+
+
+_SHOWN: Final = 20
+
+
+def listed(names: Collection[object]) -> str:
+    """Return the first names, and how many more there are: a message has to stay short."""
+    shown = " ".join(map(str, islice(names, _SHOWN)))
+    more = len(names) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def waits(reason: str, message: str) -> Standing:

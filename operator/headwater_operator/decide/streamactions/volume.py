@@ -14,9 +14,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headwater_operator.decide.streamactions.asked import DRAINING, RETURNING
-from headwater_operator.decide.streamactions.drain import returning, without_it
+from headwater_operator.decide.streamactions.drain import leaves_already, returning, without_it
 from headwater_operator.decide.streamactions.objects import REPLACING, SNAPSHOTTING
-from headwater_operator.decide.streamactions.standing import Standing, complete, failed, runs
+from headwater_operator.decide.streamactions.standing import (
+    Standing,
+    complete,
+    failed,
+    listed,
+    runs,
+)
 from headwater_operator.decide.streamactions.workers import refused
 
 if TYPE_CHECKING:
@@ -32,7 +38,7 @@ def begin_snapshot(scene: Scene, view: ActionView) -> Standing:
     if not view.objects.knows_snapshots:
         return _unknown_kind()
     if scene.named(part.worker) is None or not view.objects.has_volume:
-        its = " ".join(worker.name for worker in scene.workers) or "none"
+        its = listed([worker.name for worker in scene.workers]) or "none"
         return failed(
             "UnknownVolume",
             f"{part.worker} has no volume of {scene.app.name}; its workers are {its}. Create "
@@ -76,6 +82,8 @@ def begin_restore(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
         )
     if (problem := refused(scene, part.worker)) is not None:
         return problem
+    if (problem := leaves_already(fleet, part.worker)) is not None:
+        return problem
     if (problem := without_it(fleet, part.worker)) is not None:
         return problem
     worker = scene.named(part.worker)
@@ -91,7 +99,7 @@ def go_on_restore(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
     worker = scene.named(name)
     if view.status.step == RETURNING:
         found = returning(scene, fleet, worker, name, total)
-        if found.phase.is_final:
+        if found.phase.is_final and name in fleet.wanted:
             said = f"{name} runs on the volume made from {part.snapshot}"
             return replace(found, message=said, result=part.snapshot)
         return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headwater.model.lifecycle import Engine
 from headwater_operator.decide.observed import Intent
-from headwater_operator.decide.streamactions.standing import Standing, failed
+from headwater_operator.decide.streamactions.standing import Standing, failed, listed
 
 if TYPE_CHECKING:
     from headwater_operator.decide.scene import Scene
@@ -34,10 +34,10 @@ def refused(scene: Scene, *names: str) -> Standing | None:
     known = [worker.name for worker in scene.workers if not worker.spec.drain]
     unknown = [name for name in names if name not in known]
     if unknown:
-        its = " ".join(known) or "none yet"
+        its = listed(known) or "none yet"
         return failed(
             "UnknownWorker",
-            f"{' '.join(unknown)}: no running worker of {scene.app.name}; its workers are {its}. "
+            f"{listed(unknown)}: no running worker of {scene.app.name}; its workers are {its}. "
             "Create another StreamAction with one of these",
         )
     return None
