@@ -11,11 +11,10 @@ from headwater_operator.handlers.hearing import Hearing
 from headwater_operator.handlers.leases import LeaseBook
 from headwater_operator.handlers.metrics import Metrics
 from headwater_operator.handlers.reconcile import NEVER, Reconciler
-from headwater_operator.handlers.sweep import SWEEP_MS, Sweep
+from headwater_operator.handlers.sweep import SWEEP_MS, WATCHED, Sweep
 from headwater_operator.kube.api import (
     BUDGETS,
     EVENTS,
-    LEASES,
     STREAM_ACTIONS,
     STREAM_APPS,
     Manifest,
@@ -112,7 +111,7 @@ class OperatorRig:
 
     def hear(self, plural: str, manifest: Manifest) -> None:
         """Be told of a change, as by a watch."""
-        if plural in self.deaf_to:
+        if plural in self.deaf_to or plural not in {kind.plural for kind in WATCHED}:
             return
         metadata = manifest["metadata"]
         self.hearing.hear(
@@ -121,7 +120,7 @@ class OperatorRig:
         is_app, is_action = plural == STREAM_APPS.plural, plural == STREAM_ACTIONS.plural
         name = metadata["name"] if is_app else app_of(manifest)
         name = app_of_action(manifest) if is_action else name
-        if name and plural not in {LEASES.plural, EVENTS.plural}:
+        if name:
             key = (metadata["namespace"], name)
             self.reconciler.changed(key, has_actions=is_action)
             self._wake(key)

@@ -79,6 +79,7 @@ def carry_out(api: KubeApi, gate: Gate, view: AppView, work: Iterable[Work]) -> 
 
     Raises:
         OutdatedDecisionError: what it was decided from is no longer so.
+        AlreadyExistsError: somebody else has made an object of that name.
         KubeApiError: the API server refused, or did not answer.
     """
     did = False
@@ -86,8 +87,8 @@ def carry_out(api: KubeApi, gate: Gate, view: AppView, work: Iterable[Work]) -> 
         did = True
         try:
             _carry_out(api, gate, view, each)
-        except AlreadyExistsError as error:
-            raise OutdatedDecisionError(str(error)) from error
+        except AlreadyExistsError:
+            raise  # somebody else's object of that name: to decide again would not help
         except (ConflictError, NotFoundError) as error:
             raise OutdatedDecisionError(str(error)) from error
     return did

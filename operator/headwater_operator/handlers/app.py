@@ -61,6 +61,7 @@ class App:
     failures: int = 0
     waiting_since: dict[str, int] = field(default_factory=dict)
     asked_ms: int = 0
+    read_ms: int = 0
     unsettled: str = ""
     waits_for: str = ""
     importing: str = ""

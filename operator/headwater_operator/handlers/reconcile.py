@@ -34,7 +34,7 @@ from headwater_operator.handlers.problems import refused
 from headwater_operator.handlers.removal import let_go, remove
 from headwater_operator.handlers.resetting import end_reset
 from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
-from headwater_operator.handlers.streamactions import Actions, is_of_interest
+from headwater_operator.handlers.streamactions import Actions, is_of_interest, reads_unwatched
 from headwater_operator.handlers.waiting import ask, is_to_ask, with_missing_files
 from headwater_operator.kube.clock import boot_ms, minutes_since_1970, whole_time
 from headwater_operator.kube.election import NotLeadingError
@@ -67,6 +67,8 @@ NEVER: Final = -1
 _SOON_MS: Final = 100
 _LOOK_MS: Final = 2_000
 """Between two looks: Leases are not read more often."""
+_UNWATCHED_MS: Final = 5_000
+"""How old may be what was read of Jobs and VolumeSnapshots that an action waits for."""
 _HELD_UP_MS: Final = 2_000
 _PAUSED_MS: Final = 30_000
 _INVALID_MS: Final = 10_000
@@ -216,7 +218,9 @@ class Reconciler:
             return None
         if view.is_deleting or view.is_paused or is_to_ask(app, self._now_ms()):
             return None
-        if view.pods and app.upkeep.is_budget_due(self._now_ms()):
+        is_old = self._now_ms() - app.read_ms >= _UNWATCHED_MS
+        is_budget_due = view.pods and app.upkeep.is_budget_due(self._now_ms())
+        if is_budget_due or (is_old and reads_unwatched(view.actions)):
             return None
         view = self._allowed(key, view.with_leases(self._leases.of(key)))
         decision = self._decided(app, view)
@@ -234,6 +238,7 @@ class Reconciler:
     def _round(self, key: Key, app: App) -> tuple[str, int]:
         # Before reading: what changes meanwhile is read again.
         app.is_dirty = False
+        app.read_ms = self._now_ms()
         view = self._observer.look(*key, before=app.view, with_actions=app.has_actions)
         if view is None or (view.is_deleting and not view.has_finalizer):
             self._forget(key)

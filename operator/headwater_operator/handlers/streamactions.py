@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from headwater.model.streamaction import ActionType
 from headwater.model.streamaction_status import ActionPhase, seconds_between
 from headwater_operator.act.streamactions import carry_out, delete_expired, write_rulings
 from headwater_operator.decide.streamactions.ruling import (
@@ -14,7 +15,9 @@ from headwater_operator.decide.streamactions.ruling import (
     written,
 )
 from headwater_operator.decide.streamactions.standing import complete
+from headwater_operator.kube.errors import AlreadyExistsError, ForbiddenError, InvalidError
 from headwater_operator.observe.streamactions import read_actions
+from headwater_operator.status import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from headwater_operator.act.gate import Gate
     from headwater_operator.decide import Decision
     from headwater_operator.decide.streamactions.asked import ActionView
+    from headwater_operator.decide.streamactions.objects import Work
     from headwater_operator.handlers.leases import Key
     from headwater_operator.kube.api import KubeApi
     from headwater_operator.views import AppView
@@ -47,6 +51,7 @@ class Actions:
         self._api = api
         self._gate = gate
         self._clock = clock
+        self._refused: dict[Key, str] = {}
 
     def are_due(self, view: AppView, decision: Decision) -> bool:
         """Whether anything is to be written about them, or done for them, now."""
@@ -66,8 +71,27 @@ class Actions:
         namespace = view.owner.namespace
         self._write(namespace, view.actions, decision.rulings)
         _tell(herald, view, decision.rulings)
-        did = carry_out(self._api, self._gate, view, decision.work)
+        did = False
+        for work in decision.work:
+            did = self._carry_out(view, work, herald) or did
         return self._delete(namespace, view.actions) or did or bool(decision.rulings)
+
+    def _carry_out(self, view: AppView, work: Work, herald: Herald) -> bool:
+        """Do one thing; return whether it was done.
+
+        A refusal is the affair of that action alone: it is tried again until the action ends, and
+        the control loop of the application goes on.
+        """
+        key = (view.owner.namespace, view.owner.name)
+        try:
+            did = carry_out(self._api, self._gate, view, (work,))
+        except (AlreadyExistsError, ForbiddenError, InvalidError) as error:
+            if self._refused.get(key) != str(error):
+                self._refused[key] = str(error)
+                herald.warn(Problem(reason="ActionRefused", message=str(error)))
+            return False
+        self._refused.pop(key, None)
+        return did
 
     def hold(self, view: AppView, reason: str, why: str) -> None:
         """Let them wait: nothing can be decided about their StreamApp now."""
@@ -141,6 +165,14 @@ def is_of_interest(actions: tuple[ActionView, ...]) -> bool:
     """Whether any action is to be read again with every round."""
     return bool(_open(actions)) or any(
         each.action is not None and each.spec.ttl_seconds_after_finished is not None
+        for each in actions
+    )
+
+
+def reads_unwatched(actions: tuple[ActionView, ...]) -> bool:
+    """Whether an action runs that waits for a Job or a VolumeSnapshot, which nobody watches."""
+    return any(
+        each.is_running and each.spec.type in (ActionType.BACKFILL, ActionType.SNAPSHOT_VOLUME)
         for each in actions
     )
 

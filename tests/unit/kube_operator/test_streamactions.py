@@ -19,7 +19,7 @@ from headwater_operator.kube.api import (
     STREAM_APPS,
     VOLUME_SNAPSHOTS,
 )
-from headwater_operator.kube.errors import NotFoundError
+from headwater_operator.kube.errors import AlreadyExistsError, ForbiddenError, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -438,3 +438,59 @@ def test_a_backfill_lets_no_job_run_that_does_not_name_its_streamapp(
     assert found is not None
     assert found["spec"]["suspend"]
     assert pods(ready) == before
+
+
+@pytest.mark.parametrize("kind", ["Complete", "Failed"])
+def test_the_end_of_a_job_is_seen_though_nobody_watches_jobs(ready: KubeRig, kind: str) -> None:
+    job(ready)
+    ready.act("anew", "Backfill", backfill={"job": "anew"})
+    ready.until(lambda: ready.action("anew").get("step") == "Backfilling")
+    ready.turn(4 * 120)  # two minutes, after which rounds are rare
+    job_says(ready, kind)
+    # Sweeps compare only what is watched.
+    ready.until(lambda: ready.phase("anew") == kind, turns=100)
+
+
+def test_what_the_api_server_refuses_an_action_does_not_hold_up_the_application(
+    ready: KubeRig,
+) -> None:
+    bind(ready)
+
+    def refuse(verb: str, plural: str, _: str) -> None:
+        if verb == "create" and plural == VOLUME_SNAPSHOTS.plural:
+            raise ForbiddenError("exceeded quota: count/volumesnapshots")
+
+    ready.api.on_call = refuse
+    ready.act("copy", "SnapshotVolume", snapshotVolume={"worker": "wc-w-0"})
+    ready.until(lambda: ready.phase("copy") == "Running")
+    ready.turn(10)
+    before = pods(ready)
+    ready.node.end("wc-w-1")
+    ready.until(lambda: pods(ready).get("wc-w-1") not in (None, before["wc-w-1"]), turns=800)
+    ready.until(lambda: ready.is_ready() and ready.tasks() == TASKS, turns=800)
+
+    said = [message for reason, message in ready.events() if reason == "ActionRefused"]
+    assert said == ["exceeded quota: count/volumesnapshots"]
+    ready.api.on_call = lambda *_: None
+    ready.until(lambda: "copy" in ready.names(VOLUME_SNAPSHOTS))
+
+
+def test_a_claim_of_somebody_else_does_not_hold_up_the_application(ready: KubeRig) -> None:
+    bind(ready)
+    ready.act("copy", "SnapshotVolume", snapshotVolume={"worker": "wc-w-0"})
+    ready.until(lambda: "copy" in ready.names(VOLUME_SNAPSHOTS))
+    snapshot_status(ready, "copy", readyToUse=True)
+    assert finish(ready, "copy") == "Complete"
+
+    def refuse(verb: str, plural: str, _: str) -> None:
+        if verb == "create" and plural == CLAIMS.plural:
+            raise AlreadyExistsError("persistentvolumeclaims already exists")
+
+    ready.api.on_call = refuse
+    ready.act("back", "RestoreVolume", restoreVolume={"worker": "wc-w-0", "snapshot": "copy"})
+    ready.until(lambda: "ActionRefused" in {reason for reason, _ in ready.events()}, turns=800)
+    before = pods(ready)
+    ready.node.end("wc-w-1")
+    ready.until(lambda: pods(ready).get("wc-w-1") not in (None, before["wc-w-1"]), turns=800)
+    ready.api.on_call = lambda *_: None
+    assert finish(ready, "back") == "Complete"
