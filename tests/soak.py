@@ -99,7 +99,7 @@ def main(words: list[str]) -> int:
     results = {title: section(title, paths) for title, paths in chosen}
     # What another run beside this one has written meanwhile is kept, too.
     former = LOG.read_text().split("\n## ")[1:] if LOG.exists() else []
-    sections = {each.split(": ")[0]: each for each in former}
+    sections = {each.partition("\n")[0].rpartition(": ")[0]: each for each in former}
     sections |= {title: text for title, (_, text) in results.items()}
     told = [sections[title].rstrip() for title, _ in SUITES if title in sections]
     LOG.write_text("\n\n## ".join([HEAD, *told]) + "\n")
