@@ -155,6 +155,7 @@ def test_every_panel_has_plausible_data_of_a_run_with_a_kill_and_a_scale(
         file.write_text(yaml.safe_dump(document))
         cluster.command("up", "--detach", "-f", str(file))
         cluster.wait_running(replicas=3)
+        run.wait("count(count by (client_id) (stream_ready == 1)) >= 3")
         run.wait("sum(stream_state_updater_standby_caught_up_tasks) >= 4")
 
         check(Shown(server, began, chosen(server, topic_prefix)))
