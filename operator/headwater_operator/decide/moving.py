@@ -88,20 +88,46 @@ def hold_back(
     if not moves:
         return target, Waiting()
     active: dict[str, set[TaskId]] = {name: set(tasks) for name, tasks in target.active.items()}
-    standby: dict[str, set[TaskId]] = {name: set(tasks) for name, tasks in target.standby.items()}
     for task, (giver, taker) in moves.items():
         active[taker].discard(task)
         active.setdefault(giver, set()).add(task)
-        if task in standby.get(giver, ()):
-            # Where the task is, no standby of it can be; where it is to be, one is welcome.
-            standby[giver].discard(task)
-            standby.setdefault(taker, set()).add(task)
     held = replace(
         target,
         active={name: tuple(sorted(tasks)) for name, tasks in active.items()},
-        standby={name: tuple(sorted(tasks)) for name, tasks in standby.items()},
+        standby=_standbys(scene, target, members, moves),
     )
     return held, Waiting(moves=moves, until=shown(next_opening(windows, minute)))
+
+
+def _standbys(
+    scene: Scene,
+    target: GroupAssignment,
+    members: Collection[str],
+    moves: Mapping[TaskId, tuple[str, str]],
+) -> dict[str, tuple[TaskId, ...]]:
+    """Return where standbys are to be while moves wait: where they are, if there are enough.
+
+    The target's are for the time after the moves. A copy that warms up for one of them would draw
+    another task there at the next look, and so on without end.
+    """
+    owners = {**target.owners(), **{task: giver for task, (giver, _) in moves.items()}}
+    found: dict[str, set[TaskId]] = {name: set() for name in target.standby}
+    meant: dict[TaskId, list[str]] = {}
+    for name, tasks in target.standby.items():
+        for task in tasks:
+            meant.setdefault(task, []).append(name)
+    for task, names in meant.items():
+        there = [
+            worker.name
+            for worker in scene.workers
+            if worker.name in members and task in worker.spec.standby
+        ]
+        # Where the task is, no standby of it can be; where it is to be, one is welcome.
+        places = [*there, *names, *([moves[task][1]] if task in moves else [])]
+        places = [name for name in dict.fromkeys(places) if name != owners[task]]
+        for name in places[: len(names)]:
+            found.setdefault(name, set()).add(task)
+    return {name: tuple(sorted(tasks)) for name, tasks in found.items()}
 
 
 def _keeps(worker: Judged) -> bool:
