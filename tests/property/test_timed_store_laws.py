@@ -2,8 +2,7 @@
 
 Laws, on disk and in memory, for each cache size, whatever the order of updates, puts, flushes,
 commits, aborts and re-opens: reads by key and scans of all keys equal the model's, which keeps what
-is not older than the retention; the changelog, replayed, equals the store. Where headers are kept,
-those that were put with a value are read with it.
+is not older than the retention; the changelog, replayed, equals the store.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from tests.support.examples import examples
 from tests.support.stores import Recorder, add
 from tests.support.timed_stores import backend_of, build_timed_store, spec_of
 
-from headwater.model.stored_headers import AggregationWithHeaders
-from headwater.model.stores import KeyLayout, StoreKind
+from headwater.model.stores import StoreKind
 from headwater.ports import Position, Timestamps
 from headwater.serde import Serdes
 
@@ -28,14 +26,7 @@ KEYS = st.sampled_from(["a", "ab", "a" + "\0" * 8])
 TIMES = st.sampled_from([0, 1, 60_000, 120_000, 200_000])
 VALUES = st.integers(0, 3)
 """0 deletes."""
-HEADERS = st.sampled_from([None, [("h", b"\x01")], [("h", None), ("h", b"")]])
-KINDS = [
-    "WINDOW",
-    "TIMESTAMPED_WINDOW",
-    "SESSION",
-    "TIMESTAMPED_WINDOW_WITH_HEADERS",
-    "SESSION_WITH_HEADERS",
-]
+KINDS = ["WINDOW", "TIMESTAMPED_WINDOW", "SESSION"]
 """By name: what is drawn is printed when a law fails."""
 
 
@@ -60,9 +51,7 @@ class TimedHistory(RuleBasedStateMachine):
         self.cache, self.key_serde = cache, key_serde
         self.encode = key_serde.serializer("t")
         self.now: dict[tuple[str, int, int], tuple[Any, int]] = {}
-        self.headers: dict[tuple[str, int, int], Any] = {}
-        """Of what is held; places without headers are left out."""
-        self.committed, self.committed_headers = dict(self.now), dict(self.headers)
+        self.committed = dict(self.now)
         self.stream_time = self.time_below = -1
         self.waiting: set[tuple[str, int, int]] = set()
         self.backend: Any = None
@@ -80,32 +69,16 @@ class TimedHistory(RuleBasedStateMachine):
 
     def at(self, time: int, other: int) -> tuple[int, int]:
         """Where a window or a session lies: only sessions have a second time."""
-        return time, min(other, time) if self._is_of_sessions() else 0
+        return time, min(other, time) if self.spec.kind == StoreKind.SESSION else 0
 
-    def _is_of_sessions(self) -> bool:
-        return self.spec.kind.key_layout is KeyLayout.SESSION
-
-    @rule(
-        key=KEYS,
-        time=TIMES,
-        other=TIMES,
-        value=VALUES,
-        timestamp=st.integers(0, 9),
-        headers=HEADERS,
-    )
-    def put(
-        self, key: str, time: int, other: int, value: int, timestamp: int, headers: Any
-    ) -> None:
+    @rule(key=KEYS, time=TIMES, other=TIMES, value=VALUES, timestamp=st.integers(0, 9))
+    def put(self, key: str, time: int, other: int, value: int, timestamp: int) -> None:
         """Write blindly."""
         place = (key, *self.at(time, other))
         if self._is_in_vain(place, value):
             return
-        keeps = self.spec.kind.keeps_headers and bool(value and headers)
-        held = AggregationWithHeaders(value, headers) if keeps else value or None
-        self.store.put(place, held, timestamp)
+        self.store.put(place, value or None, timestamp)
         self.set(place, value or None, timestamp)
-        if keeps:
-            self.headers[place] = headers
 
     @rule(key=KEYS, time=TIMES, other=TIMES, value=VALUES, timestamp=st.integers(0, 9))
     def aggregate(self, key: str, time: int, other: int, value: int, timestamp: int) -> None:
@@ -132,7 +105,6 @@ class TimedHistory(RuleBasedStateMachine):
             self.waiting.add(place)
         else:
             self.time_below = self.stream_time
-        self.headers.pop(place, None)
         if value is None:
             self.now.pop(place, None)
         else:
@@ -141,7 +113,7 @@ class TimedHistory(RuleBasedStateMachine):
     def oldest(self) -> int:
         """The oldest time that is read, but for what waits in the record cache."""
         spec = self.spec
-        is_longer = spec.persistent and spec.time_ordered and not self._is_of_sessions()
+        is_longer = spec.persistent and spec.time_ordered and spec.kind != StoreKind.SESSION
         return self.time_below - spec.retention_ms + (0 if is_longer else 1)
 
     def flushed(self) -> None:
@@ -162,11 +134,7 @@ class TimedHistory(RuleBasedStateMachine):
     def read(self, key: str, time: int, other: int) -> None:
         """Read one window."""
         place = (key, *self.at(time, other))
-        found = self.seen().get(place)
-        assert self.store.get(place) == found
-        if self.spec.kind.keeps_headers:
-            expected = found and ((found[0], self.headers.get(place)), found[1])
-            assert self.store.with_headers().get(place) == expected
+        assert self.store.get(place) == self.seen().get(place)
 
     @rule(key=KEYS, first=TIMES, last=TIMES, reverse=st.booleans())
     def fetch(self, key: str, first: int, last: int, *, reverse: bool) -> None:
@@ -186,7 +154,7 @@ class TimedHistory(RuleBasedStateMachine):
         """Read the windows of some time; of sessions more is found than is read otherwise."""
         found = self.store.fetch_closed(first, last)
         seen = {place: held for place, held in self.seen().items() if first <= place[1] <= last}
-        if not self._is_of_sessions():
+        if self.spec.kind != StoreKind.SESSION:
             assert {row[:3]: row[3:] for row in found} == seen
         assert [row[1:3] for row in found] == sorted(row[1:3] for row in found)
 
@@ -241,7 +209,7 @@ class TimedHistory(RuleBasedStateMachine):
         if sealed:
             self.store.seal()
         self.store.commit(Position("id", 1, 1))
-        self.committed, self.committed_headers = dict(self.now), dict(self.headers)
+        self.committed = dict(self.now)
 
     @rule()
     def abort(self) -> None:
@@ -259,7 +227,7 @@ class TimedHistory(RuleBasedStateMachine):
 
     def lose(self) -> None:
         """Go back to what is committed; times that left no trace below the cache are forgotten."""
-        self.now, self.headers = dict(self.committed), dict(self.committed_headers)
+        self.now = dict(self.committed)
         self.stream_time = self.backend.stream_time
         self.flushed()
 
