@@ -77,7 +77,7 @@ NOT_READY: Final = _declare(
     _GAUGE,
     "streamapp-workers-not-ready",
     "Workers of a StreamApp that do not process every task they were granted, with or without a "
-    "pod; none where all do.",
+    "pod.",
     "streamapp_namespace",
     "streamapp",
 )

@@ -80,9 +80,12 @@ def test_a_streamapp_is_named_while_it_has_a_problem_and_no_longer(metrics: Metr
 def test_workers_that_are_not_ready_count_by_their_streamapp(metrics: Metrics) -> None:
     metrics.count_apps({}, {("shop", "orders"): 0, ("shop", "carts"): 2})
 
-    where = {"streamapp_namespace": "shop", "streamapp": "carts"}
-    assert samples(metrics, NOT_READY.name) == [(where, 2)]
+    carts = {"streamapp_namespace": "shop", "streamapp": "carts"}
+    orders = {"streamapp_namespace": "shop", "streamapp": "orders"}
+    assert samples(metrics, NOT_READY.name) == [(orders, 0), (carts, 2)]
     metrics.count_apps({}, {("shop", "orders"): 0})
+    assert samples(metrics, NOT_READY.name) == [(orders, 0)]
+    metrics.count_apps({})
     assert samples(metrics, NOT_READY.name) == []
 
 

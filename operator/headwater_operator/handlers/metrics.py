@@ -48,7 +48,7 @@ class Metrics:
         self._problem: Final = self._gauge(metrics.PROBLEM)
         self._problems: set[tuple[str, str, str, str]] = set()
         self._not_ready: Final = self._gauge(metrics.NOT_READY)
-        self._with_not_ready: set[Key] = set()
+        self._counted: set[Key] = set()
         self.leading: Final = self._gauge(metrics.LEADING)
         """Whether this operator leads."""
         self.generation: Final = self._gauge(metrics.GENERATION)
@@ -79,12 +79,11 @@ class Metrics:
         for one in problems:
             self._problem.labels(*one).set(1)
         self._problems = problems
-        behind = {key for key, count in not_ready.items() if count > 0}
-        for left in self._with_not_ready - behind:
+        for left in self._counted - not_ready.keys():
             self._not_ready.remove(*left)
-        for key in behind:
-            self._not_ready.labels(*key).set(not_ready[key])
-        self._with_not_ready = behind
+        for key, count in not_ready.items():
+            self._not_ready.labels(*key).set(count)
+        self._counted = set(not_ready)
 
     def count_call(self, verb: str, plural: str, status: int) -> None:
         """Count a request to the API server."""

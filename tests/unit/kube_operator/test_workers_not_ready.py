@@ -21,7 +21,7 @@ def test_a_worker_without_a_pod_is_not_ready(ready: KubeRig) -> None:
         if (verb, plural) == ("create", "pods"):
             raise ForbiddenError("pods is forbidden: exceeded quota: pods=2")
 
-    assert not_ready(ready) is None
+    assert not_ready(ready) == 0
     ready.api.on_call = refuse
     ready.scale(3)
 
@@ -30,7 +30,7 @@ def test_a_worker_without_a_pod_is_not_ready(ready: KubeRig) -> None:
     ready.turn(40)
     assert not_ready(ready) == 1
     ready.api.on_call = lambda *_: None
-    ready.until(lambda: not_ready(ready) is None, turns=2_000)
+    ready.until(lambda: not_ready(ready) == 0, turns=2_000)
 
 
 def test_workers_of_a_suspended_streamapp_are_not_missed(ready: KubeRig) -> None:
@@ -38,7 +38,7 @@ def test_workers_of_a_suspended_streamapp_are_not_missed(ready: KubeRig) -> None
 
     ready.until(lambda: ready.status()["state"] == "NOT_RUNNING")
 
-    assert not_ready(ready) is None
+    assert not_ready(ready) == 0
 
 
 def test_workers_that_a_backfill_has_stopped_are_not_missed(ready: KubeRig) -> None:
@@ -51,4 +51,4 @@ def test_workers_that_a_backfill_has_stopped_are_not_missed(ready: KubeRig) -> N
 
     ready.turn(40)
     assert ready.tasks() == []
-    assert not_ready(ready) is None
+    assert not_ready(ready) == 0
