@@ -289,6 +289,7 @@ class Reconciler:
 
     def _decided(self, app: App, view: AppView) -> Decision:
         clock = self._clock() if view.actions else ""
+        view = self._actions.remembered(view)
         minute = minutes_since_1970()
         observed = view.observed(self._election.generation, minute=minute, clock=clock)
         now_ms = self._leases.now_ms(view.owner.key)

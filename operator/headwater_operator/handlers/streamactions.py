@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.streamaction import ActionType
@@ -51,7 +52,20 @@ class Actions:
         self._api = api
         self._gate = gate
         self._clock = clock
-        self._refused: dict[Key, str] = {}
+        self._refused: dict[str, str] = {}
+        """By uid of the action, what the API server answered last."""
+
+    def remembered(self, view: AppView) -> AppView:
+        """Return a StreamApp whose actions know what the API server has refused them."""
+        open_uids = {each.uid for each in _open(view.actions)}
+        found = {uid: said for uid, said in self._refused.items() if uid in open_uids}
+        if not found:
+            return view
+        actions = tuple(
+            replace(each, objects=replace(each.objects, refusal=found.get(each.uid, "")))
+            for each in view.actions
+        )
+        return replace(view, actions=actions)
 
     def are_due(self, view: AppView, decision: Decision) -> bool:
         """Whether anything is to be written about them, or done for them, now."""
@@ -71,6 +85,10 @@ class Actions:
         namespace = view.owner.namespace
         self._write(namespace, view.actions, decision.rulings)
         _tell(herald, view, decision.rulings)
+        uids = {each.name: each.uid for each in view.actions}
+        for ruling in decision.rulings:
+            if ruling.status.phase.is_final:
+                self._refused.pop(uids[ruling.name], None)
         did = False
         for work in decision.work:
             did = self._carry_out(view, work, herald) or did
@@ -79,18 +97,17 @@ class Actions:
     def _carry_out(self, view: AppView, work: Work, herald: Herald) -> bool:
         """Do one thing; return whether it was done.
 
-        A refusal is the affair of that action alone: it is tried again until the action ends, and
-        the control loop of the application goes on.
+        A refusal is the affair of that action alone: its conditions say so, it is tried again until
+        the action ends, and the control loop of the application goes on.
         """
-        key = (view.owner.namespace, view.owner.name)
         try:
             did = carry_out(self._api, self._gate, view, (work,))
         except (AlreadyExistsError, ForbiddenError, InvalidError) as error:
-            if self._refused.get(key) != str(error):
-                self._refused[key] = str(error)
+            if self._refused.get(work.made_for) != str(error):
+                self._refused[work.made_for] = str(error)
                 herald.warn(Problem(reason="ActionRefused", message=str(error)))
             return False
-        self._refused.pop(key, None)
+        self._refused.pop(work.made_for, None)
         return did
 
     def hold(self, view: AppView, reason: str, why: str) -> None:

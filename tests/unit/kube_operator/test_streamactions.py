@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -473,6 +474,41 @@ def test_what_the_api_server_refuses_an_action_does_not_hold_up_the_application(
     assert said == ["exceeded quota: count/volumesnapshots"]
     ready.api.on_call = lambda *_: None
     ready.until(lambda: "copy" in ready.names(VOLUME_SNAPSHOTS))
+    ready.until(lambda: ready.action("copy")["reason"] == "Snapshotting")
+
+
+def test_each_action_says_itself_what_the_api_server_refuses_it(ready: KubeRig) -> None:
+    bind(ready)
+
+    def refuse(verb: str, plural: str, name: str) -> None:
+        if verb == "create" and plural == VOLUME_SNAPSHOTS.plural:
+            raise ForbiddenError(f"exceeded quota: {name}")
+
+    ready.api.on_call = refuse
+    for number in (0, 1):
+        worker = {"worker": f"wc-w-{number}"}
+        ready.act(f"copy-{number}", "SnapshotVolume", snapshotVolume=worker, timeout="60s")
+    for name in ("copy-0", "copy-1"):
+        ready.until(partial(is_refused, ready, name))
+        _, _, message = condition(ready, name, "Running")
+        assert f"exceeded quota: {name}" in message
+        assert "cancel this StreamAction" in message
+    written = {name: version(ready, name) for name in ("copy-0", "copy-1")}
+    ready.turn(40)
+    assert {name: version(ready, name) for name in written} == written, "it is said once"
+    ready.operator = ready.new_operator()
+    assert finish(ready, "copy-0") == "Failed"
+    assert "exceeded quota: copy-0" in condition(ready, "copy-0", "Failed")[2]
+
+
+def is_refused(rig: KubeRig, name: str) -> bool:
+    return rig.action(name).get("reason") == "ActionRefused"
+
+
+def version(rig: KubeRig, name: str) -> str:
+    found = rig.api.get(STREAM_ACTIONS, NAMESPACE, name)
+    assert found is not None
+    return str(found["metadata"]["resourceVersion"])
 
 
 def test_a_claim_of_somebody_else_does_not_hold_up_the_application(ready: KubeRig) -> None:

@@ -64,6 +64,7 @@ class ObjectsView:
 
     Attributes:
         refused: which right the operator lacks to read them; empty if it lacks none.
+        refusal: what the API server answered when it refused to change them; empty if it did not.
         knows_snapshots: the cluster has VolumeSnapshots.
         snapshot: the one that is made, or read.
         job: the Job of a backfill.
@@ -72,6 +73,7 @@ class ObjectsView:
     """
 
     refused: str = ""
+    refusal: str = ""
     knows_snapshots: bool = True
     snapshot: SnapshotView | None = None
     job: JobView | None = None
@@ -118,10 +120,12 @@ class StartJob:
     Attributes:
         name: of the Job.
         uid: of that very one.
+        made_for: uid of the StreamAction.
     """
 
     name: str
     uid: str
+    made_for: str
 
 
 Work: TypeAlias = CreateSnapshot | RestoreClaim | StartJob
@@ -156,4 +160,4 @@ def _work(scene: Scene) -> Iterator[Work]:
         elif spec.type is ActionType.BACKFILL and step == BACKFILLING:
             job = objects.job
             if job is not None and job.is_suspended and spec.backfill is not None:
-                yield StartJob(name=spec.backfill.job, uid=job.uid)
+                yield StartJob(name=spec.backfill.job, uid=job.uid, made_for=view.uid)

@@ -18,7 +18,12 @@ from headwater_operator.decide.streamactions import (
     volume,
 )
 from headwater_operator.decide.streamactions.exclusion import first_in_the_way
-from headwater_operator.decide.streamactions.standing import Standing, failed, lacks_right
+from headwater_operator.decide.streamactions.standing import (
+    Standing,
+    failed,
+    lacks_right,
+    refused,
+)
 
 if TYPE_CHECKING:
     from headwater_operator.decide.fleet import Fleet
@@ -131,6 +136,8 @@ def _next(stage: Stage, view: ActionView, others: tuple[ActionView, ...]) -> Str
 def _running(stage: Stage, view: ActionView, clock: str) -> StreamActionStatus:
     standing = _go_on(stage, view)
     is_over = standing.phase.is_final
+    if not is_over and view.objects.refusal:
+        standing = refused(standing, view.objects.refusal)
     if not is_over and view.spec.cancel:
         standing = failed(CANCELLED, f"it was cancelled while {_was(view)}; {_left(view)}")
     elif not is_over and view.is_late(clock):

@@ -67,6 +67,15 @@ def lacks_right(view: ActionView) -> Standing:
     return replace(runs(status.step, why, done=status.done, total=status.total), reason="Forbidden")
 
 
+def refused(standing: Standing, answer: str) -> Standing:
+    """Return how an action stands to which the API server refuses a change that it needs."""
+    said = (
+        f"the API server refuses what this needs: {answer}. Allow it, or cancel this StreamAction; "
+        "the operator tries again until it ends"
+    )
+    return replace(standing, reason="ActionRefused", message=said)
+
+
 def complete(message: str, **rest: object) -> Standing:
     """Return how an action stands that is done."""
     return Standing(
