@@ -1,6 +1,6 @@
 """The operator's own numbers, declared once.
 
-Labels are bounded: no task, no worker, and no StreamApp but one that has a problem.
+Labels are bounded: no task, no worker, and of a StreamApp what alerts need to name it.
 
 ``handlers/metrics.py`` measures them, the operator's dashboard and ``docs/reference/metrics.md``
 are made from them.
@@ -81,6 +81,30 @@ NOT_READY: Final = _declare(
     "streamapp_namespace",
     "streamapp",
 )
+AUTOSCALING: Final = _declare(
+    _GAUGE,
+    "streamapp-autoscaling",
+    "1 for a StreamApp with spec.autoscaling, with its mode and why there are as many workers as "
+    "there are.",
+    "streamapp_namespace",
+    "streamapp",
+    "mode",
+    "reason",
+)
+WORKERS_DESIRED: Final = _declare(
+    _GAUGE,
+    "streamapp-workers-desired",
+    "Workers that a StreamApp with spec.autoscaling should have by its load.",
+    "streamapp_namespace",
+    "streamapp",
+)
+WORKERS_READY: Final = _declare(
+    _GAUGE,
+    "streamapp-workers-ready",
+    "Workers of a StreamApp with spec.autoscaling that process every task they were granted.",
+    "streamapp_namespace",
+    "streamapp",
+)
 LEADING: Final = _declare(_GAUGE, "leading", "1 while this operator leads.")
 GENERATION: Final = _declare(_GAUGE, "generation", "Generation of this operator's leadership.")
 WATCH_DEAF: Final = _declare(
@@ -109,6 +133,9 @@ OPERATOR_METRICS: Final[tuple[Metric, ...]] = (
     DEGRADED,
     PROBLEM,
     NOT_READY,
+    AUTOSCALING,
+    WORKERS_DESIRED,
+    WORKERS_READY,
     CLOSED_NAMESPACES,
     RECONCILES,
     LOOKS,

@@ -81,6 +81,8 @@ _COLUMNS, _HEIGHT, _LOW = 24, 8, 4
 _FIRST_ROW: Final = 1000
 """Rows are numbered from here on; panels from 1."""
 _SOURCE: Final = "${datasource}"
+_NOTHING: Final = "Nothing matches what is chosen above, or no such number was told in this time"
+"""What a panel without data says."""
 _COLOR: Final = "rgba(0, 150, 200, 0.8)"
 _COLORS: Final = {
     "RUNNING": "green",
@@ -191,6 +193,7 @@ def _panel(panel: Panel, board: Dashboard) -> Any:
     made: Any = _OF_KIND[panel.kind](panel)
     made.id(board.panel_id(panel.title))
     made.title(panel.title).description(_described(panel, board)).datasource(_source())
+    made.no_value(_NOTHING)
     if panel.kind is not Kind.TABLE:
         made.unit(GRAFANA_UNITS[panel.unit])
     for number, query in enumerate(panel.queries):

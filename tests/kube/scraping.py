@@ -23,7 +23,11 @@ _OPERATORS: Final = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/com
 _WORKERS: Final = "app.kubernetes.io/name=headwater,app.kubernetes.io/component in (worker, driver)"
 """As the chart's PodMonitor selects them."""
 _METRICS: Final = "metrics"
-WITHOUT: Final = {"Problems": "no StreamApp has one"}
+WITHOUT: Final = {
+    "Problems": "no StreamApp has one",
+    "Workers by load": "no StreamApp has spec.autoscaling",
+    "Why so many workers": "no StreamApp has spec.autoscaling",
+}
 """Panels of the operator without data, with the reason."""
 
 

@@ -12,8 +12,9 @@ from tests.golden.chart import CHART
 from tests.support import pages
 from tests.support.prometheus import promtool
 
-from headwater_operator.dashboards import DASHBOARDS
+from headwater_operator.dashboards import DASHBOARDS, SPARK
 from headwater_operator.dashboards.of_operator import NAMESPACE, SERVICE
+from headwater_operator.dashboards.promql import annotation_promql
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,6 +49,13 @@ def not_ready(app: str) -> str:
     return f'{name}{{{SYSTEM}, streamapp_namespace="shop", streamapp="{app}"}}'
 
 
+def autoscaling(app: str, reason: str) -> str:
+    """The series of a StreamApp with ``spec.autoscaling``."""
+    name = "headwater_operator_streamapp_autoscaling"
+    where = f'{SYSTEM}, streamapp_namespace="shop", streamapp="{app}"'
+    return f'{name}{{{where}, mode="Auto", reason="{reason}"}}'
+
+
 FIRES: Final[dict[str, list[Series]]] = {
     "HeadwaterNoOperatorLeads": [
         {},
@@ -68,6 +76,9 @@ FIRES: Final[dict[str, list[Series]]] = {
     ],
     "HeadwaterApplicationHalted": [{problem("orders", "Stalled", "DiskFullError"): "_x50 1x10"}],
     "HeadwaterWorkersNotReady": [{not_ready("orders"): "1x60"}],
+    "HeadwaterAutoscalingBlind": [
+        {autoscaling("orders", "Right"): "1x40", autoscaling("orders", "LagUnknown"): "_x41 1x19"}
+    ],
     "HeadwaterRoundsFail": [{f'{ROUNDS}{{{SYSTEM}, result="error"}}': "0+1x60"}],
     "HeadwaterNamespaceClosed": [
         {f"headwater_operator_closed_namespaces{{{SYSTEM}}}": "0x40 1x20"}
@@ -143,6 +154,10 @@ RESTS: Final[dict[str, list[Series]]] = {
     "HeadwaterWorkersNotReady": [
         {not_ready("orders"): "_x50 1x10"},
         {not_ready("orders"): "1x50"},
+    ],
+    "HeadwaterAutoscalingBlind": [
+        {autoscaling("orders", "Unsettled"): "1x60"},
+        {autoscaling("orders", "LagUnknown"): "_x55 1x5"},
     ],
     "HeadwaterRoundsFail": [
         {
@@ -294,6 +309,36 @@ def test_alerts_fire_when_they_should_and_only_then(tmp_path: Path) -> None:
     (tmp_path / "tests.yaml").write_text(yaml.safe_dump(told, width=10_000))
 
     assert f"SUCCESS: {len(ALERTS)} rules found" in promtool("check", "rules", str(path))
+    assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "tests.yaml"))
+
+
+def test_a_take_over_is_marked_although_another_driver_tells_it(tmp_path: Path) -> None:
+    [take_over, _] = SPARK.annotations
+    where = 'application_id="orders", namespace="shop"'
+    series = {
+        f'headwater_spark_generation{{{where}, pod="a"}}': "3x20 stale",
+        f'headwater_spark_generation{{{where}, pod="b"}}': "_x22 4x38",
+    }
+    expr = annotation_promql(take_over, ()).removesuffix(" > 0")
+    told = {
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": it, "values": values} for it, values in series.items()],
+                "promql_expr_test": [
+                    {
+                        "expr": expr,
+                        "eval_time": f"{minute}m",
+                        "exp_samples": [{"labels": '{application_id="orders"}', "value": changes}],
+                    }
+                    for minute, changes in ((19, 0), (23, 1), (25, 1), (40, 0))
+                ],
+            }
+        ],
+    }
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(told))
+
     assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "tests.yaml"))
 
 

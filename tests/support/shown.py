@@ -136,8 +136,14 @@ class Shown:
             wanted = self.chosen.get(variable.label, [])
             selector = label_values(variable, before, self.chosen)
             assert set(wanted) <= set(self.server.label_values(variable.label, selector))
-            query = board.panels[0].queries[0]
-            text = promql(
-                query, board.variables, window=WINDOW, chosen={variable.label: ["nothing"]}
-            )
-            assert self.server.instant(text) == []
+            for text in asked(board, {variable.label: ["nothing"]}):
+                assert self.server.instant(text) == [], text
+
+
+def asked(board: Dashboard, chosen: Mapping[str, list[str]]) -> list[str]:
+    """Return all that a dashboard asks with a choice."""
+    return [
+        promql(query, board.variables, window=WINDOW, chosen=chosen)
+        for panel in board
+        for query in panel.queries
+    ]

@@ -18,6 +18,7 @@ from headwater_operator.dashboards.panels import (
     BUCKET,
     OF_SCRAPING,
     Aggregation,
+    Annotation,
     Dashboard,
     Expression,
     Function,
@@ -196,6 +197,40 @@ def test_grafana_has_each_panel_once_at_a_place_of_its_own(board: Dashboard) -> 
     assert [it["expr"] for it in made["annotations"].get("list", [])] == [
         annotation_promql(annotation, board.variables) for annotation in board.annotations
     ]
+
+
+@pytest.mark.parametrize("board", DASHBOARDS, ids=lambda board: board.uid)
+def test_a_panel_without_data_says_what_that_may_mean(board: Dashboard) -> None:
+    made: dict[str, Any] = json.loads(dashboards()[f"{board.uid}.json"])
+    rows = [panel for panel in made["panels"] if panel["type"] == "row"]
+    panels = [*made["panels"], *(panel for row in rows for panel in row["panels"])]
+
+    for panel in panels:
+        if panel["type"] != "row":
+            told = panel["fieldConfig"]["defaults"]["noValue"]
+            assert "Nothing matches what is chosen" in told
+
+
+@pytest.mark.parametrize("board", DASHBOARDS, ids=lambda board: board.uid)
+def test_moves_and_roll_outs_are_marked_on_every_dashboard_by_labels_that_they_have(
+    board: Dashboard,
+) -> None:
+    chosen = {variable.label for variable in board.variables}
+
+    assert len(board.annotations) == 2
+    for annotation in board.annotations:
+        labels = {*annotation.query.metric.labels, *OF_SCRAPING}
+        assert annotation.query.metric in METRICS
+        assert annotation.of_all or chosen <= labels
+        assert "$namespace" in annotation_promql(annotation, board.variables) or annotation.of_all
+
+
+def test_changes_of_an_answer_are_marked_within_a_time() -> None:
+    annotation = Annotation(title="", query=LAG, changes_within="5m", of_all=True)
+
+    assert annotation_promql(annotation, OF_WORKERS) == (
+        "changes((sum by (task_id) (stream_task_records_lag))[5m:]) > 0"
+    )
 
 
 def test_the_choice_of_a_variable_is_narrowed_by_those_before_it() -> None:

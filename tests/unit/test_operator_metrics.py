@@ -6,11 +6,25 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headwater.model.appstatus import AppStatus, Condition, ConditionStatus, ConditionType
+from headwater.model.appstatus import (
+    AppStatus,
+    AutoscalingStatus,
+    Condition,
+    ConditionStatus,
+    ConditionType,
+)
 from headwater.model.metrics import METRICS
+from headwater.model.streamapp_autoscaling import AutoscalingMode
 from headwater_operator.handlers.metrics import Metrics
 from headwater_operator.handlers.queue import WorkQueue
-from headwater_operator.metrics import NOT_READY, OPERATOR_METRICS, PROBLEM
+from headwater_operator.metrics import (
+    AUTOSCALING,
+    NOT_READY,
+    OPERATOR_METRICS,
+    PROBLEM,
+    WORKERS_DESIRED,
+    WORKERS_READY,
+)
 
 TRUE, FALSE = ConditionStatus.TRUE, ConditionStatus.FALSE
 READY, DEGRADED, STALLED = ConditionType.READY, ConditionType.DEGRADED, ConditionType.STALLED
@@ -87,6 +101,27 @@ def test_workers_that_are_not_ready_count_by_their_streamapp(metrics: Metrics) -
     assert samples(metrics, NOT_READY.name) == [(orders, 0)]
     metrics.count_apps({})
     assert samples(metrics, NOT_READY.name) == []
+
+
+def test_what_autoscaling_decides_counts_by_its_streamapp(metrics: Metrics) -> None:
+    told = AutoscalingStatus(mode=AutoscalingMode.AUTO, replicas=2, desired=3)
+    orders, key = {"streamapp_namespace": "shop", "streamapp": "orders"}, ("shop", "orders")
+    scaled = AppStatus(autoscaling=told, ready_replicas=2)
+
+    metrics.count_apps({key: scaled, ("shop", "carts"): AppStatus()}, reasons={key: "LagUnknown"})
+
+    assert samples(metrics, WORKERS_DESIRED.name) == [(orders, 3)]
+    assert samples(metrics, WORKERS_READY.name) == [(orders, 2)]
+    assert samples(metrics, AUTOSCALING.name) == [
+        ({**orders, "mode": "Auto", "reason": "LagUnknown"}, 1)
+    ]
+    metrics.count_apps({key: scaled}, reasons={key: "Right"})
+    assert samples(metrics, AUTOSCALING.name) == [
+        ({**orders, "mode": "Auto", "reason": "Right"}, 1)
+    ]
+    metrics.count_apps({key: AppStatus()})
+    for metric in (AUTOSCALING, WORKERS_DESIRED, WORKERS_READY):
+        assert samples(metrics, metric.name) == []
 
 
 def test_nothing_is_late_before_it_is_due() -> None:

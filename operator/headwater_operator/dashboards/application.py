@@ -13,7 +13,7 @@ from headwater_operator.dashboards.choosing import (
     MAX,
     MOVES,
     NODE,
-    OF_APPLICATIONS,
+    OF_WORKERS,
     PLACE,
     ROLL_OUTS,
     TASK,
@@ -30,7 +30,7 @@ APPLICATION: Final = Dashboard(
     uid="headwater-application",
     title="Headwater / Application",
     description="An application: which task is slow or behind, and where are records dropped?",
-    variables=OF_APPLICATIONS,
+    variables=OF_WORKERS,
     annotations=(MOVES, ROLL_OUTS),
     links=("headwater-fleet", "headwater-worker", "headwater-state"),
     rows=(

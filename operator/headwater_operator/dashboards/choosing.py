@@ -27,7 +27,6 @@ STORE: Final = ("task_id", "state_id")
 NAMESPACE: Final = Variable(label="namespace", title="Namespace", metric=metrics.READY)
 APPLICATION_ID: Final = Variable(label="application_id", title="Application", metric=metrics.READY)
 CLIENT_ID: Final = Variable(label="client_id", title="Worker", metric=metrics.READY)
-OF_APPLICATIONS: Final = (NAMESPACE, APPLICATION_ID)
 OF_WORKERS: Final = (NAMESPACE, APPLICATION_ID, CLIENT_ID)
 
 MOVES: Final = Annotation(

@@ -14,7 +14,7 @@ from headwater_operator.dashboards.choosing import (
     MAX,
     MIN,
     MOVES,
-    OF_APPLICATIONS,
+    OF_WORKERS,
     ROLL_OUTS,
     greatest,
     lines,
@@ -36,7 +36,7 @@ FLEET: Final = Dashboard(
     uid="headwater-fleet",
     title="Headwater / Fleet",
     description="Every application: is it running, how much does it do, how far is it behind?",
-    variables=OF_APPLICATIONS,
+    variables=OF_WORKERS,
     annotations=(MOVES, ROLL_OUTS),
     links=(
         "headwater-application",

@@ -34,6 +34,12 @@ _DEGRADED: Final = Query(
 )
 """Whatever the reason: one that changes does not begin the time anew."""
 _NOT_READY: Final = replace(shown(metrics.NOT_READY, _STREAMAPP, MAX), filters=_MINE)
+_BLIND: Final = Query(
+    metric=metrics.AUTOSCALING,
+    by=_STREAMAPP,
+    aggregation=MAX,
+    filters=(("reason", "LagUnknown"), *_MINE),
+)
 _STALLED: Final = Query(
     metric=metrics.PROBLEM,
     by=(*_STREAMAPP, "reason"),
@@ -83,6 +89,16 @@ OF_OPERATOR: Final = (
         "condition Progressing of the StreamApp says what they wait for.",
         dashboard=OPERATOR,
         panel="Workers that are not ready",
+    ),
+    Alert(
+        name="HeadwaterAutoscalingBlind",
+        when=Condition(query=_BLIND, above=0),
+        lasting="10m",
+        summary=f"{_WHICH} is not scaled: its lag cannot be read",
+        description="The number of workers stays as it is. status.autoscaling.reason of the "
+        "StreamApp names the worker that does not answer.",
+        dashboard=OPERATOR,
+        panel="Why so many workers",
     ),
     Alert(
         name="HeadwaterRoundsFail",

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from headwater_operator import metrics
-from headwater_operator.dashboards.choosing import MAX, NAMESPACE, lines, shown
+from headwater_operator.dashboards.choosing import (
+    MAX,
+    MOVES,
+    NAMESPACE,
+    ROLL_OUTS,
+    lines,
+    shown,
+)
 from headwater_operator.dashboards.panels import (
     BUCKET,
     Dashboard,
@@ -21,6 +29,8 @@ if TYPE_CHECKING:
     from headwater.model.metrics import Metric
 
 _POD: Final = ("pod",)
+_STREAMAPP: Final = ("streamapp_namespace", "streamapp")
+_WHICH: Final = "{{streamapp_namespace}}/{{streamapp}}"
 _NAMESPACE: Final = Variable(
     label=NAMESPACE.label, title="Namespace of the operator", metric=metrics.LEADING
 )
@@ -37,6 +47,8 @@ OPERATOR: Final = Dashboard(
     title="Headwater / Operator",
     description="The operator: does it lead, does it keep up, does the API server answer?",
     variables=(_NAMESPACE,),
+    # Of every application: its namespace is another than the operator's.
+    annotations=(replace(MOVES, of_all=True), replace(ROLL_OUTS, of_all=True)),
     links=("headwater-fleet",),
     rows=(
         Row(
@@ -76,7 +88,7 @@ OPERATOR: Final = Dashboard(
                     queries=(
                         shown(
                             metrics.PROBLEM,
-                            ("streamapp_namespace", "streamapp", "condition", "reason"),
+                            (*_STREAMAPP, "condition", "reason"),
                             MAX,
                             legend="is so",
                         ),
@@ -89,8 +101,38 @@ OPERATOR: Final = Dashboard(
                     "They do not process every task they were granted. A worker without a pod "
                     "counts.",
                     metrics.NOT_READY,
-                    ("streamapp_namespace", "streamapp"),
+                    _STREAMAPP,
                     MAX,
+                ),
+            ),
+        ),
+        Row(
+            title="Autoscaling",
+            panels=(
+                Panel(
+                    title="Workers by load",
+                    description="Of StreamApps with spec.autoscaling: how many workers there "
+                    "should be, and how many process all their tasks. With mode Advise nothing is "
+                    "done about it.",
+                    queries=(
+                        shown(metrics.WORKERS_DESIRED, _STREAMAPP, MAX, legend=f"{_WHICH} desired"),
+                        shown(metrics.WORKERS_READY, _STREAMAPP, MAX, legend=f"{_WHICH} ready"),
+                    ),
+                ),
+                Panel(
+                    title="Why so many workers",
+                    description="Unsettled: tasks move first. LagUnknown: a worker does not "
+                    "answer, and the number stays. HotTask, AtMost: another worker would not help. "
+                    "`status.autoscaling.reason` says the same in a sentence.",
+                    queries=(
+                        shown(
+                            metrics.AUTOSCALING,
+                            (*_STREAMAPP, "mode", "reason"),
+                            MAX,
+                            legend="is so",
+                        ),
+                    ),
+                    kind=Kind.TABLE,
                 ),
             ),
         ),

@@ -260,11 +260,16 @@ class Annotation:
         title: what people read.
         query: what is asked; it has no unit.
         above: the bound.
+        of_all: whatever a viewer has chosen; its series lack the labels of the choice.
+        changes_within: mark changes of the answer, within such a time, as Prometheus writes it; for
+            numbers that one process after another tells, each in a series of its own.
     """
 
     title: str
     query: Query
     above: float = 0
+    of_all: bool = False
+    changes_within: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,7 +46,11 @@ def annotation_promql(
     annotation: Annotation, variables: Iterable[Variable], *, window: str = RATE_INTERVAL
 ) -> str:
     """Return the PromQL of the moments that an annotation marks."""
-    return f"{promql(annotation.query, variables, window=window)} > {annotation.above:g}"
+    chosen = () if annotation.of_all else variables
+    text = promql(annotation.query, chosen, window=window)
+    if annotation.changes_within:
+        text = f"changes(({text})[{annotation.changes_within}:])"
+    return f"{text} > {annotation.above:g}"
 
 
 def label_values(

@@ -6,10 +6,28 @@ from dataclasses import replace
 from typing import Final
 
 from headwater.model import metrics
-from headwater_operator.dashboards.choosing import APPLICATION_ID, INCREASE, MAX, NAMESPACE, lines
-from headwater_operator.dashboards.panels import Dashboard, Row
+from headwater_operator.dashboards.choosing import (
+    APPLICATION_ID,
+    INCREASE,
+    MAX,
+    NAMESPACE,
+    lines,
+    shown,
+)
+from headwater_operator.dashboards.panels import Annotation, Dashboard, Row
 
 _DRIVER: Final = ("namespace", "application_id")
+
+_TAKE_OVERS: Final = Annotation(
+    title="Take-over",
+    query=shown(metrics.SPARK_GENERATION, ("application_id",), MAX),
+    changes_within="5m",
+)
+"""Another driver has the application: after a roll-out, or because one was lost."""
+_MOVES: Final = Annotation(
+    title="Tasks moved",
+    query=shown(metrics.SPARK_TASKS_OPENED, ("application_id",), function=INCREASE),
+)
 
 SPARK: Final = Dashboard(
     uid="headwater-spark",
@@ -19,6 +37,7 @@ SPARK: Final = Dashboard(
         replace(NAMESPACE, metric=metrics.SPARK_RUNNING),
         replace(APPLICATION_ID, metric=metrics.SPARK_RUNNING),
     ),
+    annotations=(_TAKE_OVERS, _MOVES),
     links=("headwater-fleet",),
     rows=(
         Row(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _PROBLEMS: Final = (ConditionType.DEGRADED, ConditionType.STALLED)
 _NONE: Final[Mapping[Key, int]] = MappingProxyType({})
+_UNTOLD: Final[Mapping[Key, str]] = MappingProxyType({})
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -45,45 +46,47 @@ class Metrics:
         """StreamApps by readiness."""
         self.degraded: Final = self._gauge(metrics.DEGRADED)
         """StreamApps that need somebody."""
-        self._problem: Final = self._gauge(metrics.PROBLEM)
-        self._problems: set[tuple[str, str, str, str]] = set()
-        self._not_ready: Final = self._gauge(metrics.NOT_READY)
-        self._counted: set[Key] = set()
+        self._problems: Final = self._of_apps(metrics.PROBLEM)
+        self._not_ready: Final = self._of_apps(metrics.NOT_READY)
+        self._autoscaling: Final = self._of_apps(metrics.AUTOSCALING)
+        self._desired: Final = self._of_apps(metrics.WORKERS_DESIRED)
+        self._ready: Final = self._of_apps(metrics.WORKERS_READY)
         self.leading: Final = self._gauge(metrics.LEADING)
         """Whether this operator leads."""
         self.generation: Final = self._gauge(metrics.GENERATION)
         """Of the leadership."""
 
     def count_apps(
-        self, statuses: Mapping[Key, AppStatus], not_ready: Mapping[Key, int] = _NONE
+        self,
+        statuses: Mapping[Key, AppStatus],
+        not_ready: Mapping[Key, int] = _NONE,
+        reasons: Mapping[Key, str] = _UNTOLD,
     ) -> None:
-        """Show how many StreamApps are ready, and which have a problem.
+        """Show how many StreamApps are ready, which have a problem, and what autoscaling decides.
 
         Args:
             statuses: of all StreamApps.
             not_ready: how many workers of each are not ready.
+            reasons: of those with ``spec.autoscaling``: why there are so many workers, in a word.
         """
         true = {key: _true(status) for key, status in statuses.items()}
         ready = sum(ConditionType.READY in found for found in true.values())
         self.apps.labels("true").set(ready)
         self.apps.labels("false").set(len(statuses) - ready)
         self.degraded.set(sum(ConditionType.DEGRADED in found for found in true.values()))
-        problems = {
-            (*key, kind.value, found[kind])
+        self._problems.show(
+            ((*key, kind.value, found[kind]), 1)
             for key, found in true.items()
             for kind in _PROBLEMS
             if kind in found
-        }
-        for gone in self._problems - problems:
-            self._problem.remove(*gone)
-        for one in problems:
-            self._problem.labels(*one).set(1)
-        self._problems = problems
-        for left in self._counted - not_ready.keys():
-            self._not_ready.remove(*left)
-        for key, count in not_ready.items():
-            self._not_ready.labels(*key).set(count)
-        self._counted = set(not_ready)
+        )
+        self._not_ready.show(not_ready.items())
+        scaled = {key: it.autoscaling for key, it in statuses.items() if it.autoscaling is not None}
+        self._autoscaling.show(
+            ((*key, told.mode.value, reasons.get(key, "")), 1) for key, told in scaled.items()
+        )
+        self._desired.show((key, told.desired) for key, told in scaled.items())
+        self._ready.show((key, statuses[key].ready_replicas) for key in scaled)
 
     def count_call(self, verb: str, plural: str, status: int) -> None:
         """Count a request to the API server."""
@@ -115,6 +118,25 @@ class Metrics:
 
     def _gauge(self, metric: Metric) -> Gauge:
         return Gauge(metric.name, metric.help, metric.labels, registry=self.registry)
+
+    def _of_apps(self, metric: Metric) -> _OfApps:
+        return _OfApps(self._gauge(metric))
+
+
+class _OfApps:
+    """A gauge with labels that name StreamApps; those that are gone have no number."""
+
+    def __init__(self, gauge: Gauge) -> None:
+        self._gauge = gauge
+        self._shown: set[tuple[str, ...]] = set()
+
+    def show(self, numbers: Iterable[tuple[tuple[str, ...], float]]) -> None:
+        shown = dict(numbers)
+        for gone in self._shown - shown.keys():
+            self._gauge.remove(*gone)
+        for labels, number in shown.items():
+            self._gauge.labels(*labels).set(number)
+        self._shown = set(shown)
 
 
 def _true(status: AppStatus) -> dict[ConditionType, str]:

@@ -463,6 +463,7 @@ class Reconciler:
             self._metrics.count_apps(
                 {key: app.status for key, app in self._apps.items()},
                 {key: app.workers_not_ready for key, app in self._apps.items()},
+                {key: app.memory.scaling.word for key, app in self._apps.items()},
             )
 
     # -- memory ----------------------------------------------------------------------------------

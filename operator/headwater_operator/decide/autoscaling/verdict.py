@@ -12,7 +12,7 @@ what is measured while tasks move is no measure.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from headwater_operator.decide.autoscaling import sizing
@@ -36,22 +36,25 @@ _NOTHING: Final = 0.5
 """Fewer records per second are none."""
 
 
-class Why(Enum):
-    """What a verdict is about: while it stays the same, its sentence is not written anew."""
+class Why(StrEnum):
+    """What a verdict is about: while it stays the same, its sentence is not written anew.
 
-    BOUNDS = auto()
-    UNSETTLED = auto()
-    COLD = auto()
-    UNREAD = auto()
-    LEARNING = auto()
-    UP = auto()
-    DOWN = auto()
-    UP_SOON = auto()
-    DOWN_SOON = auto()
-    GONE_BEFORE = auto()
-    AT_MOST = auto()
-    HOT = auto()
-    RIGHT = auto()
+    The values are those of the label ``reason`` of ``headwater_operator_streamapp_autoscaling``.
+    """
+
+    BOUNDS = "OutOfBounds"
+    UNSETTLED = "Unsettled"
+    COLD = "StateInMemory"
+    UNREAD = "LagUnknown"
+    LEARNING = "Measuring"
+    UP = "TooFew"
+    DOWN = "TooMany"
+    UP_SOON = "TooFewForNow"
+    DOWN_SOON = "TooManyForNow"
+    GONE_BEFORE = "CatchesUpSooner"
+    AT_MOST = "AtMost"
+    HOT = "HotTask"
+    RIGHT = "Right"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +105,11 @@ class ScalingMemory:
     why: Why | None = None
     told: Why | None = None
     told_ms: int | None = None
+
+    @property
+    def word(self) -> str:
+        """What was told last, in a word."""
+        return (self.told or Why.LEARNING).value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
