@@ -48,7 +48,7 @@ def snapshot_of(
         why_silent: why workers have told no numbers, if the reader knows.
     """
     tasks = task_rows(seen, rate)
-    workers = worker_rows(seen, tasks)
+    workers = worker_rows(seen, tasks, may_ask=not why_silent)
     if status.engine.name is not Engine.NATIVE or not is_decided:
         # They are kept for when the application comes back; that they have ended is no news.
         workers = tuple(row for row in workers if row.state not in _GONE)
@@ -71,6 +71,7 @@ def snapshot_of(
         counts=status.tasks if is_decided else TaskCounts(),
         operation=status.operation,
         conditions=status.conditions,
+        autoscaling=status.autoscaling if is_decided else None,
         topology=topology_of(seen),
         inexact=inexact_of(seen, why_silent),
         version=status.version,

@@ -51,16 +51,20 @@ def task_rows(seen: Sequence[SeenWorker], rate: RateOf) -> tuple[TaskRow, ...]:
     )
 
 
-def worker_rows(seen: Sequence[SeenWorker], tasks: Sequence[TaskRow]) -> tuple[WorkerRow, ...]:
+def worker_rows(
+    seen: Sequence[SeenWorker], tasks: Sequence[TaskRow], *, may_ask: bool = True
+) -> tuple[WorkerRow, ...]:
     """Return a row for each worker, in their order.
 
     Args:
         seen: all workers of an application.
         tasks: its tasks.
+        may_ask: whether workers may be asked for their numbers; else none is silent.
     """
-    return tuple(
-        _worker_row(one, [row for row in tasks if row.worker == one.worker.name]) for one in seen
-    )
+    held: dict[str, list[TaskRow]] = {}
+    for row in tasks:
+        held.setdefault(row.worker, []).append(row)
+    return tuple(_worker_row(one, held.get(one.worker.name, []), may_ask=may_ask) for one in seen)
 
 
 def _held_row(one: SeenWorker, held: TaskStatus, why: str, rate: RateOf) -> TaskRow:
@@ -129,7 +133,7 @@ def _reasons(one: SeenWorker) -> Mapping[TaskId, str]:
     return {task: place.reason for place in one.worker.spec.why for task in place.tasks}
 
 
-def _worker_row(one: SeenWorker, own: Sequence[TaskRow]) -> WorkerRow:
+def _worker_row(one: SeenWorker, own: Sequence[TaskRow], *, may_ask: bool) -> WorkerRow:
     spec, error = one.worker.spec, one.worker.status.error
     return WorkerRow(
         name=one.worker.name,
@@ -146,7 +150,13 @@ def _worker_row(one: SeenWorker, own: Sequence[TaskRow]) -> WorkerRow:
         restored=one.numbers.count(metrics.RESTORE_RECORDS) or 0,
         filling=one.numbers.count(metrics.GLOBAL_REMAINING),
         problem=error.message if error is not None else one.ended or one.waits_for,
+        is_silent=may_ask and _is_silent(one),
     )
+
+
+def _is_silent(one: SeenWorker) -> bool:
+    is_running = one.is_alive and not one.waits_for and not one.is_stopping
+    return is_running and bool(one.worker.status.endpoint) and not one.has_told
 
 
 def _worker_state(one: SeenWorker) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.ids import TaskId
-    from headwater.model.appstatus import Condition, Operation
+    from headwater.model.appstatus import AutoscalingStatus, Condition, Operation
     from headwater.model.cluster import Role
     from headwater.model.topics import TopologyReport
     from headwater_operator.overview.events import Event
@@ -36,6 +36,7 @@ class WorkerRow:
         restored: changelog records that this process has read to restore stores.
         filling: records of global stores to be read before its tasks start; ``None`` once they may.
         problem: why it cannot go on, if it cannot.
+        is_silent: it counts as running, and did not answer when it was asked just now.
     """
 
     name: str
@@ -52,6 +53,7 @@ class WorkerRow:
     restored: int = 0
     filling: int | None = None
     problem: str = ""
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +170,7 @@ class Snapshot:
         counts: of tasks, as the control loop has reported them.
         operation: what is being done to the workers; ``None`` if nothing.
         conditions: as Kubernetes has them; empty on one machine.
+        autoscaling: how many workers there should be, and why; ``None`` without autoscaling.
         topology: as a worker has reported it; ``None`` before the first.
         inexact: why numbers are missing or rounded; empty if every worker has told them.
         version: of Headwater that the control loop runs; empty if it has not said.
@@ -198,6 +201,7 @@ class Snapshot:
     counts: TaskCounts = field(default_factory=TaskCounts)
     operation: Operation | None = None
     conditions: tuple[Condition, ...] = ()
+    autoscaling: AutoscalingStatus | None = None
     topology: TopologyReport | None = None
     inexact: str = ""
     version: str = ""

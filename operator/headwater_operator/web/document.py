@@ -9,22 +9,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.model.appstatus import AutoscalingStatus
     from headwater_operator.overview.events import Event
     from headwater_operator.overview.snapshot import CopyRow, Snapshot, TaskRow, WorkerRow
 
 _DIGITS: Final = 2
+_NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 
 
-def document_of(snapshot: Snapshot) -> dict[str, Any]:
-    """Return the sections ``app``, ``workers`` and ``tasks`` of a snapshot."""
+def document_of(snapshot: Snapshot, heard: Mapping[str, int] = _NOBODY) -> dict[str, Any]:
+    """Return the sections ``app``, ``workers`` and ``tasks`` of a snapshot.
+
+    Args:
+        snapshot: what was seen.
+        heard: by worker, when it answered last, in milliseconds since the epoch.
+    """
     return {
         "app": _app(snapshot),
-        "workers": {row.name: _worker(row) for row in snapshot.workers},
+        "workers": {row.name: _worker(row, heard.get(row.name)) for row in snapshot.workers},
         "tasks": {str(row.task): _task(row) for row in snapshot.tasks},
     }
 
@@ -114,6 +122,7 @@ def _app(snapshot: Snapshot) -> dict[str, Any]:
         bytes=_sum_known(row.state_bytes for row in snapshot.tasks),
         filling=snapshot.filling,
         operation=None if operation is None else f"{operation.type} {operation.target}".strip(),
+        scaling=None if snapshot.autoscaling is None else _scaling(snapshot.autoscaling),
         driver=None if driver is None else {k: v for k, v in asdict(driver).items() if v},
         conditions=[
             _known(
@@ -134,7 +143,18 @@ def _sum_known(values: Any) -> int | None:
     return sum(known) if known else None
 
 
-def _worker(row: WorkerRow) -> dict[str, Any]:
+def _scaling(told: AutoscalingStatus) -> dict[str, Any]:
+    return _known(
+        mode=str(told.mode),
+        desired=told.desired,
+        least=told.min_replicas,
+        most=told.max_replicas,
+        reason=told.reason or None,
+        since=told.since,
+    )
+
+
+def _worker(row: WorkerRow, heard: int | None) -> dict[str, Any]:
     return _known(
         state=row.state,
         pid=row.pid or None,
@@ -148,6 +168,7 @@ def _worker(row: WorkerRow) -> dict[str, Any]:
         open=row.open_transactions or None,
         filling=row.filling,
         problem=row.problem or None,
+        heard=heard if row.is_silent else None,
     )
 
 

@@ -110,6 +110,7 @@ class Watcher:
         self._history = History(int(HOUR_S / SCRAPE_S))
         self._raw = RawHistory(2 * WINDOW_MS)
         self._sources: set[str] = set()
+        self._heard: dict[str, int] = {}
         self._topology = ""
         self._at_ms = 0
         self._trouble = ""
@@ -223,14 +224,17 @@ class Watcher:
 
     def _look(self, sight: Sight, *, scrape: bool) -> dict[str, Any]:
         snapshot = sight.look()
-        document = document_of(snapshot)
+        news: dict[str, Any] = {"at": int(self._now_s() * 1000)}
+        for row in snapshot.workers:
+            if row.is_alive and not row.is_silent:
+                self._heard[row.name] = news["at"]
+        document = document_of(snapshot, self._heard)
         for kept in (*measured.SECTIONS, "topology"):
             document[kept] = self._document.get(kept, {})
         report = snapshot.topology
         if report is not None and report.hash != self._topology:
             self._topology = report.hash
             document["topology"] = read_description(report.description).to_dict()
-        news: dict[str, Any] = {"at": int(self._now_s() * 1000)}
         if scrape:
             self._scrape(sight, news["at"])
             document |= measured.flows(self._raw.samples(), news["at"], WINDOW_MS)

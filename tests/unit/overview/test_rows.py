@@ -144,3 +144,22 @@ def test_a_rate_is_known_from_the_second_look_on() -> None:
     rates = Rates(lambda: next(times))
 
     assert [rates.add("a", count) for count in (10, 30, 50)] == [None, 10.0, pytest.approx(40 / 3)]
+
+
+def test_a_worker_that_counts_as_running_and_does_not_answer_is_silent() -> None:
+    def is_silent(one: SeenWorker, **how: bool) -> bool:
+        [row] = worker_rows([one], (), **how)
+        return row.is_silent
+
+    deaf = first(has_told=False)
+
+    assert is_silent(deaf)
+    assert not is_silent(first())
+    # Nobody may ask, it is on its way out, it waits, or it is known to have ended.
+    assert not is_silent(deaf, may_ask=False)
+    for fields in (
+        {"is_stopping": True},
+        {"waits_for": "an image"},
+        {"process": ProcessState.ENDED},
+    ):
+        assert not is_silent(replace(deaf, **fields))  # type: ignore[arg-type]

@@ -13,6 +13,8 @@ from tests.support.page_events import events
 from tests.support.waiting import wait_for
 
 from headwater.ids import TaskId
+from headwater.model.appstatus import AutoscalingStatus
+from headwater.model.streamapp_autoscaling import AutoscalingMode
 from headwater_operator.web.document import change, merged
 from headwater_operator.web.routes import Page
 from headwater_operator.web.serving import Server
@@ -99,6 +101,44 @@ def test_a_server_that_is_gone_is_told_with_the_age_of_the_values_and_found_agai
                 shows(tab, "#reason", "found again")
                 shows(tab, "#freshness", "live")
                 assert tab.locator("#notice").is_hidden()
+
+
+def test_a_worker_that_does_not_answer_is_told_with_what_is_known_until_it_is_known_to_have_ended(
+    browser: Browser, source: Applications
+) -> None:
+    shown = source.seen["orders"].shown
+    first, *others = shown.workers
+    card = f"[data-worker='{first.name}']"
+    with Server(Page(source), "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
+        shows(tab, card, "running")
+        shows(tab, "#workers-note", "3 running")
+
+        source.seen["orders"].change(workers=(replace(first, is_silent=True), *others))
+
+        shows(tab, card, "no answer")
+        assert "running at " in text(tab, card)
+        shows(tab, "#workers-note", "2 running")
+        ended = replace(first, state="ended", is_alive=False, problem="it was killed: signal 9")
+        source.seen["orders"].change(workers=(ended, *others))
+        shows(tab, card, "it was killed: signal 9")
+        assert "no answer" not in text(tab, card)
+
+
+def test_autoscaling_is_shown_with_its_reason(browser: Browser, source: Applications) -> None:
+    told = AutoscalingStatus(
+        mode=AutoscalingMode.ADVISE,
+        desired=5,
+        min_replicas=1,
+        max_replicas=6,
+        reason="5 workers are needed for what comes in and what waits",
+    )
+    with Server(Page(source), "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
+        shows(tab, "#reason", "all tasks run")
+        assert tab.locator("#scaling").is_hidden()
+
+        source.seen["orders"].change(autoscaling=told)
+
+        shows(tab, "#scaling", "Autoscaling (Advise, 1 to 6): 5 workers advised: 5 workers are")
 
 
 def test_actions_ask_for_the_token_until_it_is_right(

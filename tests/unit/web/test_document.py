@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from tests.support.made_up import DESCRIPTION, snapshot
 
 from headwater.ids import TaskId
+from headwater.model.appstatus import AutoscalingStatus
 from headwater.model.cluster import Role
+from headwater.model.streamapp_autoscaling import AutoscalingMode
 from headwater_operator.overview.snapshot import CopyRow, TaskRow
 from headwater_operator.web.document import change, document_of, merged, rounded
 from headwater_operator.web.drawing import read_description
@@ -67,6 +69,37 @@ def test_what_is_not_known_is_left_out_and_copies_say_how_far_they_are() -> None
         "copies": {"w": {"role": "Warmup", "behind": 7, "why": "it moves there"}},
     }
     assert "null" not in json.dumps(document)
+
+
+def test_autoscaling_says_how_many_workers_and_why() -> None:
+    told = AutoscalingStatus(
+        mode=AutoscalingMode.AUTO,
+        desired=3,
+        min_replicas=1,
+        max_replicas=6,
+        reason="3 workers are needed for what comes in and what waits",
+    )
+
+    found = document_of(replace(snapshot(), autoscaling=told))["app"]["scaling"]
+
+    assert found == {
+        "mode": "Auto",
+        "desired": 3,
+        "least": 1,
+        "most": 6,
+        "reason": "3 workers are needed for what comes in and what waits",
+    }
+    assert "scaling" not in document_of(snapshot())["app"]
+
+
+def test_a_silent_worker_says_when_it_was_heard_last() -> None:
+    one, other = snapshot().workers
+    shown = replace(snapshot(), workers=(replace(one, is_silent=True), other))
+
+    found = document_of(shown, {one.name: 7, other.name: 9})["workers"]
+
+    assert found[one.name]["heard"] == 7
+    assert "heard" not in found[other.name]
 
 
 def test_rates_are_rounded_to_two_digits() -> None:

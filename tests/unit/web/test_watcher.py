@@ -139,3 +139,29 @@ def test_half_of_a_surrogate_pair_is_sent_as_its_number() -> None:
     watcher.close()
 
     assert json.loads(text.encode())["document"]["app"]["reason"] == "bad \udcff"
+
+
+def test_since_when_a_worker_is_silent_is_kept() -> None:
+    seen, now_s = Applications(snapshot("a")).open("a"), [100.0]
+    watcher = Watcher("a", lambda: seen, about, look_s=0.01, now_s=lambda: now_s[0])
+    first, second = seen.shown.workers
+
+    def heard() -> dict[str, Any]:
+        whole = json.loads(watcher.edition.whole() or "{}")
+        workers = whole.get("document", {}).get("workers", {})
+        return {name: row["heard"] for name, row in workers.items() if "heard" in row}
+
+    watcher.start()
+    wait_for(lambda: watcher.edition.number > 1, what="a look")
+    now_s[0] = 200.0
+    seen.change(workers=(replace(first, is_silent=True), second))
+    wait_for(lambda: first.name in heard(), what="it is silent")
+    assert heard() in ({first.name: 100_000}, {first.name: 200_000})
+    now_s[0] = 300.0
+    told = heard()
+    number = watcher.edition.number
+    wait_for(lambda: watcher.edition.number > number + 1, what="another look")
+    assert heard() == told
+    seen.change(workers=(first, second))
+    wait_for(lambda: not heard(), what="it answers again")
+    watcher.close()

@@ -2,6 +2,7 @@
 
 const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const CLOCK = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
 /** A count: 41,203, from a million on 1.23 M. */
 export function count(value) {
@@ -42,6 +43,12 @@ export function duration(seconds) {
 /** A moment's time of day. */
 export function clock(ms) {
   return CLOCK.format(ms);
+}
+
+/** A moment's time of day, with its date if that is another than today's. */
+export function moment(ms) {
+  const isToday = new Date(ms).toDateString() === new Date().toDateString();
+  return isToday ? clock(ms) : `${DAY.format(ms)}, ${clock(ms)}`;
 }
 
 /** A worker's name without the application's: w-1 of counting-w-1. */

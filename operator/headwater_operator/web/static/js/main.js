@@ -5,7 +5,7 @@ import * as charts from "./charts.js";
 import * as decisions from "./decisions.js";
 import * as detail from "./detail.js";
 import { byId, classes, eachFrame, el, text } from "./dom.js";
-import { clock, duration } from "./format.js";
+import { clock, duration, moment } from "./format.js";
 import * as journey from "./journey.js";
 import { follow } from "./link.js";
 import { merge } from "./merge.js";
@@ -112,6 +112,7 @@ function show(changed) {
   text(byId("state"), shown(state));
   classes(byId("state"), `pill ${tone(state)}`);
   text(byId("reason"), app.reason || "");
+  text(byId("scaling"), app.scaling ? scalingOf(app.scaling) : "");
   notice();
   vitals.update(page);
   workers.update(page, changed);
@@ -121,6 +122,12 @@ function show(changed) {
   text(byId("foot"), foot.filter(Boolean).join(" · "));
   document.title = `${app.name} · Headwater`;
   freshen();
+}
+
+function scalingOf({ mode, desired, least, most, reason, since }) {
+  const wanted = `${desired} worker${desired === 1 ? "" : "s"} ${mode === "Auto" ? "wanted" : "advised"}`;
+  const when = since ? ` since ${moment(Date.parse(since))}` : "";
+  return `Autoscaling (${mode}, ${least} to ${most}): ${wanted}${when}${reason ? `: ${reason}` : ""}`;
 }
 
 function point({ t, v }) {

@@ -1,7 +1,7 @@
 // The table of tasks. Only the rows that are seen exist, however many tasks there are.
 
 import { attribute, byId, classes, eachFrame, el, text } from "./dom.js";
-import { brief, bytes, byTask, count, shortWorker } from "./format.js";
+import { brief, bytes, byTask, clock, count, shortWorker } from "./format.js";
 import { restoredShare, shown, tone } from "./states.js";
 
 const ROW = 36;
@@ -183,7 +183,9 @@ function fill(row, place) {
   attribute(root, "aria-selected", String(id === chosen));
   text(cells.task, id);
   text(row.pill, shown(task.state));
-  classes(row.pill, `pill ${task.worker ? tone(task.state) : "bad"}`);
+  const heard = page.document.workers[task.worker]?.heard;
+  classes(row.pill, `pill ${!task.worker ? "bad" : heard ? "busy" : tone(task.state)}`);
+  attribute(row.pill, "title", heard ? `as ${task.worker} said at ${clock(heard)}; it has been silent since` : "");
   const share = restoredShare(task);
   row.bar.hidden = share === undefined;
   if (share !== undefined) row.bar.style.setProperty("--done", `${Math.round(share * 100)}%`);

@@ -1,7 +1,7 @@
 // A card for each worker, with a tile for each task that it holds or follows.
 
 import { byId, classes, el, text } from "./dom.js";
-import { brief, byTask, duration, shortWorker } from "./format.js";
+import { brief, byTask, clock, duration, shortWorker } from "./format.js";
 import { restoredShare, shown, tone } from "./states.js";
 
 const ROOM_FOR_NAMES = 160;
@@ -51,7 +51,7 @@ export function update(page, changed) {
       cards.delete(name);
     } else tell(card, workers[name], isSmall);
   }
-  const alive = Object.values(workers).filter((worker) => worker.state === "running").length;
+  const alive = Object.values(workers).filter((worker) => worker.state === "running" && !worker.heard).length;
   text(byId("workers-note"), alive ? `${alive} running` : "");
 }
 
@@ -162,10 +162,12 @@ function tell(card, worker, isSmall) {
     classes(card.root, "worker bad");
     return;
   }
-  text(card.state, worker.state);
-  classes(card.state, `pill ${tone(worker.state)}`);
-  classes(card.root, `worker ${tone(worker.state)}`);
-  const facts = [`${brief(worker.rate)}/s`, `${worker.tasks} task${worker.tasks === 1 ? "" : "s"}`];
+  const looks = worker.heard ? "busy" : tone(worker.state);
+  text(card.state, worker.heard ? "no answer" : worker.state);
+  classes(card.state, `pill ${looks}`);
+  classes(card.root, `worker ${looks}`);
+  const facts = worker.heard ? [`${worker.state} at ${clock(worker.heard)}, silent since`] : [`${brief(worker.rate)}/s`];
+  facts.push(`${worker.tasks} task${worker.tasks === 1 ? "" : "s"}`);
   if (worker.copies) facts.push(`${worker.copies} ${worker.copies === 1 ? "copy" : "copies"}`);
   if (worker.node) facts.push(worker.node);
   if (worker.pid) facts.push(`pid ${worker.pid}`);
