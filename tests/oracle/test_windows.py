@@ -122,6 +122,37 @@ def test_sessions_that_end_at_once_are_let_go_in_the_order_of_javas_store(
     assert seen == ([first, second] if persistent else [second, first])
 
 
+@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize(
+    "windows",
+    [{"kind": "time", "size": 20, "grace": 10}, {"kind": "session", "gap": 10, "grace": 5}],
+    ids=["windows", "sessions"],
+)
+def test_what_is_deleted_while_it_waits_makes_nothing_expire(
+    windows: dict[str, Any], persistent: bool, oracle: Oracle
+) -> None:
+    """Its time is never seen below the record cache, so what lies there is read on."""
+    request = {**drawn(Random("no trace"), "tumbling", None), "config": {}, "commit_every": 9}
+    request["steps"][2]["windows"] = windows
+    request["steps"][3] = {
+        "id": "table",
+        "on": "windows",
+        "op": "reduce",
+        "fn": "forget_equal",
+        "materialized": {"store": "kept", "retention": 30, "persistent": persistent},
+    }
+    request["steps"][-1]["produced"]["value"] = "string"
+    early, late = (
+        {"topic": "in", "key": key, "value": "78", "timestamp": at}
+        for key, at in (("61", 5), ("62", 100))
+    )
+
+    for inputs, kept in (([early, late], ["62"]), ([early, late, late], ["61"])):
+        request["inputs"] = inputs
+        compare(request, oracle)
+        assert [key[:2] for key, _, _ in run(request)["stores"]["kept"]] == kept
+
+
 def test_java_tells_windows_twice_of_a_key_that_is_another_one_with_a_zero_behind_it(
     oracle: Oracle,
 ) -> None:

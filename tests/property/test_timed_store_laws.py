@@ -2,12 +2,19 @@
 
 Laws, on disk and in memory, for each cache size, whatever the order of updates, puts, flushes,
 commits, aborts and re-opens: reads by key and scans of all keys equal the model's, which keeps what
-is not older than the retention; the changelog, replayed, equals the store.
+is not older than the retention; the changelog, replayed, equals the store at every commit. Where
+headers are kept, those that were put with a value are read with it.
+
+Two things are Java's (``tests/oracle/test_windows.py``): a window that is put and deleted while it
+waits in the record cache leaves no trace below, so its time makes nothing expire; and sessions of
+one end come in memory by key, on disk by start.
 """
 
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +25,27 @@ from tests.support.examples import examples
 from tests.support.stores import Recorder, add
 from tests.support.timed_stores import backend_of, build_timed_store, spec_of
 
-from headwater.model.stores import StoreKind
+from headwater.model.durations import LONG_MAX
+from headwater.model.stored_headers import AggregationWithHeaders
+from headwater.model.stores import KeyLayout, StoreKind
 from headwater.ports import Position, Timestamps
 from headwater.serde import Serdes
+from headwater.state import ChangelogFacts, StoreRestorer
 
 KEYS = st.sampled_from(["a", "ab", "a" + "\0" * 8])
 TIMES = st.sampled_from([0, 1, 60_000, 120_000, 200_000])
 VALUES = st.integers(0, 3)
 """0 deletes."""
-KINDS = ["WINDOW", "TIMESTAMPED_WINDOW", "SESSION"]
+HEADERS = st.sampled_from([None, [("h", b"\x01")], [("h", None), ("h", b"")]])
+KINDS = [
+    "WINDOW",
+    "TIMESTAMPED_WINDOW",
+    "SESSION",
+    "TIMESTAMPED_WINDOW_WITH_HEADERS",
+    "SESSION_WITH_HEADERS",
+]
 """By name: what is drawn is printed when a law fails."""
+FACTS = ChangelogFacts(topic_id="id", log_start=0, log_end=1 << 40, delete_retention_ms=1 << 40)
 
 
 class TimedHistory(RuleBasedStateMachine):
@@ -51,9 +69,15 @@ class TimedHistory(RuleBasedStateMachine):
         self.cache, self.key_serde = cache, key_serde
         self.encode = key_serde.serializer("t")
         self.now: dict[tuple[str, int, int], tuple[Any, int]] = {}
-        self.committed = dict(self.now)
+        self.headers: dict[tuple[str, int, int], Any] = {}
+        """Of what is held; places without headers are left out."""
+        self.committed, self.committed_headers = dict(self.now), dict(self.headers)
+        self.logged: list[Any] = []
+        """What the changelog has of all commits."""
         self.stream_time = self.time_below = -1
         self.waiting: set[tuple[str, int, int]] = set()
+        self.below: set[tuple[str, int, int]] = set()
+        """Places held below the record cache."""
         self.backend: Any = None
         self.open()
 
@@ -69,16 +93,30 @@ class TimedHistory(RuleBasedStateMachine):
 
     def at(self, time: int, other: int) -> tuple[int, int]:
         """Where a window or a session lies: only sessions have a second time."""
-        return time, min(other, time) if self.spec.kind == StoreKind.SESSION else 0
+        return time, min(other, time) if self._is_of_sessions() else 0
 
-    @rule(key=KEYS, time=TIMES, other=TIMES, value=VALUES, timestamp=st.integers(0, 9))
-    def put(self, key: str, time: int, other: int, value: int, timestamp: int) -> None:
+    def _is_of_sessions(self) -> bool:
+        return self.spec.kind.key_layout is KeyLayout.SESSION
+
+    @rule(
+        key=KEYS,
+        time=TIMES,
+        other=TIMES,
+        value=VALUES,
+        timestamp=st.integers(0, 9),
+        headers=HEADERS,
+    )
+    def put(
+        self, key: str, time: int, other: int, value: int, timestamp: int, headers: Any
+    ) -> None:
         """Write blindly."""
         place = (key, *self.at(time, other))
-        if self._is_in_vain(place, value):
-            return
-        self.store.put(place, value or None, timestamp)
+        keeps = self.spec.kind.keeps_headers and bool(value and headers)
+        held = AggregationWithHeaders(value, headers) if keeps else value or None
+        self.store.put(place, held, timestamp)
         self.set(place, value or None, timestamp)
+        if keeps:
+            self.headers[place] = headers
 
     @rule(key=KEYS, time=TIMES, other=TIMES, value=VALUES, timestamp=st.integers(0, 9))
     def aggregate(self, key: str, time: int, other: int, value: int, timestamp: int) -> None:
@@ -87,16 +125,10 @@ class TimedHistory(RuleBasedStateMachine):
         before = self.now.get(place)
         if time < self.stream_time - self.spec.retention_ms + 1:
             return
-        if self._is_in_vain(place, value):
-            return
         new = None if value == 0 else (before[0] if before else 0) + value
         self.update(place, value, timestamp, None)
         later = before and self.spec.kind.timestamped
         self.set(place, new, max(timestamp, before[1]) if before and later else timestamp)
-
-    def _is_in_vain(self, place: tuple[str, int, int], value: int) -> bool:
-        """Nothing becomes nothing: a record cache keeps that to itself, and its time."""
-        return bool(self.cache) and value == 0 and place not in self.now
 
     def set(self, place: tuple[str, int, int], value: Any, timestamp: int) -> None:
         """Write to the model, which forgets what is too old to be read."""
@@ -105,6 +137,8 @@ class TimedHistory(RuleBasedStateMachine):
             self.waiting.add(place)
         else:
             self.time_below = self.stream_time
+            self.below = set(self.now)
+        self.headers.pop(place, None)
         if value is None:
             self.now.pop(place, None)
         else:
@@ -113,13 +147,15 @@ class TimedHistory(RuleBasedStateMachine):
     def oldest(self) -> int:
         """The oldest time that is read, but for what waits in the record cache."""
         spec = self.spec
-        is_longer = spec.persistent and spec.time_ordered and spec.kind != StoreKind.SESSION
+        is_longer = spec.persistent and spec.time_ordered and not self._is_of_sessions()
         return self.time_below - spec.retention_ms + (0 if is_longer else 1)
 
     def flushed(self) -> None:
-        """Nothing waits in the record cache."""
+        """Nothing waits in the record cache; what it alone has seen left no trace below."""
+        gone = self.waiting - self.below - self.now.keys()
+        self.time_below = max(self.time_below, *(at[1] for at in self.waiting - gone), -1)
         self.waiting.clear()
-        self.time_below = self.stream_time
+        self.below = set(self.now)
 
     def seen(self) -> dict[tuple[str, int, int], tuple[Any, int]]:
         """What the model shows."""
@@ -134,7 +170,11 @@ class TimedHistory(RuleBasedStateMachine):
     def read(self, key: str, time: int, other: int) -> None:
         """Read one window."""
         place = (key, *self.at(time, other))
-        assert self.store.get(place) == self.seen().get(place)
+        found = self.seen().get(place)
+        assert self.store.get(place) == found
+        if self.spec.kind.keeps_headers:
+            expected = found and ((found[0], self.headers.get(place)), found[1])
+            assert self.store.with_headers().get(place) == expected
 
     @rule(key=KEYS, first=TIMES, last=TIMES, reverse=st.booleans())
     def fetch(self, key: str, first: int, last: int, *, reverse: bool) -> None:
@@ -148,15 +188,26 @@ class TimedHistory(RuleBasedStateMachine):
             reverse=reverse,
         )
         assert self.store.fetch(key, first, last, reverse=reverse) == expected
+        if self.spec.kind.keeps_headers:
+            beside = [
+                (time, other, (value, self.headers.get((key, time, other))), timestamp)
+                for time, other, value, timestamp in expected
+            ]
+            assert self.store.with_headers().fetch(key, first, last, reverse=reverse) == beside
 
     @rule(first=TIMES, last=TIMES)
     def fetch_closed(self, first: int, last: int) -> None:
         """Read the windows of some time; of sessions more is found than is read otherwise."""
         found = self.store.fetch_closed(first, last)
         seen = {place: held for place, held in self.seen().items() if first <= place[1] <= last}
-        if self.spec.kind != StoreKind.SESSION:
+        if not self._is_of_sessions():
             assert {row[:3]: row[3:] for row in found} == seen
-        assert [row[1:3] for row in found] == sorted(row[1:3] for row in found)
+        assert [self.closing(row) for row in found] == sorted(map(self.closing, found))
+
+    def closing(self, row: Any) -> Any:
+        """What orders what has closed: in memory keys come before the starts of sessions."""
+        encoded = self.encode(row[0])
+        return (row[1], row[2], encoded) if self.spec.persistent else (row[1], encoded, row[2])
 
     @rule(
         low=st.none() | KEYS,
@@ -202,14 +253,39 @@ class TimedHistory(RuleBasedStateMachine):
 
     @rule(sealed=st.booleans())
     def commit(self, *, sealed: bool) -> None:
-        """Commit; what the record cache has seen alone may be without trace."""
+        """Commit, and restore another store from the changelog."""
         self.store.flush_cache()
         self.flushed()
         self.store.flush_changelog()
         if sealed:
             self.store.seal()
         self.store.commit(Position("id", 1, 1))
-        self.committed = dict(self.now)
+        self.committed, self.committed_headers = dict(self.now), dict(self.headers)
+        headers = self.heard.sent_headers or repeat(None)
+        for (key, value, timestamp), beside in zip(self.heard.sent, headers, strict=False):
+            self.logged.append((len(self.logged), timestamp, key, value, beside))
+        self.forget_sent()
+        self.replay()
+
+    def forget_sent(self) -> None:
+        """Begin the next transaction of the changelog."""
+        self.heard.sent.clear()
+        self.heard.sent_headers.clear()
+
+    def replay(self) -> None:
+        """What the changelog restores in memory is what is held and not too old."""
+        spec = replace(self.spec, persistent=False)
+        restorer = StoreRestorer(spec, None, FACTS, now_ms=0, holder="a law")
+        restorer.apply(self.logged, len(self.logged))
+        restored = build_timed_store(Recorder(), spec, restorer.take(), key=self.key_serde)
+        oldest = self.time_below - spec.retention_ms + 1
+        held = {place: found for place, found in self.seen().items() if place[1] >= oldest}
+        found = {row[:3]: row[3:] for row in restored.fetch_all(0, LONG_MAX)}
+        assert found == held
+        if spec.kind.keeps_headers:
+            for place, (value, timestamp) in held.items():
+                beside = self.headers.get(place)
+                assert restored.with_headers().get(place) == ((value, beside), timestamp)
 
     @rule()
     def abort(self) -> None:
@@ -227,9 +303,11 @@ class TimedHistory(RuleBasedStateMachine):
 
     def lose(self) -> None:
         """Go back to what is committed; times that left no trace below the cache are forgotten."""
-        self.now = dict(self.committed)
-        self.stream_time = self.backend.stream_time
-        self.flushed()
+        self.now, self.headers = dict(self.committed), dict(self.committed_headers)
+        self.stream_time = self.time_below = self.backend.stream_time
+        self.waiting.clear()
+        self.below = set(self.now)
+        self.forget_sent()
 
     def teardown(self) -> None:
         """Leave nothing behind."""
