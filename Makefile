@@ -60,6 +60,7 @@ crds: $(STAMP) ## Write crds/, docs/reference/ and the chart's part of them from
 
 bench: $(STAMP) ## Side by side with Java Kafka Streams, quixstreams and a bare loop; writes benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks.run
+	@$(BIN)/python -m benchmarks.keys
 	@$(BIN)/python -m benchmarks.assignor
 	@$(BIN)/python -m benchmarks.fleet
 	@$(BIN)/python -m benchmarks.takeover

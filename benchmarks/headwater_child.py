@@ -28,6 +28,8 @@ class Wanted:
 
     thread: ChildSettings
     records: int
+    marks: tuple[int, ...] = ()
+    """After how many records it notes how far it is; the last is not later than its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class Measured:
     records: int
     seconds: float
     cpu_seconds: float
+    marks: list[tuple[int, float, float]]
+    """Records processed, seconds and CPU seconds, at the first look after each mark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +76,12 @@ class _Sampler:
             time.sleep(_SAMPLE_S / 5)
         self.first, self.first_cpu = time.perf_counter(), time.process_time()
         next_pss = 0.0
-        while self.processed() < self._wanted.records:
+        ahead = list(self._wanted.marks)
+        marks: list[tuple[int, float, float]] = []
+        while (processed := self.processed()) < self._wanted.records:
+            while ahead and processed >= ahead[0]:
+                ahead.pop(0)
+                marks.append(self._mark(processed))
             if time.perf_counter() > next_pss:
                 next_pss = time.perf_counter() + _PSS_EVERY_S
                 self.peak_pss_mb = max(self.peak_pss_mb, pss_mb())
@@ -82,9 +91,14 @@ class _Sampler:
                 records=self.processed(),
                 seconds=time.perf_counter() - self.first,
                 cpu_seconds=time.process_time() - self.first_cpu,
+                marks=[*marks, *(self._mark(processed) for _ in ahead)],
             )
         )
         self.peak_pss_mb = max(self.peak_pss_mb, pss_mb())
+
+    def _mark(self, processed: int) -> tuple[int, float, float]:
+        spent, cpu = time.perf_counter() - self.first, time.process_time() - self.first_cpu
+        return processed, round(spent, 4), round(cpu, 4)
 
 
 def pss_mb() -> float:

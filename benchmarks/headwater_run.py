@@ -4,7 +4,7 @@
         --application-id A --records N [--threads 2] [name=value ...]
 
 ``name=value`` are settings of the application. One line of JSON is printed, with the fields of the
-Java yardstick, for all threads together.
+Java yardstick, for all threads together. ``marks`` are those of one thread.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--output", required=True)
     parser.add_argument("--application-id", default=f"bench-{time.time_ns()}")
     parser.add_argument("--records", type=int, required=True, help="until so many are processed")
+    parser.add_argument("--marks", type=int, nargs="+", default=(), help="what is noted on the way")
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--state-dir", help="kept; a temporary one otherwise")
@@ -130,6 +131,7 @@ def run(
                     cache_bytes=config.statestore_cache_max_bytes // options.threads,
                 ),
                 records=options.records // options.threads,
+                marks=tuple(options.marks),
             ),
             name=f"bench-{slot}",
         )
@@ -203,6 +205,7 @@ def _report(
         "seconds": round(max(m.seconds for m, _ in found), 3),
         "seconds_closed": round(max(c.seconds for _, c in found), 3),
         "cpu_seconds": round(sum(c.cpu_seconds for _, c in found), 3),
+        "marks": found[0][0].marks,
         "commits": sum(c.commits for _, c in found),
         "produced": sum(c.produced for _, c in found),
         "peak_pss_mb": round(sum(c.peak_pss_mb for _, c in found), 1),

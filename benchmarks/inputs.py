@@ -102,16 +102,16 @@ def load_timed(servers: str, topic: str, records: int) -> Input:
 def load_streams(servers: str, topic: str, records: int) -> Input:
     """Load records of 10,000 keys into two topics in turn, a millisecond after each other."""
     create(servers, topic, topic + OTHER)
-    _send(servers, _two_streams(topic, records))
+    send(servers, _two_streams(topic, records))
     return Input(topic, records, records, 0)
 
 
 def load_table(servers: str, topic: str, records: int) -> Input:
     """Load a stream, and a second topic with the 100,000 rows of a table that is there before."""
     create(servers, topic, topic + OTHER)
-    begun_ms = _now_ms()
-    _send(servers, _rows(topic + OTHER, begun_ms - TABLE_ROWS))
-    _send(servers, _looking_up(topic, records, begun_ms))
+    begun_ms = now_ms()
+    send(servers, _rows(topic + OTHER, begun_ms - TABLE_ROWS))
+    send(servers, _looking_up(topic, records, begun_ms))
     read = TABLE_ROWS + records
     return Input(topic, read, read, records)
 
@@ -119,11 +119,11 @@ def load_table(servers: str, topic: str, records: int) -> Input:
 def load_versions(servers: str, topic: str, records: int) -> Input:
     """Load as ``load_table``; a row of the table changes with every fourth record."""
     create(servers, topic, topic + OTHER)
-    begun_ms = _now_ms()
-    _send(servers, _rows(topic + OTHER, begun_ms - TABLE_ROWS))
-    _send(servers, _looking_up(topic, records, begun_ms))
+    begun_ms = now_ms()
+    send(servers, _rows(topic + OTHER, begun_ms - TABLE_ROWS))
+    send(servers, _looking_up(topic, records, begun_ms))
     changes = records // CHANGES
-    _send(servers, _looking_up(topic + OTHER, changes, begun_ms, every_ms=CHANGES))
+    send(servers, _looking_up(topic + OTHER, changes, begun_ms, every_ms=CHANGES))
     read = TABLE_ROWS + records + changes
     return Input(topic, read, read, records)
 
@@ -134,17 +134,17 @@ def load_foreign(servers: str, topic: str, records: int) -> Input:
     Each row is a subscription and a response, too.
     """
     create(servers, topic, topic + OTHER)
-    begun_ms = _now_ms()
+    begun_ms = now_ms()
     draw = random.Random(_SEED)
     keys = [f"key-{number:06d}" for number in range(FOREIGN_ROWS)]
-    _send(
+    send(
         servers,
         (
-            (topic + OTHER, -1, key, _value(n), begun_ms - FOREIGN_ROWS)
+            (topic + OTHER, -1, key, value_of(n), begun_ms - FOREIGN_ROWS)
             for n, key in enumerate(keys)
         ),
     )
-    _send(
+    send(
         servers,
         (
             (topic, n % PARTITIONS, f"row-{n:08d}", f"{draw.choice(keys)}-{n:029d}", begun_ms + n)
@@ -169,40 +169,42 @@ def key_of(draw: random.Random, partition: int) -> str:
 def _keyed(records: int) -> Iterator[tuple[str, str]]:
     draw = random.Random(_SEED)
     for number in range(records):
-        yield key_of(draw, number % PARTITIONS), _value(number)
+        yield key_of(draw, number % PARTITIONS), value_of(number)
 
 
 def _timed(records: int) -> Iterator[tuple[str, str]]:
     draw = random.Random(_SEED)
     for number in range(records):
-        yield _timed_key(draw, number % PARTITIONS), _value(number)
+        yield _timed_key(draw, number % PARTITIONS), value_of(number)
 
 
 def _timed_key(draw: random.Random, partition: int) -> str:
     return f"key-{draw.randrange(TIMED_KEYS // PARTITIONS) * PARTITIONS + partition:06d}"
 
 
-def _value(number: int) -> str:
+def value_of(number: int) -> str:
+    """Return a value of 40 characters."""
     return f"value-{number:0{VALUE_BYTES - 6}d}"
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
+    """Return the time of this second, in milliseconds since 1970."""
     return int(time.time()) * 1_000
 
 
 def _two_streams(topic: str, records: int) -> Iterator[Entry]:
-    draw, begun_ms = random.Random(_SEED), _now_ms()
+    draw, begun_ms = random.Random(_SEED), now_ms()
     for number in range(records):
         partition = number // 2 % PARTITIONS
         key = _timed_key(draw, partition)
         name = topic + OTHER if number % 2 else topic
-        yield name, partition, key, _value(number), begun_ms + number
+        yield name, partition, key, value_of(number), begun_ms + number
 
 
 def _rows(topic: str, begun_ms: int) -> Iterator[Entry]:
     for number in range(TABLE_ROWS):
         partition = number % PARTITIONS
-        yield topic, partition, f"key-{number:06d}", _value(number), begun_ms + number
+        yield topic, partition, f"key-{number:06d}", value_of(number), begun_ms + number
 
 
 def _looking_up(topic: str, records: int, begun_ms: int, every_ms: int = 1) -> Iterator[Entry]:
@@ -210,7 +212,7 @@ def _looking_up(topic: str, records: int, begun_ms: int, every_ms: int = 1) -> I
     for number in range(records):
         partition = number % PARTITIONS
         key = key_of(draw, partition)
-        yield topic, partition, key, _value(number), begun_ms + number * every_ms
+        yield topic, partition, key, value_of(number), begun_ms + number * every_ms
 
 
 def _lines(lines: int) -> Iterator[tuple[str, str]]:
@@ -242,9 +244,9 @@ def load(
     Raises:
         TimeoutError: not all were delivered.
     """
-    begun_ms = _now_ms()
+    begun_ms = now_ms()
     given: Iterable[tuple[str | bytes, str | bytes]] = records
-    _send(
+    send(
         servers,
         (
             (topic, number % PARTITIONS, key, value, begun_ms + number if timed else 0)
@@ -253,7 +255,12 @@ def load(
     )
 
 
-def _send(servers: str, entries: Iterable[Entry]) -> None:
+def send(servers: str, entries: Iterable[Entry]) -> None:
+    """Send records to topics that are there.
+
+    Raises:
+        TimeoutError: not all were delivered.
+    """
     settings: dict[str, Any] = {
         "bootstrap.servers": servers,
         "enable.idempotence": True,

@@ -1,4 +1,10 @@
-"""The table of results: from the runs kept in ``results.json`` to ``RESULTS.md``."""
+"""The table of results: from the runs kept in ``results.json`` to ``RESULTS.md``.
+
+    python -m benchmarks.report
+
+writes the page anew without running anything: after a change of ``NOTES.md``, or of what is said
+here.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +28,7 @@ TABLE = HERE / "RESULTS.md"
 
 _LOAD_BEFORE = os.getloadavg()[0]
 _ENDED = "ended"
+_MACHINE = "machine"
 _QUIET = 0.3
 _ROUNDS = 3
 _HEAD_ROW = (
@@ -129,19 +136,24 @@ ROWS = (
 
 def keep(group: str, runs: Sequence[Mapping[str, Any]], raw: Path = RAW) -> None:
     """Put the runs of a group in place of those known before."""
-    found = _known(raw)
-    found[group] = {_ENDED: time.strftime("%Y-%m-%d %H:%M"), "runs": list(runs)}
+    found = known(raw)
+    found[group] = {
+        _ENDED: time.strftime("%Y-%m-%d %H:%M"),
+        _MACHINE: machine(),
+        "runs": list(runs),
+    }
     raw.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 
-def _known(raw: Path) -> dict[str, Any]:
+def known(raw: Path) -> dict[str, Any]:
+    """Return the kept runs by group."""
     return dict(json.loads(raw.read_text())) if raw.exists() else {}
 
 
 def write(raw: Path = RAW, table: Path = TABLE) -> str:
     """Write ``RESULTS.md`` from all runs that are known and return its text."""
-    found = _known(raw)
-    sections = [_HEAD.format(machine=machine()), _comparison(found), _detail(found)]
+    found = known(raw)
+    sections = [_HEAD.format(machines=machines(found)), _comparison(found), _detail(found)]
     notes = HERE / "NOTES.md"
     if notes.exists():
         sections.append(notes.read_text().rstrip() + "\n")
@@ -157,7 +169,7 @@ first record processed until everything is committed and closed, so no system pa
 Every run is checked by an independent consumer: the last counts add up to the records, at cache 0
 every update is in the output.
 
-Machine: {machine}.
+{machines}
 
 How to read it: "cores got" is how many cores a system had on average, "others' cores" how many
 programs outside the benchmark took meanwhile (broker and audit not counted). One StreamThread here
@@ -167,6 +179,16 @@ towards the ratio of CPU times, which favours the system that needs less: only r
 others' cores tell the ratio of a quiet machine. A verdict is provisional if there were fewer than
 three rounds or others took more than 0.3 cores.
 """
+
+
+def machines(found: Mapping[str, Any]) -> str:
+    """Say which groups of rows ran on which machine."""
+    groups: dict[str, list[str]] = {}
+    for group, entry in sorted(found.items()):
+        groups.setdefault(entry.get(_MACHINE, "Not noted; see the notes below"), []).append(group)
+    return "Machines:\n\n" + "\n".join(
+        f"* {name}: {', '.join(known)}." for name, known in sorted(groups.items())
+    )
 
 
 def measured() -> str:
@@ -218,8 +240,8 @@ def _line(row: Row, found: Mapping[str, Any]) -> str:
     said = verdict(ratio, row.goal, row.floor, less_is_better=row.less_is_better)
     return (
         f"| {row.title} | {records} | {figures[0]} | {row.other}: {figures[1]} "
-        f"| **{ratio:.2f}x** ({spread}) | {_cpu(ours, other)} | {_others_of([*ours, *other])} "
-        f"| {limits[0]} | {limits[1]} | {said}{_caveat(runs)} |"
+        f"| **{ratio:.2f}x** ({spread}) | {_cpu(ours, other)} | {others_of([*ours, *other])} "
+        f"| {limits[0]} | {limits[1]} | {said}{caveat(runs)} |"
     )
 
 
@@ -231,7 +253,8 @@ def _cpu(ours: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) 
     return f"{mine:.1f} to {its:.1f} us"
 
 
-def _others_of(runs: Sequence[Mapping[str, Any]]) -> str:
+def others_of(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Say how many cores others took, the median of the runs that know it."""
     known = [run["others"] for run in runs if "others" in run]
     return f"{statistics.median(known):.1f}" if known else ""
 
@@ -290,7 +313,7 @@ def _shares(ratios: Mapping[str, float]) -> str:
     return ", ".join(f"{ratios[name]:.0%}" for name in names if name in ratios)
 
 
-def _caveat(runs: Sequence[Mapping[str, Any]]) -> str:
+def caveat(runs: Sequence[Mapping[str, Any]]) -> str:
     """A verdict holds for three rounds on a machine that others leave alone."""
     others = statistics.median([run.get("others", _QUIET) for run in runs])
     rounds = min(Counter(run["system"] for run in runs).values())
@@ -306,3 +329,7 @@ def _others(found: Mapping[str, Any]) -> list[str]:
                 said = ", ".join(f"{name} {value}" for name, value in run.items())
                 lines.append(f"* {group} ({entry[_ENDED]}): {said}")
     return lines
+
+
+if __name__ == "__main__":
+    write()

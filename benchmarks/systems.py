@@ -48,6 +48,8 @@ class Job:
     settings: Mapping[str, str]
     threads: int = 1
     counts: bool = True
+    marks: Sequence[int] = ()
+    """After how many records time and CPU time are noted on the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,22 +93,28 @@ class Run:
 def headwater(servers: str, job: Job) -> Run:
     """StreamThreads as processes, driven by ``headwater_run``."""
     with names(servers) as (application_id, sink):
-        command = [
-            *(sys.executable, "-m", "benchmarks.headwater_run", "--bootstrap", servers),
-            *("--work", job.work, "--input", job.source.topic, "--output", sink),
-            *("--application-id", application_id, "--records", str(job.source.processed)),
-            *("--threads", str(job.threads)),
-            *(f"{name}={value}" for name, value in job.settings.items()),
-        ]
-        found = _json_of(command)
+        found = json_of(headwater_command(servers, job, application_id, sink))
         return _checked("headwater", servers, job, application_id, sink, found)
+
+
+def headwater_command(servers: str, job: Job, application_id: str, sink: str) -> list[str]:
+    """Return the command line of a run of StreamThreads."""
+    return [
+        *(sys.executable, "-m", "benchmarks.headwater_run", "--bootstrap", servers),
+        *("--work", job.work, "--input", job.source.topic, "--output", sink),
+        *("--application-id", application_id, "--records", str(job.source.processed)),
+        *("--threads", str(job.threads)),
+        *(("--marks", *map(str, job.marks)) if job.marks else ()),
+        "--",
+        *(f"{name}={value}" for name, value in job.settings.items()),
+    ]
 
 
 def java(servers: str, job: Job, jvm: Sequence[str] = JVM) -> Run:
     """Java Kafka Streams, driven by ``Yardstick``."""
     with names(servers) as (application_id, sink), directory() as state_dir:
         command = java_command(servers, job, application_id, sink, state_dir, jvm)
-        found = _json_of([*command, f"records={job.source.processed}"])
+        found = json_of([*command, f"records={job.source.processed}"])
         return _checked("java", servers, job, application_id, sink, found)
 
 
@@ -124,6 +132,7 @@ def java_command(
         "state.dir": state_dir,
         "num.stream.threads": str(job.threads),
         "producer.linger.ms": "20",
+        **({"marks": ",".join(map(str, job.marks))} if job.marks else {}),
         **job.settings,
     }
     return tool.command("Yardstick", *(f"{n}={v}" for n, v in settings.items()), jvm=jvm)
@@ -133,7 +142,7 @@ def bare(servers: str, job: Job) -> Run:
     """The bare confluent-kafka loop."""
     with names(servers) as (application_id, sink):
         program = (sys.executable, "-m", "benchmarks.bare_loop")
-        found = _json_of([*program, servers, job.source.topic, sink, str(job.source.records)])
+        found = json_of([*program, servers, job.source.topic, sink, str(job.source.records)])
         return _checked("bare loop", servers, job, application_id, sink, found)
 
 
@@ -141,7 +150,7 @@ def quixstreams(servers: str, job: Job) -> Run:
     """The keyed count of quixstreams."""
     with names(servers) as (application_id, sink), directory() as state_dir:
         program = (str(quix_python()), str(Path(__file__).parent / "quix_count.py"))
-        found = _json_of(
+        found = json_of(
             [*program, servers, job.source.topic, sink, str(job.source.records), state_dir]
         )
         return _checked("quixstreams", servers, job, application_id, sink, found)
@@ -182,8 +191,12 @@ def names(servers: str) -> Iterator[tuple[str, str]]:
         inputs.delete(servers, application_id)
 
 
-def _json_of(command: Sequence[str]) -> dict[str, Any]:
-    """Run a system to its end; what it prints last is its report."""
+def json_of(command: Sequence[str]) -> dict[str, Any]:
+    """Run a system to its end; what it prints last is its report.
+
+    Raises:
+        RuntimeError: it failed, or printed no report.
+    """
     with tempfile.TemporaryFile("w+") as errors:
         # An open pipe as standard input: its end would end the yardstick.
         process = subprocess.Popen(

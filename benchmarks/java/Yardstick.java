@@ -4,6 +4,7 @@ import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -65,6 +66,7 @@ import org.apache.kafka.streams.state.Stores;
  *                        records processed are rows, subscriptions and responses
  *   input, output        topics, of strings; counts are longs
  *   records              how many to process; without it only standard input ends the run
+ *   marks                numbers of records after which time and CPU time are noted
  *   anything else        a setting of Kafka Streams
  * </pre>
  *
@@ -72,7 +74,8 @@ import org.apache.kafka.streams.state.Stores;
  * {@code seconds_closed} the same until everything is committed and closed; {@code cpu_seconds} of
  * the process from the first record until closed and {@code cpu_seconds_all} from its start;
  * {@code peak_rss_mb}; {@code restored} and {@code restore_seconds}, from the start of the first
- * store's restoration to the end of the last one's.
+ * store's restoration to the end of the last one's; {@code marks}, each with records, seconds and
+ * CPU seconds.
  */
 public final class Yardstick implements StateRestoreListener {
     private static final int FOREIGN_KEY_CHARACTERS = 10;
@@ -92,12 +95,20 @@ public final class Yardstick implements StateRestoreListener {
     private volatile long restoreStartNanos;
     private volatile long restoreEndNanos;
     private volatile Throwable failure;
+    private final long[] marks;
+    private final List<String> marked = new ArrayList<>();
 
     private Yardstick(Map<String, String> given) {
         work = given.remove("work");
         input = given.remove("input");
         output = given.remove("output");
         wanted = given.containsKey("records") ? Long.parseLong(given.remove("records")) : -1;
+        marks =
+                given.containsKey("marks")
+                        ? Arrays.stream(given.remove("marks").split(","))
+                                .mapToLong(Long::parseLong)
+                                .toArray()
+                        : new long[0];
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -287,6 +298,7 @@ public final class Yardstick implements StateRestoreListener {
 
     private void process(int more) {
         long number = processed.addAndGet(more);
+        while (marked.size() < marks.length && number >= marks[marked.size()]) mark(number);
         if (number == more) {
             firstNanos = System.nanoTime();
             firstCpuNanos = SYSTEM.getProcessCpuTime();
@@ -294,6 +306,17 @@ public final class Yardstick implements StateRestoreListener {
             lastNanos = System.nanoTime();
             done.countDown();
         }
+    }
+
+    /** Only runs of one thread have marks. */
+    private void mark(long number) {
+        marked.add(
+                String.format(
+                        Locale.ROOT,
+                        "[%d, %.4f, %.4f]",
+                        number,
+                        (System.nanoTime() - firstNanos) / 1e9,
+                        (SYSTEM.getProcessCpuTime() - firstCpuNanos) / 1e9));
     }
 
     private void awaitInput() {
@@ -335,7 +358,7 @@ public final class Yardstick implements StateRestoreListener {
                 Locale.ROOT,
                 "{\"work\": \"%s\", \"records\": %d, \"seconds\": %.3f, \"seconds_closed\": %.3f, "
                         + "\"cpu_seconds\": %.3f, \"cpu_seconds_all\": %.3f, \"peak_rss_mb\": %.1f, "
-                        + "\"restored\": %d, \"restore_seconds\": %.3f}%n",
+                        + "\"restored\": %d, \"restore_seconds\": %.3f, \"marks\": %s}%n",
                 work,
                 processed.get(),
                 ran ? (endNanos - firstNanos) / 1e9 : 0.0,
@@ -344,7 +367,8 @@ public final class Yardstick implements StateRestoreListener {
                 cpuNanos / 1e9,
                 peakRssMb(),
                 restored.get(),
-                restored.get() > 0 ? (restoreEndNanos - restoreStartNanos) / 1e9 : 0.0);
+                restored.get() > 0 ? (restoreEndNanos - restoreStartNanos) / 1e9 : 0.0,
+                marked);
         System.out.flush();
     }
 

@@ -20,12 +20,14 @@ import tempfile
 import time
 from collections import defaultdict
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import works
+from benchmarks.keys import Step, growing
 
 from headwater import Serdes, StreamsBuilder
 from headwater.config import StreamsConfig
@@ -171,12 +173,12 @@ class Application:
             task.close()
 
 
-def drawn(records: int, keys: int, *, start: int = 0, step: int = 1) -> Iterator[RawRecord]:
+def drawn(records: int, keys: int, *, step: int = 1) -> Iterator[RawRecord]:
     """Records of keys at random, a millisecond after each other."""
     draw = random.Random(7)
     for n in range(records):
         key = b"key-%06d" % draw.randrange(keys)
-        yield n, START_MS + (start + n) * step, key, b"0123456789-value-%023d" % n, None
+        yield n, START_MS + n * step, key, b"0123456789-value-%023d" % n, None
 
 
 def batches(topic: str, records: Iterator[RawRecord]) -> Any:
@@ -198,13 +200,11 @@ def cases(records: int) -> dict[str, tuple[str, int, Any, Any]]:
     found: dict[str, tuple[str, int, Any, Any]] = {}
     one = partial(batches, works.INPUT)
     for label, cache in (("10 MB", CACHE), ("cache 0", 0)):
-        for work in ("tumbling", "session"):
+        for work in ("tumbling", "hopping", "sliding", "session"):
             for keys in (10_000, 100_000, 1_000_000):
-                before, feed = (
-                    partial(lambda n, k, s: one(drawn(n, k, start=s)), n, keys, s)
-                    for n, s in ((2 * keys, 0), (records, 2 * keys))
-                )
-                found[f"{work} {keys} keys, {label}"] = work, cache, before, feed
+                found[f"{work} {keys} keys, {label}"] = (
+                    work, cache, partial(held, keys, 0), partial(held, keys, records),
+                )  # fmt: skip
         for work in ("sliding", "session"):
             for within in (10, 100, 1_000):
                 few = max(2_000, records // within)
@@ -233,6 +233,16 @@ def cases(records: int) -> dict[str, tuple[str, int, Any, Any]]:
         lambda: both(records // 2, 100_000),
     )  # fmt: skip
     return found
+
+
+def held(keys: int, records: int) -> Any:
+    """Records of ``benchmarks.keys``: one for each key, or those that follow them."""
+    rows = growing([Step(keys, keys, records)])
+    found = (
+        (n, START_MS + at, b"key-%07d" % key, b"0123456789-value-%023d" % n, None)
+        for n, (key, at) in enumerate(rows)
+    )
+    return batches(works.INPUT, islice(found, keys if records else 0, None))
 
 
 def foreign(records: int, keys: int) -> Iterator[RawRecord]:

@@ -50,3 +50,21 @@ def test_the_known_runs_are_kept_as_they_were(tmp_path: Path) -> None:
     report.keep("session-0", [_run("headwater", 2.0)], raw)
 
     assert json.loads(raw.read_text())["count"] == before
+
+
+def test_the_page_has_the_newest_notes_and_runs(tmp_path: Path) -> None:
+    written = report.write(report.RAW, tmp_path / "RESULTS.md")
+
+    assert report.TABLE.read_text() == written, "run `python -m benchmarks.report`"
+    assert (report.HERE / "NOTES.md").read_text() in written
+
+
+def test_each_group_is_named_with_the_machine_that_it_ran_on(tmp_path: Path) -> None:
+    raw = tmp_path / "results.json"
+    report.keep("count", [_run("headwater", 1.0)], raw)
+    known = json.loads(raw.read_text())
+    raw.write_text(json.dumps({**known, "old": {"ended": "2026-01-01 00:00", "runs": []}}))
+
+    text = report.write(raw, tmp_path / "RESULTS.md")
+
+    assert f"* {report.machine()}: count.\n* Not noted; see the notes below: old." in text
