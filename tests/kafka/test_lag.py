@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.creating import create_known
@@ -82,6 +83,9 @@ def test_lag_shows_each_partition_with_its_task_and_the_age_of_what_waits(
     assert lines[4] == ["TOTAL", "6"]
     assert found["lag"] == 6
     assert [one["oldestUnreadMs"] for one in found["partitions"]] == [OLD_MS + 4, None]
+    assert main(["lag", "--home", str(home), "-o", "yaml", "--max", "6"]) == 0
+    assert yaml.safe_load(capsys.readouterr().out) == [found]
+    assert main(["lag", "--home", str(home), "--max", "5"]) == 1
 
 
 def test_a_group_that_is_not_ours_is_shown_by_its_committed_offsets(

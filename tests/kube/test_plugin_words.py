@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import xml.etree.ElementTree as ET
 import zipfile
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from examples.word_count.app import build
@@ -18,9 +15,13 @@ from headwater.dsl.loading import build_topology
 from headwater.version import VERSION
 from headwater_operator.kube.api import PODS, STREAM_APPS
 from tests.kube.journey import TASKS
+from tests.kube.shell import Shell
 from tests.support.kube_fakes import topology
+from tests.support.page_events import seen
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.kube.journey import Journey
 
 pytestmark = pytest.mark.usefixtures("installation")
@@ -33,42 +34,6 @@ rules:
   - {apiGroups: [headwater.dev], resources: [streamapps], verbs: [get, list]}
   - {apiGroups: [headwater.dev], resources: [streamworkers], verbs: [list]}
 """
-BIN = Path(sys.executable).parent
-
-
-class Shell:
-    """Somebody who runs ``kubectl headwater``.
-
-    Args:
-        user: the cluster, and where he is.
-        kubeconfig: says who he is.
-    """
-
-    def __init__(self, user: Journey, kubeconfig: Path) -> None:
-        self._user = user
-        self._environment = {
-            **os.environ,
-            "KUBECONFIG": str(kubeconfig),
-            "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),
-        }
-
-    def run(self, words: str, code: int = 0) -> str:
-        """Run a command; return what it has printed, or complained about."""
-        program = str(self._user.kubectl.program)
-        done = subprocess.run(
-            [program, "headwater", *words.split(), "--namespace", self._user.namespace],
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == code, (words, done.stdout, done.stderr)
-        return done.stdout if code == 0 else done.stdout + done.stderr
-
-    def document(self, words: str) -> Any:
-        return json.loads(self.run(f"{words} -o json"))
 
 
 def account(user: Journey, directory: Path) -> Path:
@@ -83,6 +48,55 @@ def account(user: Journey, directory: Path) -> Path:
     path = directory / "ann.kubeconfig"
     path.write_text(json.dumps(config))
     return path
+
+
+def see(user: Journey, shell: Shell) -> None:
+    """See what there is to see."""
+    shown = shell.document("status wc")
+    assert (shown["isReady"], shown["state"], shown["version"]) == (True, "RUNNING", VERSION)
+    assert [task["task"] for task in shown["tasks"]] == TASKS
+    assert "wc" in shell.run("status")
+    held = {task: worker for worker, tasks in user.held().items() for task in tasks}
+    told = shell.document("why 1_0 --app wc")
+    assert told["row"]["worker"] == held["1_0"]
+    assert told["row"]["copies"][0]["isCaughtUp"]
+    assert told["sinceMs"] is not None
+    assert "lags of copies are the rounded ones" in shell.run("tasks")
+    assert "SUB-TOPOLOGY" in shell.run("lag wc")
+    assert "Sub-topology: 1   (2 tasks" in shell.run("topology")
+    assert 'subgraph g1["Sub-topology 1 · 2 tasks' in shell.run("topology -o mermaid")
+    assert ET.fromstring(shell.run("topology -o svg")).tag.endswith("svg")
+    with shell.page() as url:
+        assert set(seen(url, f"{user.namespace}/wc")["tasks"]) == set(TASKS)
+    # No worker listens, and there is no kubelet.
+    assert "wc-w-" in shell.run("query counts-store a --app wc", code=3)
+    assert "wc-w-" in shell.run("logs wc", code=3)
+
+
+def carry_out(user: Journey, shell: Shell) -> None:
+    """Do what is carried out step by step."""
+    before = user.uids()
+    assert "Complete" in shell.run("drain 1 --app wc")
+    user.until(user.is_settled, "everything to run")
+    assert user.uid(PODS, "wc-w-1") != before["wc-w-1"]
+    assert user.uid(PODS, "wc-w-0") == before["wc-w-0"]
+
+    task, to = next(
+        (task, f"wc-w-{1 - int(name[-1])}") for name, tasks in user.held().items() for task in tasks
+    )
+    assert "Complete" in shell.run(f"move {task} {to}")
+    assert task in user.held()[to]
+
+    before = user.uids()
+    assert "Complete" in shell.run("restart wc --worker 0")
+    user.until(user.is_settled, "everything to run")
+    assert user.uid(PODS, "wc-w-0") != before["wc-w-0"]
+    assert user.uid(PODS, "wc-w-1") == before["wc-w-1"]
+
+    before = user.uids()
+    assert "wc is reset, and begins " in shell.run("reset wc --to-earliest --yes")
+    user.until(user.is_settled, "everything to run")
+    assert not set(user.uids().values()) & set(before.values())
 
 
 def see_with_few_rights(user: Journey, shell: Shell) -> None:
@@ -105,20 +119,7 @@ def test_every_word_does_on_a_real_api_server_what_it_says(user: Journey, tmp_pa
     user.until(lambda: user.condition("StandbysReady")[0] == "True", "standbys to catch up")
     shell = Shell(user, user.kubectl.kubeconfig)
 
-    # What there is to see.
-    shown = shell.document("status wc")
-    assert (shown["isReady"], shown["state"], shown["version"]) == (True, "RUNNING", VERSION)
-    assert [task["task"] for task in shown["tasks"]] == TASKS
-    assert "wc" in shell.run("status")
-    held = {task: worker for worker, tasks in user.held().items() for task in tasks}
-    told = shell.document("why 1_0 --app wc")
-    assert told["row"]["worker"] == held["1_0"]
-    assert told["row"]["copies"][0]["isCaughtUp"]
-    assert told["sinceMs"] is not None
-    assert "lags of copies are the rounded ones" in shell.run("tasks")
-    assert "SUB-TOPOLOGY" in shell.run("lag wc")
-    assert "Sub-topology: 1   (2 tasks" in shell.run("topology")
-
+    see(user, shell)
     see_with_few_rights(user, Shell(user, account(user, tmp_path)))
 
     # What is changed in the specification.
@@ -131,18 +132,7 @@ def test_every_word_does_on_a_real_api_server_what_it_says(user: Journey, tmp_pa
     assert (found["spec"]["threadsPerWorker"], found["spec"]["paused"]) == (2, False)
     user.until(user.is_settled, "everything to run")
 
-    # What is carried out step by step.
-    before = user.uids()
-    assert "Complete" in shell.run("drain 1 --app wc")
-    user.until(user.is_settled, "everything to run")
-    assert user.uid(PODS, "wc-w-1") != before["wc-w-1"]
-    assert user.uid(PODS, "wc-w-0") == before["wc-w-0"]
-
-    task, to = next(
-        (task, f"wc-w-{1 - int(name[-1])}") for name, tasks in user.held().items() for task in tasks
-    )
-    assert "Complete" in shell.run(f"move {task} {to}")
-    assert task in user.held()[to]
+    carry_out(user, shell)
 
     # What a bug report needs.
     file = tmp_path / "report.zip"

@@ -72,17 +72,12 @@ def add_lag(parsers: Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParse
         epilog="Exit code 1: the lag is more than --max.",
     )
     add_app(parser)
-    add_max(parser)
-    add_output(parser)
-    parser.set_defaults(run=run_lag)
-    return parser
-
-
-def add_max(parser: argparse.ArgumentParser) -> None:
-    """Add the lag from which on the answer is no."""
     parser.add_argument(
         "--max", type=natural, metavar="N", help="end with exit code 1 if the lag is more"
     )
+    add_output(parser)
+    parser.set_defaults(run=run_lag)
+    return parser
 
 
 def add_why(parsers: Parsers[argparse.ArgumentParser]) -> argparse.ArgumentParser:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from headwater.errors import UserError
 from headwater_operator.commands import acting, doing, seeing
 from headwater_operator.commands.arguments import Parsers, add_place
 from headwater_operator.commands.completion import add_completion
@@ -56,9 +57,20 @@ def _extend_lag(parser: argparse.ArgumentParser) -> None:
     """Have ``headwater lag`` tell of StreamApps on a cluster, too: here it asks Kafka itself."""
     here: Callable[[argparse.Namespace], int] = parser.get_default("run")
     on_cluster.add_arguments(parser)
-    seeing.add_max(parser)
     parser.set_defaults(run=partial(_run_lag, here))
 
 
 def _run_lag(here: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
-    return seeing.run_lag(args) if on_cluster.is_meant(args) else here(args)
+    if not on_cluster.is_meant(args):
+        return here(args)
+    asks_kafka = {
+        "--bootstrap": args.bootstrap,
+        "--command-config": args.command_config,
+        "--watch": args.watch or None,
+    }
+    if given := [option for option, value in asks_kafka.items() if value is not None]:
+        raise UserError(
+            f"{', '.join(given)}: only for what Kafka itself is asked. Leave it out, or leave out "
+            "--namespace, --context and --kubeconfig and name the application id with --bootstrap"
+        )
+    return seeing.run_lag(args)

@@ -468,6 +468,22 @@ def test_headwater_means_this_machine_unless_an_option_names_a_cluster(
     assert plugin.run("status") == 0
 
 
+def test_headwater_lag_of_a_cluster_takes_every_form_and_a_limit(
+    plugin: Plugin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for worker in ("wc-w-0", "wc-w-1"):
+        numbers(plugin, worker)
+    lag = ["lag", "wc", "--kubeconfig", plugin.config, "--namespace", "default"]
+
+    assert headwater([*lag, "--max", "28", "-o", "wide"]) == 0
+    assert "wc: lag 28" in capsys.readouterr().out
+    assert headwater([*lag, "--max", "27", "-o", "yaml"]) == 1
+    assert yaml.safe_load(capsys.readouterr().out)["lag"] == 28
+    for option in (["--watch"], ["--bootstrap", "kafka:9092"]):
+        assert headwater([*lag, *option]) == 2
+        assert f"{option[0]}: only for what Kafka itself is asked" in capsys.readouterr().err
+
+
 def completed(config: str, *words: str) -> list[str]:
     """Be ``kubectl``, which asks the program for completions."""
     program = Path(sys.executable).with_name("kubectl_complete-headwater")

@@ -8,12 +8,12 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cli import localapps, streamapps
-from headwater.cli.options import add_command_config, add_home, command_config
+from headwater.cli.options import add_command_config, add_home, command_config, natural
 from headwater.errors import HeadwaterError, UserError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from headwater.config import StreamsConfig
@@ -34,6 +34,9 @@ def register(subparsers: Any) -> None:
         "the application id of a StreamApp on a cluster.",
     )
     lag.add_argument("app", nargs="?", metavar="APP", help="default: all")
+    lag.add_argument(
+        "--max", type=natural, metavar="N", help="end with exit code 1 if the lag is more"
+    )
     lag.set_defaults(run=run_lag)
     groups = subparsers.add_parser(
         "groups",
@@ -43,20 +46,20 @@ def register(subparsers: Any) -> None:
         "members: who is one is another application.",
     )
     groups.set_defaults(run=run_groups)
-    for parser in (lag, groups):
+    for parser, forms in ((lag, ("table", "wide", "json", "yaml")), (groups, ("table", "json"))):
         parser.add_argument(
             "--bootstrap", metavar="HOST:PORT", help="a broker, instead of the StreamApps'"
         )
         add_command_config(parser)
         add_home(parser)
-        parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+        parser.add_argument("-o", "--output", choices=forms, default="table")
         parser.add_argument(
             "--watch", action="store_true", help=f"again every {_EVERY_S:.0f} s, until Ctrl-C"
         )
 
 
 def run_lag(arguments: argparse.Namespace) -> int:
-    """``headwater lag``.
+    """``headwater lag``; return 1 if the lag is more than ``--max``.
 
     Raises:
         UserError: there is no application, or ``--command-config`` comes without a broker.
@@ -85,17 +88,21 @@ def run_lag(arguments: argparse.Namespace) -> int:
             assert address is not None
             asked.append((_access(_bare(address, arguments.app, settings)), arguments.app, None))
 
+        total = 0
+
         def show() -> str:
+            nonlocal total
             found = [(of, with_oldest(a, lags_of(a, of, report))) for a, of, report in asked]
-            if arguments.output == "json":
-                return json.dumps([lags.document(*one) for one in found], indent=2)
+            total = sum(lags.total_of(rows) for _, rows in found)
+            if arguments.output in ("json", "yaml"):
+                return _document([lags.document(*one) for one in found], arguments.output)
             now_ms = int(time.time() * 1000)
             return "\n\n".join(
                 "\n".join([f"group {group}", *lags.table(rows, now_ms)]) for group, rows in found
             )
 
         _shown(show, is_watched=arguments.watch)
-    return 0
+    return 0 if arguments.max is None or total <= arguments.max else 1
 
 
 def run_groups(arguments: argparse.Namespace) -> int:
@@ -155,6 +162,15 @@ def run_groups(arguments: argparse.Namespace) -> int:
 
         _shown(show, is_watched=arguments.watch)
     return 0
+
+
+def _document(found: Sequence[Mapping[str, Any]], form: str) -> str:
+    if form == "json":
+        return json.dumps(found, indent=2)
+    import yaml  # noqa: PLC0415 - it takes time to load
+
+    text: str = yaml.safe_dump(found, sort_keys=False, allow_unicode=True)
+    return text.rstrip()
 
 
 def _chosen(root: Path, name: str | None, bootstrap: str | None) -> dict[str, localapps.LocalApp]:

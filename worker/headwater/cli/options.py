@@ -156,6 +156,17 @@ def told_of_spark(
     return arguments.master or told.master, chosen
 
 
+def natural(text: str) -> int:
+    """Return a number that an argument is to be: 0 or more.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(text)
+
+
 def pairs(flag: str, given: Sequence[str], example: str) -> list[tuple[str, str]]:
     """Return what ``NAME=VALUE`` options say.
 
