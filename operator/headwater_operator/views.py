@@ -126,6 +126,7 @@ class ClaimView:
         is_owned: it goes with the StreamApp.
         restored_by: uid of the StreamAction that has made it from a VolumeSnapshot.
         volume: the name of the volume; empty while there is none.
+        storage_class: what the volume is made by; empty if none is named.
         requested: how much it is to hold, in bytes.
         capacity: how much it holds, in bytes; 0 while that is not known.
     """
@@ -140,6 +141,7 @@ class ClaimView:
     is_owned: bool = False
     restored_by: str = ""
     volume: str = ""
+    storage_class: str = ""
     requested: int = 0
     capacity: int = 0
 

@@ -21,6 +21,12 @@ def test_actions_are_carried_out_once_and_end_whoever_leads(seed: str):
 
 @pytest.mark.slow
 @pytest.mark.seeded(200, most=6)
+def test_live_changes_replace_no_process_and_volumes_grow_where_they_are_to(seed: str):
+    simulate(seed, changes=True)
+
+
+@pytest.mark.slow
+@pytest.mark.seeded(200, most=6)
 def test_the_load_changes_the_number_of_workers_only_where_a_warm_up_can_follow(seed: str):
     simulate(seed, autoscales=True)
 

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.sim.kubernetes.action_faults import LostWithItsLeader, NobodyWaits, RestartsByName
+from tests.sim.kubernetes.action_faults import (
+    JobBesideWorkers,
+    LostWithItsLeader,
+    NobodyWaits,
+    ResetsTwice,
+    RestartsByName,
+)
 from tests.sim.kubernetes.autoscaling import ScalesWithoutWarmUp
+from tests.sim.kubernetes.changes import GrownOnTheWrongWorker, LiveChangeRolls
 from tests.sim.kubernetes.faults import (
     ActionBeforeIntent,
     ClaimLeft,
@@ -32,16 +39,14 @@ pytestmark = pytest.mark.slow
 SEEDS = 200
 
 
-def first_violation(
-    mistake: type[Mistake], first: int, *, acts: bool = False, autoscales: bool = False
-) -> str:
+def first_violation(mistake: type[Mistake], first: int, **users: bool) -> str:
     """The first sentence that a law says about a mistake, over many seeds.
 
     The search begins where it has ended before: as long as nothing has changed, it ends at once.
     """
     for number in range(first, first + SEEDS):
         try:
-            simulate(f"planted-{number}", mistake=mistake(), acts=acts, autoscales=autoscales)
+            simulate(f"planted-{number}", mistake=mistake(), **users)
         except ViolationError as violation:
             return f"{number}: {str(violation).splitlines()[0]}"
     pytest.fail(f"{mistake.__name__} was not found in {SEEDS} seeds")
@@ -73,11 +78,25 @@ def test_a_mistake_planted_in_the_operator_is_found(mistake: type[Mistake], firs
         (RestartsByName, 0, "more processes than before|is restarted"),
         (NobodyWaits, 0, "run at the same time"),
         (LostWithItsLeader, 0, "the action .* is Running"),
+        (ResetsTwice, 0, "is reset once more"),
+        (JobBesideWorkers, 0, "begins while .* can commit"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_mistake_about_actions_is_found(mistake: type[Mistake], first: int, found: str):
     assert re.search(found, first_violation(mistake, first, acts=True))
+
+
+@pytest.mark.parametrize(
+    ("mistake", "first", "found"),
+    [
+        (LiveChangeRolls, 0, "replaced because of a live change|another revision"),
+        (GrownOnTheWrongWorker, 0, "the volume of .* is too small"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_mistake_about_live_changes_is_found(mistake: type[Mistake], first: int, found: str):
+    assert re.search(found, first_violation(mistake, first, changes=True))
 
 
 def test_a_number_that_changes_without_a_warm_up_is_found():

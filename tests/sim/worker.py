@@ -15,6 +15,7 @@ from headwater.model.duties import (
     Fence,
     GroupDescribed,
     IdsFenced,
+    Reset,
     TopicsCreated,
     TopicsDescribed,
 )
@@ -282,4 +283,6 @@ class DutyHand(Process):
                 return IdsFenced(id=id_)
             case DescribeGroup(id=id_):
                 return GroupDescribed(id=id_)
+            case Reset():
+                return self.world.reset(self.name, self.duty)
         raise AssertionError(self.duty)

@@ -28,6 +28,7 @@ from tests.sim.broker import ModelBroker
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from headwater.model.duties import DutyResult, Reset
     from headwater_operator.decide import Decision, Observed
     from tests.sim.global_thread import GlobalTable
 
@@ -120,6 +121,8 @@ class Store:
     """Counts what was written."""
     writer: str = ""
     """Names whoever has opened it last."""
+    topic: int = 0
+    """Tells its changelog from earlier ones of that name."""
 
     def copy(self) -> Store:
         """Return what a reader sees of it now."""
@@ -143,6 +146,8 @@ class Disk:
     def open(self, task: TaskId, process: Process) -> Store:
         """Open a store; only one process may have it open."""
         store = self.stores.setdefault(task, Store())
+        if store.topic != process.world.topics_made:
+            store = self.stores[task] = Store(topic=process.world.topics_made)
         if store.opened_by is not None and store.opened_by.alive:
             raise ViolationError(
                 f"{process.name} opens {task}, which {store.opened_by.name} has open"
@@ -216,6 +221,8 @@ class World:
         self.generation = 0
         self.incarnations = 0
         self.inputs = 0
+        self.topics_made = 0
+        """How often a reset has made the internal topics anew."""
         self.story: deque[str] = deque(maxlen=400)
         self.watchers: list[Callable[[], None]] = []
         self.judges: list[Callable[[Observed, Decision, int], None]] = []
@@ -267,6 +274,10 @@ class World:
         partition = TopicPartition(LINES, self.rng.randrange(PARTITIONS))
         self.broker.append(partition, None, (self.inputs, word), None)
         self.inputs += 1
+
+    def reset(self, by: str, duty: Reset) -> DutyResult:
+        """Carry out a reset; only a cluster has them."""
+        raise AssertionError(f"{by}: {duty}")
 
     def read_worker(self, name: str) -> StreamWorker:
         """The resource as it stands now."""

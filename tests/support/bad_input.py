@@ -25,6 +25,8 @@ WAITS = "tests/kafka/test_functions_that_wait.py"
 NO_JAVA = "tests/unit/spark/test_without_java.py"
 PAGE = "tests/unit/web/test_serving.py"
 BROWSER = "tests/unit/web/test_browser.py"
+ACTIONS = "tests/unit/kube_operator/test_streamactions.py"
+AUTOSCALING = "tests/unit/decide/test_autoscaling.py"
 FROM_SECRETS = "test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_named"
 
 COVERAGE = {
@@ -320,5 +322,54 @@ COVERAGE = {
     ],
     "a topology that the page cannot run in memory": [
         "tests/unit/local_cluster/test_journeys.py::test_a_topology_that_cannot_be_run_is_told_with_what_it_said",
+    ],
+    # Operating it.
+    "two actions that exclude each other": [
+        f"{ACTIONS}::test_of_two_that_exclude_each_other_the_second_waits_and_names_the_first",
+        f"{ACTIONS}::test_of_two_types_either_each_excludes_the_other_or_neither_does",
+    ],
+    "an action on an application that is gone, or was never there": [
+        f"{ACTIONS}::test_an_action_of_an_application_that_is_not_there_says_so",
+        f"{ACTIONS}::test_an_action_ends_with_its_application",
+    ],
+    "an action with a worker that never answers": [
+        f"{ACTIONS}::test_a_drain_of_a_worker_that_lets_go_of_nothing_runs_out_of_time",
+    ],
+    "an action that is cancelled half-way": [
+        f"{ACTIONS}::test_a_cancelled_drain_leaves_the_worker_as_it_was",
+        f"{ACTIONS}::test_a_reset_that_is_cancelled_before_its_duty_leaves_everything",
+    ],
+    "an action that the API server refuses something": [
+        f"{ACTIONS}::test_each_action_says_itself_what_the_api_server_refuses_it",
+        f"{ACTIONS}::test_what_the_api_server_refuses_an_action_does_not_hold_up_the_application",
+    ],
+    "an action that says too little or too much, or names what is not there": [
+        "tests/kube/test_actions_page.py::test_an_action_that_says_too_little_or_too_much_is_refused",
+        f"{ACTIONS}::test_an_unknown_worker_is_named_and_so_are_the_known_ones",
+        f"{ACTIONS}::test_a_task_that_is_not_there_is_named",
+        f"{ACTIONS}::test_a_backfill_needs_a_job_that_waits",
+    ],
+    "a cluster without VolumeSnapshots, or a snapshot that is never ready": [
+        f"{ACTIONS}::test_a_cluster_without_volume_snapshots_says_what_is_missing",
+        f"{ACTIONS}::test_a_snapshot_that_is_not_there_is_not_restored_from",
+    ],
+    "a claim that cannot grow": [
+        f"{ROUNDS}::test_volumes_that_cannot_grow_are_named",
+        "tests/kube/test_live_changes.py::test_running_workers_take_over_logs_metrics_and_threads_and_count_each_update_once",
+    ],
+    "a variable of a dashboard that matches nothing": [
+        "tests/prometheus/test_evaluation.py::test_a_choice_that_fits_nothing_is_no_data_and_no_error",
+    ],
+    "autoscaling with min above max, or bounds that cannot be meant": [
+        f"{AUTOSCALING}::test_what_cannot_be_meant_is_refused",
+    ],
+    "autoscaling of an application whose lag cannot be read": [
+        f"{AUTOSCALING}::test_a_lag_that_cannot_be_read_leaves_the_number_and_is_said",
+    ],
+    "autoscaling to more workers than tasks": [
+        f"{AUTOSCALING}::test_no_worker_is_added_that_would_have_no_task",
+    ],
+    "a plug-in of another version than the operator": [
+        "tests/unit/commands/test_words.py::test_an_operator_of_another_version_is_told_once",
     ],
 }

@@ -310,11 +310,14 @@ class Upkeep:
         except (ConflictError, NotFoundError):
             return None
         except (ForbiddenError, InvalidError) as error:
+            named = f" {claim.storage_class}" if claim.storage_class else ""
             return now_ms, Problem(
                 reason="VolumeTooSmall",
-                message=f"{claim.name} holds less than spec.state.size and cannot grow: {error}; "
-                "take a storage class that allows it, name its worker in "
-                "spec.scaleDown.workersToRemove with whenScaled: Delete, or take the size back",
+                message=f"{claim.name} holds less than spec.state.size ({size}) and cannot grow: "
+                f"{error}. Set allowVolumeExpansion in its storage class{named} if the driver can "
+                "do that; or take the size back; or name another class in "
+                "spec.state.storageClassName, and the worker in spec.scaleDown.workersToRemove "
+                "with whenScaled: Delete, so that another one gets a new volume",
             )
         return None
 

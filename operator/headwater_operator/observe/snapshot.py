@@ -425,6 +425,7 @@ def _read_claim(manifest: Manifest) -> tuple[str, ClaimView]:
         is_owned=bool(metadata.get("ownerReferences")),
         restored_by=str(annotations.get(ACTION_ANNOTATION, "")),
         volume=str((manifest.get("spec") or {}).get("volumeName") or ""),
+        storage_class=str((manifest.get("spec") or {}).get("storageClassName") or ""),
         requested=_storage((manifest.get("spec") or {}).get("resources"), "requests"),
         capacity=_storage(manifest.get("status"), "capacity"),
     )

@@ -2,6 +2,7 @@
 
 local   a disk of one node
 zonal   a disk of one zone, which any of its nodes can use, one at a time
+fixed   as zonal; it never grows
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ PROVISIONER: Final = "headwater.test/directory"
 LOCAL: Final = "headwater-test-local"
 ZONAL: Final = "headwater-test-zonal"
 """The default class."""
+FIXED: Final = "headwater-test-fixed"
 ZONE: Final = "topology.kubernetes.io/zone"
 HOSTNAME: Final = "kubernetes.io/hostname"
 
-_REACH: Final = {LOCAL: HOSTNAME, ZONAL: ZONE}
+_REACH: Final = {LOCAL: HOSTNAME, ZONAL: ZONE, FIXED: ZONE}
 _SELECTED: Final = "volume.kubernetes.io/selected-node"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 
@@ -60,7 +62,7 @@ class Storage:
                     "provisioner": PROVISIONER,
                     "reclaimPolicy": "Delete",
                     "volumeBindingMode": "WaitForFirstConsumer",
-                    "allowVolumeExpansion": True,
+                    "allowVolumeExpansion": name != FIXED,
                 },
             )
 
@@ -82,6 +84,10 @@ class Storage:
     def path(self, volume: str) -> Path:
         """The directory of a volume."""
         return self._directory / volume
+
+    def copy(self, namespace: str, snapshot: str) -> Path:
+        """The directory of a VolumeSnapshot."""
+        return self._directory / "snapshots" / namespace / snapshot
 
     def step(self) -> None:
         """Make, grow and delete volumes as their claims say.
@@ -114,6 +120,9 @@ class Storage:
         place = {"key": key, "operator": "In", "values": [machine["metadata"]["labels"][key]]}
         reference = {name: metadata[name] for name in ("name", "namespace", "uid")}
         name = _name_of(claim)
+        if source := spec.get("dataSource"):
+            copy = self.copy(metadata["namespace"], source["name"])
+            shutil.copytree(copy, self.path(name), dirs_exist_ok=True)
         self.path(name).mkdir(parents=True, exist_ok=True)
         self._api.create(
             VOLUMES,

@@ -16,6 +16,7 @@ def main() -> int:
             exactly_once="--at-least-once" not in sys.argv,
             acts="--actions" in sys.argv,
             autoscales="--autoscaling" in sys.argv,
+            changes="--changes" in sys.argv,
         )
     except ViolationError as violation:
         print(violation)

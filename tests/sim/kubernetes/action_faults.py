@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headwater_operator.decide.streamactions import ruling
-from headwater_operator.decide.streamactions.asked import digest_of
+from headwater.model.streamaction import ActionType
+from headwater.model.streamaction_status import ActionPhase
+from headwater_operator.decide.streamactions import backfill, ruling
+from headwater_operator.decide.streamactions.asked import ActionView, digest_of
+from headwater_operator.decide.streamactions.backfill import go_on as backfill_goes_on
+from headwater_operator.decide.streamactions.objects import BACKFILLING, STOPPING
 from tests.sim.kubernetes.plan import Mistake
 
 if TYPE_CHECKING:
     from headwater_operator.decide import Decision, Memory, Observed
-    from headwater_operator.decide.streamactions.asked import ActionView
+    from headwater_operator.decide.scene import Scene
+    from headwater_operator.decide.streamactions.standing import Standing
 
 
 class RestartsByName(Mistake):
@@ -36,6 +41,28 @@ class NobodyWaits(Mistake):
     """Begins every action at once."""
 
     patches = ((ruling, "first_in_the_way", _nobody),)
+
+
+def _asks_for_ever(view: ActionView, _: str) -> bool:
+    is_meant = view.action is not None and view.spec.type is ActionType.RESET
+    return is_meant and view.status.phase in (ActionPhase.RUNNING, ActionPhase.COMPLETE)
+
+
+def _at_once(scene: Scene, view: ActionView) -> Standing:
+    found = backfill_goes_on(scene, view)
+    return replace(found, step=BACKFILLING) if found.step == STOPPING else found
+
+
+class ResetsTwice(Mistake):
+    """Carries a reset out once more after it was complete."""
+
+    patches = ((ActionView, "asks_for_reset", _asks_for_ever),)
+
+
+class JobBesideWorkers(Mistake):
+    """Lets the Job of a backfill run although workers have not ended."""
+
+    patches = ((backfill, "go_on", _at_once),)
 
 
 class LostWithItsLeader(Mistake):

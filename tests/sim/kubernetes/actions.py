@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater_operator.actions import Reason, StopWorker
 from headwater_operator.decide.streamactions.asked import digest_of
-from headwater_operator.kube.api import STREAM_ACTIONS, STREAM_APPS, STREAM_WORKERS, Manifest
+from headwater_operator.kube.api import (
+    JOBS,
+    STREAM_ACTIONS,
+    STREAM_APPS,
+    STREAM_WORKERS,
+    Manifest,
+)
+from tests.sim.kubernetes.objects import suspended_job, who_can_commit
 from tests.sim.kubernetes.world import APP, NAMESPACE, KubeWorld, Ticking
 from tests.sim.world import ViolationError
 
@@ -20,7 +27,12 @@ if TYPE_CHECKING:
 _AFTER_MS: Final = 20_000
 _TASKS: Final = ("0_0", "0_1", "1_0", "1_1")
 _ENDS: Final = ("Complete", "Failed")
-_MOST: Final = 6
+_MOST: Final = 8
+_KINDS: Final = (
+    *("Restart", "DrainWorker", "MoveTask", "SnapshotVolume", "SnapshotVolume"),
+    *("RestoreVolume", "RestoreVolume", "Reset", "Backfill"),
+)
+_ALONE: Final = frozenset({"Reset", "Backfill"})
 
 
 class Acting(Ticking):
@@ -43,11 +55,13 @@ class Acting(Ticking):
 
     def _create(self) -> None:
         self.count += 1
-        kind = self.own.choice(("Restart", "DrainWorker", "MoveTask"))
+        kind = self.own.choice(_KINDS)
         spec: dict[str, Any] = {
             "app": APP,
             "type": kind,
-            "timeout": self.own.choice(("30s", "60s", "60s")),
+            "timeout": "120s"
+            if kind == "RestoreVolume"
+            else self.own.choice(("30s", "60s", "60s")),
             **self._part(kind),
         }
         if self.own.random() < 0.3:
@@ -56,7 +70,7 @@ class Acting(Ticking):
         metadata = {"name": f"act-{self.count}", "namespace": NAMESPACE}
         self.world.api.create(STREAM_ACTIONS, {"metadata": metadata, "spec": spec})
 
-    def _part(self, kind: str) -> dict[str, Any]:
+    def _part(self, kind: str) -> dict[str, Any]:  # noqa: PLR0911 - one for each type
         names = [each["metadata"]["name"] for each in self.world.all(STREAM_WORKERS)]
         worker = self.own.choice([*names, f"{APP}-w-9"])
         if kind == "DrainWorker":
@@ -64,6 +78,16 @@ class Acting(Ticking):
             return {"drainWorker": {"worker": worker, **({"keepOut": True} if is_out else {})}}
         if kind == "MoveTask":
             return {"moveTask": {"task": self.own.choice(_TASKS), "worker": worker}}
+        if kind == "Reset":
+            return {"reset": {"to": "earliest"}}
+        if kind == "SnapshotVolume":
+            return {"snapshotVolume": {"worker": worker}}
+        if kind == "RestoreVolume":
+            copies = sorted(self.world.copies) or ["none"]
+            return {"restoreVolume": {"worker": worker, "snapshot": self.own.choice(copies)}}
+        if kind == "Backfill":
+            self.world.api.create(JOBS, suspended_job(f"job-{self.count}"))
+            return {"backfill": {"job": f"job-{self.count}"}}
         return {"restart": {"workers": [worker]}} if self.own.random() < 0.3 else {}
 
     def _cancel(self) -> None:
@@ -84,11 +108,15 @@ class ActionLaws:
         self.ended: dict[tuple[str, str], str] = {}
         """By action and worker, the process that was ended for it."""
         self.complete: list[str] = []
+        self.begun: set[str] = set()
+        """Jobs that were let run."""
         world.observers.append(self.saw)
         world.judges.append(self.judge)
 
     def saw(self, plural: str, manifest: Manifest) -> None:
         """What has ended is left alone, what runs goes on, and no two run that may not."""
+        if plural == JOBS.plural:
+            self.job_begins(manifest)
         if plural != STREAM_ACTIONS.plural:
             return
         uid, name = manifest["metadata"]["uid"], manifest["metadata"]["name"]
@@ -114,6 +142,24 @@ class ActionLaws:
             if _exclude(one["spec"], other["spec"]):
                 names = f"{one['metadata']['name']} and {other['metadata']['name']}"
                 raise ViolationError(f"the actions {names} run at the same time")
+
+    def job_begins(self, job: Manifest) -> None:
+        """A Job computes state anew only while nobody else can write it."""
+        uid, name = job["metadata"]["uid"], job["metadata"]["name"]
+        if job["spec"].get("suspend") or uid in self.begun:
+            return
+        self.begun.add(uid)
+        if writers := who_can_commit(self.world):
+            raise ViolationError(f"the Job {name} begins while {writers} can commit")
+
+    def may_delete(self, claim: str) -> bool:
+        """Whether an action that runs asks for the deletion of a claim."""
+        for each in self.world.all(STREAM_ACTIONS):
+            part = each["spec"].get("restoreVolume") or {}
+            is_meant = each["spec"]["type"] == "Reset" or f"{part.get('worker')}-state" == claim
+            if is_meant and (each.get("status") or {}).get("phase") == "Running":
+                return True
+        return False
 
     def judge(self, observed: Observed, decision: Decision, _: int) -> None:
         """Of each worker a restart ends one process, and it is one that was there before."""
@@ -149,4 +195,6 @@ def _exclude(one: Manifest, other: Manifest) -> bool:
     kinds = {one["type"], other["type"]}
     if kinds == {"MoveTask"}:
         return bool(one["moveTask"]["task"] == other["moveTask"]["task"])
+    if "SnapshotVolume" in kinds:
+        return bool(kinds & (_ALONE | {"RestoreVolume"}))
     return True

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Final
 from headwater_operator.kube.api import CLAIMS, NODES, PODS, Manifest
 from headwater_operator.kube.errors import ConflictError, NotFoundError
 from headwater_operator.manifests.names import claim_name
+from tests.sim.kubernetes.growth import grow_volumes
+from tests.sim.kubernetes.objects import copied
 from tests.sim.kubernetes.world import NAMESPACE, KubeWorld, Ticking, Volume
+from tests.sim.world import Disk
 from tests.support.kube_fakes import BINDINGS
 from tests.support.kube_model import IN_USE
 
@@ -35,6 +38,7 @@ class Controllers(Ticking):
                 self.world.api.collect_garbage,
                 self.evict,
                 self.collect_pods,
+                *((lambda: grow_volumes(self.world),) if self.world.plan.changes else ()),
             ):
                 yield self.world.rng.choice((20, 60, 200))
                 if self.world.is_api_down:
@@ -81,7 +85,9 @@ class Controllers(Ticking):
     def make_volume(self, claim: Manifest, zone: str) -> None:
         """Make the volume of a claim where its first pod goes."""
         metadata = claim["metadata"]
-        self.world.volumes[metadata["uid"]] = Volume(zone)
+        source = claim["spec"].get("dataSource")
+        disk = copied(self.world.copies[source["name"]]) if source else Disk()
+        self.world.volumes[metadata["uid"]] = Volume(zone, disk)
         named = {"name": metadata["name"], "namespace": NAMESPACE, "uid": metadata["uid"]}
         body = {"metadata": named, "status": {"phase": "Bound"}}
         self.world.api.apply(CLAIMS, body, subresource="status")

@@ -27,6 +27,7 @@ from headwater_operator.manifests.settings import Installation
 from tests.sim import laws
 from tests.sim.kubernetes.actions import open_actions
 from tests.sim.kubernetes.autoscaling import wanted_by
+from tests.sim.kubernetes.growth import too_small
 from tests.sim.kubernetes.world import APP, KubeWorld
 from tests.sim.warm import no_warm_copy_is_given_up
 from tests.sim.world import PARTITIONS, ViolationError
@@ -142,6 +143,9 @@ class Laws:
         if "deletionTimestamp" in known["metadata"]:
             return
         doing = (status.get("operation") or {}).get("type", "")
+        acting = self.world.action_laws
+        if resource is CLAIMS and acting is not None and acting.may_delete(name):
+            return  # The intent is the status of the action.
         if self._is_act(verb, resource, name) and not doing:
             raise ViolationError(
                 f"{operator.name} acts before its intent: {verb} {resource.plural} {name}, "
@@ -159,7 +163,9 @@ class Laws:
         return resource in (CLAIMS, STREAM_WORKERS) and verb == "delete"
 
     def _may_delete_state(self, known: Manifest, name: str) -> None:
-        plan = self.world.plan
+        plan, acting = self.world.plan, self.world.action_laws
+        if acting is not None and acting.may_delete(name):
+            return
         is_deleting = "deletionTimestamp" in known["metadata"]
         if plan.keeps_deleted if is_deleting else plan.keeps_scaled:
             raise ViolationError(f"{name} is deleted, although it is to be kept")
@@ -228,7 +234,7 @@ def unsettled(world: KubeWorld) -> str:
         return f"the numbers: {said} of {replicas}"
     if status.operation is not None:
         return f"the operation: {status.operation}"
-    return open_actions(world) or leaked(world, replicas)
+    return open_actions(world) or too_small(world) or leaked(world, replicas)
 
 
 def leaked(world: KubeWorld, replicas: int) -> str:

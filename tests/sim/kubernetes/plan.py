@@ -23,7 +23,7 @@ _WITH_ROLL_BACK = 0.4
 class Mistake:
     """The product as it is; subclasses put something wrong in the place of one part of it."""
 
-    patches: tuple[tuple[ModuleType, str, Any], ...] = ()
+    patches: tuple[tuple[ModuleType | type, str, Any], ...] = ()
     """Functions of modules to put others in the place of."""
     reconciler: type[Reconciler] = Reconciler
 
@@ -50,6 +50,7 @@ class Plan:
         mistake: what is planted.
         acts: users create StreamActions.
         autoscales: the load decides how many workers there are.
+        changes: users change what a running application takes over.
     """
 
     exactly_once: bool
@@ -61,6 +62,7 @@ class Plan:
     mistake: Mistake
     acts: bool = False
     autoscales: bool = False
+    changes: bool = False
 
     @classmethod
     def of(
@@ -71,6 +73,7 @@ class Plan:
         mistake: Mistake | None = None,
         acts: bool = False,
         autoscales: bool = False,
+        changes: bool = False,
     ) -> Plan:
         """Draw one."""
         rng = Random(f"plan of {seed}")
@@ -84,6 +87,7 @@ class Plan:
             mistake=mistake or Mistake(),
             acts=acts,
             autoscales=autoscales,
+            changes=changes,
         )
 
     @property

@@ -12,10 +12,12 @@ from tests.sim import laws as of_records
 from tests.sim.chaos import Feeder
 from tests.sim.kubernetes.actions import Acting, ActionLaws
 from tests.sim.kubernetes.autoscaling import Loads
+from tests.sim.kubernetes.changes import ChangeLaws, Changing
 from tests.sim.kubernetes.chaos import KubeChaos, User
 from tests.sim.kubernetes.controllers import Controllers
 from tests.sim.kubernetes.laws import Laws, settles
 from tests.sim.kubernetes.node import Machine
+from tests.sim.kubernetes.objects import Objects
 from tests.sim.kubernetes.operators import Deployment
 from tests.sim.kubernetes.plan import Mistake, Plan
 from tests.sim.kubernetes.world import KubeWorld
@@ -39,6 +41,7 @@ def simulate(
     mistake: Mistake | None = None,
     acts: bool = False,
     autoscales: bool = False,
+    changes: bool = False,
 ) -> KubeWorld:
     """Run one seed.
 
@@ -48,12 +51,18 @@ def simulate(
         mistake: what is planted.
         acts: users create StreamActions.
         autoscales: the load decides how many workers there are.
+        changes: users change what a running application takes over.
 
     Raises:
         ViolationError: with the seed and the story.
     """
     plan = Plan.of(
-        seed, exactly_once=exactly_once, mistake=mistake, acts=acts, autoscales=autoscales
+        seed,
+        exactly_once=exactly_once,
+        mistake=mistake,
+        acts=acts,
+        autoscales=autoscales,
+        changes=changes,
     )
     world = KubeWorld(seed, plan)
     try:
@@ -64,6 +73,7 @@ def simulate(
         flag = "" if exactly_once else " --at-least-once"
         flag += " --actions" if acts else ""
         flag += " --autoscaling" if autoscales else ""
+        flag += " --changes" if changes else ""
         again = f"repeat: python -m tests.sim.kubernetes '{seed}'{flag}"
         said = f"seed {seed!r}: {error}"
         raise ViolationError(f"{said}\n{story}\n{said}\n{again}") from error
@@ -84,6 +94,10 @@ def _live(world: KubeWorld, *, freezes: bool) -> None:
     if world.plan.acts:
         world.action_laws = ActionLaws(world)
         Acting(world, CHAOS_MS)
+        Objects(world)
+    if world.plan.changes:
+        ChangeLaws(world)
+        Changing(world, CHAOS_MS)
     world.run_until(CHAOS_MS + 25_000)
     settles(world)
     if world.exactly_once:
@@ -107,7 +121,7 @@ class _WallClock:
         return self._world.wall_clock().timestamp()
 
 
-def _substitutes(world: KubeWorld) -> list[tuple[ModuleType, str, Any]]:
+def _substitutes(world: KubeWorld) -> list[tuple[ModuleType | type, str, Any]]:
     """The clock, the judges behind the decision, and what is planted."""
     mistake = world.plan.mistake
     loads = Loads(world.seed, CHAOS_MS)
@@ -131,7 +145,7 @@ def _substitutes(world: KubeWorld) -> list[tuple[ModuleType, str, Any]]:
 
 
 @contextmanager
-def _instead(substitutes: list[tuple[ModuleType, str, Any]]) -> Iterator[None]:
+def _instead(substitutes: list[tuple[ModuleType | type, str, Any]]) -> Iterator[None]:
     before = [(module, name, getattr(module, name)) for module, name, _ in substitutes]
     disabled = logging.root.manager.disable
     logging.disable(logging.ERROR)

@@ -27,6 +27,7 @@ from tests.support.kube_model import KubeModel
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from headwater.model.duties import DutyResult, Reset
     from tests.sim.kubernetes.actions import ActionLaws
     from tests.sim.kubernetes.blocking import Blocking
     from tests.sim.kubernetes.faults import Plan
@@ -98,6 +99,8 @@ class KubeWorld(World):
         self.api.on_change = self._changed
         self.running: Blocking | None = None
         self.volumes: dict[str, Volume] = {}
+        self.copies: dict[str, Disk] = {}
+        """What VolumeSnapshots hold, by name."""
         self.machines: dict[str, Machine] = {}
         self.operators: list[Operator] = []
         self.operators_made = 0
@@ -155,6 +158,11 @@ class KubeWorld(World):
     def set_paused(self, *, paused: bool) -> None:
         super().set_paused(paused=paused)
         self.set("/spec/paused", value=paused)
+
+    def reset(self, by: str, duty: Reset) -> DutyResult:
+        from tests.sim.kubernetes.objects import carry_out_reset
+
+        return carry_out_reset(self, by, duty)
 
     # -- what is stored --------------------------------------------------------------------------
 

@@ -451,6 +451,7 @@ def test_volumes_that_cannot_grow_are_named(ready: KubeRig) -> None:
 
     assert sorted(asked) == ["wc-w-0-state", "wc-w-1-state"]
     assert "wc-w-0-state" in ready.condition("Degraded")[2]
+    assert "allowVolumeExpansion" in ready.condition("Degraded")[2]
     assert ready.is_ready()
     ready.api.on_call = lambda *_: None
     ready.set("/spec/state", {"size": "10Gi"})
