@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from headwater.model.livesettings import ROCKSDB_LEAST
+
 MINIMAL = """
 apiVersion: headwater.dev/v1alpha1
 kind: StreamApp
@@ -254,6 +256,13 @@ BROKEN_RULES = (
     Case("spec/podTemplate/volumeMounts/0/mountPath", "/tmp", rule=_PATHS),
     Case("spec/config/metrics.recording.level", "LOUD", rule=_LEVEL),
     Case("spec/config/metrics.recording.level", 2, rule=_LEVEL),
+    *(
+        Case(
+            f"spec/config/{name}", value, rule=f"{name}: expected a whole number, at least {least}"
+        )
+        for name, least in ROCKSDB_LEAST.items()
+        for value in (least - 1, "many", str(-least))
+    ),
     Case("spec/paused", True, rule="Spark cannot pause; set suspend instead"),
     Case(
         "spec/autoscaling",

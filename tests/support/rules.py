@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headwater.model.livesettings import ROCKSDB_LEAST
 from tests.support.documents import AUTOSCALED, LEAST_AND_MOST, LEFT_OUT, MINIMAL, Case
 
 if TYPE_CHECKING:
@@ -75,6 +76,11 @@ JUST_KEPT = (
         for level in ("OFF", "trace")
     ),
     Case("spec/config/metrics.recording.levels", "x", rule="metrics.recording.level: expected"),
+    *(
+        Case(f"spec/config/{name}", given(least), rule=f"{name}: expected")
+        for name, least in ROCKSDB_LEAST.items()
+        for given in (int, str)
+    ),
     Case("spec/autoscaling/targetCatchUp", "1ms", rule="set one target", base=AUTOSCALED),
     Case("spec/autoscaling/minReplicas", 6, rule=LEAST_AND_MOST, base=AUTOSCALED),
     Case("spec/autoscaling/schedule/0/minReplicas", 2, rule=LEAST_AND_MOST, base=AUTOSCALED),

@@ -39,6 +39,7 @@ from headwater.references import (
     serde_reference,
     uncaught_handler,
 )
+from headwater.rocksdb_settings import ROCKSDB_OPTIONS, RocksSettings, rocksdb_option
 from headwater.topology_settings import (
     WINDOW_CHANGELOG_SLACK_MS,
     Optimization,
@@ -189,6 +190,8 @@ class StreamsConfig:
     """Likewise, deprecated: ``rocksDB`` or ``in_memory``."""
     dsl_store_format: str = "DEFAULT"
     """``HEADERS``: stores of the DSL in RocksDB keep headers beside values (KIP-1271)."""
+    rocksdb: RocksSettings = field(default_factory=RocksSettings)
+    """What is set of RocksDB's options: ``rocksdb.write_buffer_size`` and the like."""
     rocksdb_config_setter: Reference = None
     """A ``RocksDBConfigSetter``: the class, or ``"module:Class"``; used where stores are opened."""
     windowstore_changelog_additional_retention_ms: int = WINDOW_CHANGELOG_SLACK_MS
@@ -237,6 +240,7 @@ class StreamsConfig:
         overrides: dict[str, object] = {}
         registry: dict[str, object] = {}
         measured: dict[str, tuple[str, object]] = {}
+        stored: dict[str, tuple[str, object]] = {}
         for name, value in given.items():
             if not isinstance(name, str):
                 raise ConfigError(f"option names are texts, not {name!r}")
@@ -249,8 +253,11 @@ class StreamsConfig:
             if (option := metrics_setting(name)) is not None and option not in measured:
                 measured[option] = name, value
                 continue
-            snake = option or _canonical(name)
-            if snake in options or snake in measured:
+            if (rocks := rocksdb_option(name)) is not None and rocks not in stored:
+                stored[rocks] = name, value
+                continue
+            snake = option or rocks or _canonical(name)
+            if snake in options or snake in measured or snake in stored:
                 raise ConfigError(f"{name} is given twice; keep one spelling")
             options[snake] = _PARSERS[snake](name, value)
         if "application_id" not in options:
@@ -260,6 +267,7 @@ class StreamsConfig:
         config = cls(
             **options,
             metrics=MetricsSettings.parse(measured),
+            rocksdb=RocksSettings.parse(stored),
             overrides=overrides,
             serde_settings=registry,
             originals=dict(given),
@@ -365,7 +373,10 @@ def _canonical(name: str) -> str:
     candidates = {option.replace("_", "."): option for option in [*_PARSERS, *ALIASES]}
     candidates |= {
         setting: setting
-        for setting in COMMON | CONSUMER | PRODUCER | REGISTRY | DEFAULT_SERDES | METRICS_OPTIONS
+        for setting in (
+            *(COMMON | CONSUMER | PRODUCER | REGISTRY | DEFAULT_SERDES),
+            *(METRICS_OPTIONS | ROCKSDB_OPTIONS),
+        )
     }
     near = difflib.get_close_matches(snake.replace("_", "."), candidates, n=1, cutoff=0.6)
     hint = f"; did you mean {near[0]}?" if near else ""

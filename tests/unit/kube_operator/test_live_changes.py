@@ -14,6 +14,7 @@ from tests.support.kube_rig import NAMESPACE, KubeRig
 from headwater.errors import SpecError
 from headwater.model.changes import rolled_part
 from headwater.model.fields import Change
+from headwater.model.livesettings import ROCKSDB_LEAST as LEAST
 from headwater.model.livesettings import LiveSettings, live_options, live_settings, with_live
 from headwater.model.streamapp import StreamAppSpec, parse
 from headwater_operator.kube.api import PODS, STREAM_APPS, STREAM_WORKERS
@@ -26,6 +27,7 @@ KUBE, DECIDE = "tests/kube/test_", "tests/unit/decide/test_"
 SCALING = f"{KUBE}real_scaling.py::test_workers_of_an_installed_chart_are_scaled"
 LIVE = f"{KUBE}live_changes.py::test_running_workers_take_over"
 ROUNDS = "tests/unit/kube_operator/test_rounds.py::"
+ROCKSDB = "tests/unit/state/test_rocksdb_options.py::test_an_option_is_changed_in_an_open_store"
 STANDBYS = f"{DECIDE}standbys.py::"
 SCALED = f"{DECIDE}autoscaling.py::test_"
 SPARK = f"{DECIDE}engines.py::test_what_a_driver_is_started_from_has_changed"
@@ -95,6 +97,9 @@ SEEN: dict[str, tuple[dict[str, object], str]] = {
         "tests/unit/test_listed_topics.py::test_a_topic_that_is_listed_while_tasks_run",
     ),
     "config[metrics.recording.level]": ({"config": {"metrics.recording.level": "DEBUG"}}, LIVE),
+    **{
+        f"config[{name}]": ({"config": {name: 4 * least}}, ROCKSDB) for name, least in LEAST.items()
+    },
     "logging.level": ({"logging": {"level": "DEBUG"}}, LIVE),
     "spark.master": ({"spark": {"master": "local[1]"}}, SPARK),
     "spark.triggerInterval": ({"spark": {"triggerInterval": "5s"}}, SPARK),
@@ -217,6 +222,16 @@ def test_other_options_of_config_are_rolled_out_beside_a_live_one() -> None:
 def test_a_metrics_level_that_is_none_is_refused_before_a_worker_hears_of_it() -> None:
     with pytest.raises(SpecError, match="expected one of OFF, INFO, DEBUG and TRACE"):
         spec_of(config={"metrics.recording.level": "LOUD"})
+
+
+def test_options_of_rocksdb_that_are_no_numbers_are_refused_and_others_are_rolled_out() -> None:
+    for value in ("64k", 5, "-70000", "1.5e6"):
+        with pytest.raises(SpecError, match="expected a whole number, at least 65536"):
+            spec_of(config={"rocksdb.write_buffer_size": value})
+    plain = rolled_part(spec_of())
+
+    assert rolled_part(spec_of(config={"rocksdb.write_buffer_size": "70000"})) == plain
+    assert rolled_part(spec_of(config={"rocksdb.block_size": 8192})) != plain
 
 
 def test_live_settings_take_the_place_of_those_in_a_configuration() -> None:

@@ -39,4 +39,5 @@ def shared_blocks(
         config_setter=made,
         configs=config.originals,
         statistics=statistics,
+        settings=config.rocksdb,
     )

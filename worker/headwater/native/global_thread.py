@@ -128,7 +128,8 @@ class GlobalStreamThread:
             if isinstance(command, Configure):
                 logs.give_levels(command.levels)
                 # What is measured is compiled into what reads: the next process begins with it.
-                if command.metrics_level is self._config.metrics.level:
+                told = command.metrics_level, command.rocksdb
+                if told == (self._config.metrics.level, self._config.rocksdb):
                     continue
             raise _StopAskedError
         now = time.monotonic()

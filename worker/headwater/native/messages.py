@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from headwater.logsettings import LogSettings
+from headwater.rocksdb_settings import RocksSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,6 +106,8 @@ class Configure:
     levels: Mapping[str, str]
     """What the configuration says of loggers."""
     metrics_level: RecordingLevel
+    rocksdb: RocksSettings = field(default_factory=RocksSettings)
+    """What it says of RocksDB's options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -274,13 +274,19 @@ class StreamThread:
                 assert_never(command)
 
     def _configure(self, command: Configure) -> None:
-        """Take over settings; what is measured is compiled into tasks, so they are opened anew."""
+        """Take over settings.
+
+        What is measured is compiled into tasks, and a store without an option of RocksDB that it
+        was opened with is another one: then tasks are opened anew.
+        """
         logs.give_levels(command.levels)
-        if not self._numbers.change_level(command.metrics_level):
-            return
-        self._opener.measure(self._numbers.measures)
-        self._stores.blocks.statistics = command.metrics_level.records(RecordingLevel.DEBUG)
-        self._open_anew(tuple(self.loop.tasks))
+        is_anew = self._stores.blocks.configure(command.rocksdb)
+        if self._numbers.change_level(command.metrics_level):
+            self._opener.measure(self._numbers.measures)
+            self._stores.blocks.statistics = command.metrics_level.records(RecordingLevel.DEBUG)
+            is_anew = True
+        if is_anew:
+            self._open_anew(tuple(self.loop.tasks))
 
     def _pass_time(self) -> None:
         """Take in renewals of the Lease while global stores are filled, and report."""

@@ -121,11 +121,12 @@ class StateUpdater:
         self._cut_off = CutOffWatch(self._consumer, admin, committed_only=True)
         report = self._topology.report(settings.application_id)
         guard = ChangelogGuard(access, report)
+        self._blocks = shared_blocks(self._config, write_buffer_bytes=_WRITE_BUFFER_BYTES)
         self._opener = TaskStoresOpener(
             StateDirectory(Path(settings.state_dir), settings.application_id),
             ChangelogOpener(
                 f"StateUpdater {settings.slot} of {settings.worker}",
-                shared_blocks(self._config, write_buffer_bytes=_WRITE_BUFFER_BYTES),
+                self._blocks,
                 guard,
             ),
             guard,
@@ -221,6 +222,8 @@ class StateUpdater:
     def _configure(self, command: Configure) -> None:
         logs.give_levels(command.levels)
         self._measures = command.metrics_level.records(RecordingLevel.INFO)
+        # A copy keeps an option that is taken away until it is opened again.
+        self._blocks.configure(command.rocksdb)
 
     # -- begin -----------------------------------------------------------------------------------
 

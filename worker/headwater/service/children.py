@@ -60,7 +60,11 @@ class Children:
         settings = self._settings.with_live(live)
         config = settings.parsed()
         self._settings, self._config = settings, config
-        message = Configure(levels=config.logging_level or {}, metrics_level=config.metrics.level)
+        message = Configure(
+            levels=config.logging_level or {},
+            metrics_level=config.metrics.level,
+            rocksdb=config.rocksdb,
+        )
         for child in self._all():
             child.send(message)
         return settings, config, message

@@ -36,6 +36,7 @@ from rocksdict import (
 
 from headwater import failpoints
 from headwater.errors import DiskFullError, StateError, StoreCorruptedError, StoreLockedError
+from headwater.rocksdb_settings import BLOCK_CACHE_SIZE, LIVE_MINIMA, RocksSettings
 from headwater.state.backends.statistics import numbers_of, properties_of
 from headwater.state.diskfull import is_disk_full
 from headwater.state.position import decode_position, encode_position
@@ -82,9 +83,13 @@ class BlockCache:
         config_setter: makes what changes the options of each store (``rocksdb.config.setter``).
         configs: what it is told, the application's configuration.
         statistics: each store keeps statistics, which costs a few percent.
+        settings: options of the stores, in the place of those that the setter or Headwater sets.
     """
 
-    __slots__ = ("config_setter", "configs", "handle", "statistics", "write_buffers")
+    __slots__ = (
+        *("config_setter", "configs", "handle", "statistics", "write_buffers"),
+        *("_capacity_bytes", "opened", "settings"),
+    )
 
     def __init__(
         self,
@@ -94,14 +99,42 @@ class BlockCache:
         config_setter: Callable[[], RocksDBConfigSetter] | None = None,
         configs: Mapping[str, object] | None = None,
         statistics: bool = False,
+        settings: RocksSettings | None = None,
     ) -> None:
         self.statistics = statistics
+        self.settings = settings or RocksSettings()
+        self.opened: weakref.WeakSet[RocksBackend] = weakref.WeakSet()
+        self._capacity_bytes = capacity_bytes
+        capacity_bytes = self.settings.values().get(BLOCK_CACHE_SIZE, capacity_bytes)
         self.config_setter = config_setter
         self.configs = configs or {}
         self.handle: Any = Cache(capacity_bytes)
         self.write_buffers: Any = None
         if write_buffer_bytes is not None:
             self.write_buffers = WriteBufferManager(write_buffer_bytes, allow_stall=False)
+
+    def configure(self, settings: RocksSettings) -> bool:
+        """Have the stores that are open take over other options, and the next ones begin with them.
+
+        Returns:
+            Whether an option was taken away: a store has its default when it is opened anew.
+
+        Raises:
+            StateError: RocksDB refuses one.
+        """
+        before, now = self.settings.values(), settings.values()
+        if before == now:
+            return False
+        self.settings = settings
+        self.handle.set_capacity(now.get(BLOCK_CACHE_SIZE, self._capacity_bytes))
+        changed = {
+            name: value
+            for name, value in now.items()
+            if name in LIVE_MINIMA and name != BLOCK_CACHE_SIZE and before.get(name) != value
+        }
+        for backend in list(self.opened):
+            backend.configure(changed)
+        return bool(before.keys() - now.keys() - {BLOCK_CACHE_SIZE})
 
 
 class RocksBackend:
@@ -149,6 +182,7 @@ class RocksBackend:
         self._setter = None if blocks.config_setter is None else blocks.config_setter()
         if self._setter is not None:
             self._setter.set_config(self._store_name, built, blocks.configs)
+        _set(built, blocks.settings.values())
         try:
             self._db = self._opened()
             failpoints.hit("rocks.opened")
@@ -157,6 +191,22 @@ class RocksBackend:
             raise self._explain(error, "opened") from error
         self._position = None if data is None else decode_position(data)
         self._iterators: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
+        self._blocks = blocks
+        blocks.opened.add(self)
+
+    def configure(self, options: Mapping[str, int]) -> None:
+        """Change options of RocksDB while the database is open.
+
+        Raises:
+            StateError: RocksDB refuses one.
+        """
+        _set(self._built, options)  # for column families that are made later
+        try:
+            if options:
+                for family in self._all():
+                    family.set_options({name: str(value) for name, value in options.items()})
+        except Exception as error:
+            raise self._explain(error, "configured") from error
 
     def _opened(self) -> Any:
         """Open the database."""
@@ -307,6 +357,7 @@ class RocksBackend:
         if self._closed:
             return
         self._closed = True
+        self._blocks.opened.discard(self)
         for iterator in list(self._iterators):
             iterator.close()
         # Whatever the last flush says, the data is in the write-ahead log.
@@ -359,12 +410,32 @@ def build_options(options: RocksOptions, block_cache: BlockCache) -> Any:
     built.set_allow_concurrent_memtable_write(allow=False)
     built.set_enable_write_thread_adaptive_yield(enabled=False)
     table = BlockBasedOptions()
-    table.set_block_size(options.block_bytes)
+    table.set_block_size(block_cache.settings.values().get("block_size", options.block_bytes))
     table.set_block_cache(block_cache.handle)
     table.set_bloom_filter(options.bloom_bits_per_key, block_based=False)
     table.set_format_version(5)
     built.set_block_based_table_factory(table)
     return built
+
+
+_SETTERS: Final[Mapping[str, str]] = {
+    "write_buffer_size": "set_write_buffer_size",
+    "max_write_buffer_number": "set_max_write_buffer_number",
+    "level0_file_num_compaction_trigger": "set_level_zero_file_num_compaction_trigger",
+    "level0_slowdown_writes_trigger": "set_level_zero_slowdown_writes_trigger",
+    "level0_stop_writes_trigger": "set_level_zero_stop_writes_trigger",
+    "max_bytes_for_level_base": "set_max_bytes_for_level_base",
+    "max_bytes_for_level_multiplier": "set_max_bytes_for_level_multiplier",
+    "target_file_size_base": "set_target_file_size_base",
+    "max_background_jobs": "set_max_background_jobs",
+}
+
+
+def _set(built: Any, options: Mapping[str, int]) -> None:
+    """Set options of RocksDB by its own names; those of tables and caches are set elsewhere."""
+    for name, value in options.items():
+        if name in _SETTERS:
+            getattr(built, _SETTERS[name])(value)
 
 
 def read_position(path: Path) -> Position | None:
