@@ -1,9 +1,9 @@
 """A store of windows or sessions behaves as a plain dict that forgets: random histories.
 
-Laws, on disk and in memory, for each cache size, whatever the order of updates, puts, flushes,
-commits, aborts and re-opens: reads by key and scans of all keys equal the model's, which keeps what
-is not older than the retention; the changelog, replayed, equals the store at every commit. Where
-headers are kept, those that were put with a value are read with it.
+Laws, on disk, in memory and in stores of a user's own, for each cache size, whatever the order of
+updates, puts, flushes, commits, aborts and re-opens: reads by key and scans of all keys equal the
+model's, which keeps what is not older than the retention; the changelog, replayed, equals the store
+at every commit. Where headers are kept, those that were put with a value are read with it.
 
 Two things are Java's (``tests/oracle/test_windows.py``): a window that is put and deleted while it
 waits in the record cache leaves no trace below, so its time makes nothing expire; and sessions of
@@ -52,19 +52,22 @@ class TimedHistory(RuleBasedStateMachine):
     """One store, and beside it dicts that do the same."""
 
     @initialize(
-        persistent=st.booleans(),
+        kept=st.sampled_from(["on disk", "in memory", "in a store of the user's own"]),
         cache=st.sampled_from([0, 100_000]),
         kind=st.sampled_from(KINDS),
         key_serde=st.sampled_from([Serdes.string, Serdes.json]),
         time_ordered=st.booleans(),
     )
     def begin(
-        self, *, persistent: bool, cache: int, kind: str, key_serde: Any, time_ordered: bool
+        self, *, kept: str, cache: int, kind: str, key_serde: Any, time_ordered: bool
     ) -> None:
         """Choose one make of store for this history."""
         self.directory = tempfile.TemporaryDirectory()
         self.spec = spec_of(
-            getattr(StoreKind, kind), persistent=persistent, time_ordered=time_ordered
+            getattr(StoreKind, kind),
+            persistent=kept == "on disk",
+            custom=kept == "in a store of the user's own",
+            time_ordered=time_ordered,
         )
         self.cache, self.key_serde = cache, key_serde
         self.encode = key_serde.serializer("t")
@@ -274,7 +277,7 @@ class TimedHistory(RuleBasedStateMachine):
 
     def replay(self) -> None:
         """What the changelog restores in memory is what is held and not too old."""
-        spec = replace(self.spec, persistent=False)
+        spec = replace(self.spec, persistent=False, make_store=None)
         restorer = StoreRestorer(spec, None, FACTS, now_ms=0, holder="a law")
         restorer.apply(self.logged, len(self.logged))
         restored = build_timed_store(Recorder(), spec, restorer.take(), key=self.key_serde)
