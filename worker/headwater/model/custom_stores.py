@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headwater.model.windows import Windowed
 
 
-class _BytesStore(Protocol):
+class BytesStore(Protocol):
     """What stores of all kinds do."""
 
     def approximate_num_entries(self) -> int:
@@ -32,7 +32,7 @@ class _BytesStore(Protocol):
         ...
 
 
-class KeyValueBytesStore(_BytesStore, Protocol):
+class KeyValueBytesStore(BytesStore, Protocol):
     """What ``KeyValueBytesStoreSupplier.get`` makes for a task (``KeyValueStore<Bytes, byte[]>``).
 
     Keys are in the order of bytes.
@@ -57,7 +57,7 @@ class KeyValueBytesStore(_BytesStore, Protocol):
         ...
 
 
-class WindowBytesStore(_BytesStore, Protocol):
+class WindowBytesStore(BytesStore, Protocol):
     """What ``WindowBytesStoreSupplier.get`` makes for a task (``WindowStore<Bytes, byte[]>``).
 
     With ``retain_duplicates`` a put adds a value to those of its window, and each value has 4 bytes
@@ -81,7 +81,7 @@ class WindowBytesStore(_BytesStore, Protocol):
         ...
 
 
-class SessionBytesStore(_BytesStore, Protocol):
+class SessionBytesStore(BytesStore, Protocol):
     """What ``SessionBytesStoreSupplier.get`` makes for a task (``SessionStore<Bytes, byte[]>``).
 
     Sessions that ended before the retention are never asked for; from time to time the engine
@@ -106,7 +106,7 @@ class SessionBytesStore(_BytesStore, Protocol):
         ...
 
 
-class VersionedBytesStore(_BytesStore, Protocol):
+class VersionedBytesStore(BytesStore, Protocol):
     """What ``VersionedBytesStoreSupplier.get`` makes for a task (Kafka's interface of this name).
 
     A version is valid up to the time of the next one of its key. One whose value is ``None`` is a

@@ -1,23 +1,30 @@
-"""The backend of a store of the user's own (``KeyValueBytesStoreSupplier.get``)."""
+"""The backend of a store of the user's own (``KeyValueBytesStoreSupplier.get``).
+
+Those of windows, sessions and versions have ``OwnStoreBackend`` in common with it.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from headwater.errors import StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from headwater.model.custom_stores import KeyValueBytesStore
+    from headwater.model.custom_stores import BytesStore, KeyValueBytesStore
     from headwater.ports import Position
 
 _OF_ALL: Final = ("put", "approximate_num_entries", "flush", "close")
+Store = TypeVar("Store", bound="BytesStore")
 
 
-def check_methods(name: str, store: object, kind: str, *methods: str) -> None:
-    """Check that a store of the user's own has the methods of its kind.
+class OwnStoreBackend(Generic[Store]):
+    """What a backend over a store of the user's own does, whatever the kind.
+
+    Its position lives as long as the object: after a restart the store is built anew from its
+    changelog.
 
     Args:
         name: of the store.
@@ -28,30 +35,55 @@ def check_methods(name: str, store: object, kind: str, *methods: str) -> None:
     Raises:
         StateError: it lacks one.
     """
-    wanted = (*methods, *_OF_ALL)
-    lacking = [method for method in wanted if not callable(getattr(store, method, None))]
-    if lacking:
-        raise StateError(
-            f"store {name}: its supplier made {store!r:.100}, which has no "
-            f"{', '.join(lacking)}: a {kind} has all of its methods"
-        )
+
+    persistent = False
+
+    def __init__(self, name: str, store: Store, kind: str, *methods: str) -> None:
+        wanted = (*methods, *_OF_ALL)
+        lacking = [method for method in wanted if not callable(getattr(store, method, None))]
+        if lacking:
+            raise StateError(
+                f"store {name}: its supplier made {store!r:.100}, which has no "
+                f"{', '.join(lacking)}: a {kind} has all of its methods"
+            )
+        self._name = name
+        self._store = store
+        self._position: Position | None = None
+        self._closed = False
+
+    @contextmanager
+    def _writing(self, position: Position | None) -> Iterator[None]:
+        """Flush what is put meanwhile, and keep its position; an error says whose store it was."""
+        try:
+            yield
+            self._store.flush()
+        except Exception as error:
+            error.add_note(f"raised by the user's own store {self._name}, at a commit or a restore")
+            raise
+        if position is not None:
+            self._position = position
+
+    def position(self) -> Position | None:
+        """Return the position of the last write that carried one."""
+        return self._position
+
+    def flush_later(self) -> None:
+        """Nothing is buffered."""
+
+    def approximate_num_entries(self) -> int:
+        """About how many entries there are."""
+        return self._store.approximate_num_entries()
+
+    def close(self) -> None:
+        """Close the store."""
+        self._position = None
+        if not self._closed:
+            self._closed = True
+            self._store.close()
 
 
-@contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Let what a store of the user's own raises say whose it is, as a note."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"raised by the user's own store {name}, at a commit or a restore")
-        raise
-
-
-class CustomBackend:
+class CustomBackend(OwnStoreBackend["KeyValueBytesStore"]):
     """Hands committed entries to a store of the user's own.
-
-    Its position lives as long as the object: after a restart the store is built anew from its
-    changelog.
 
     Args:
         name: of the store.
@@ -61,14 +93,8 @@ class CustomBackend:
         StateError: it lacks a method.
     """
 
-    persistent = False
-
     def __init__(self, name: str, store: KeyValueBytesStore) -> None:
-        check_methods(name, store, "KeyValueBytesStore", "get", "range", "reverse_range")
-        self._name = name
-        self._store = store
-        self._position: Position | None = None
-        self._closed = False
+        super().__init__(name, store, "KeyValueBytesStore", "get", "range", "reverse_range")
         self.get = store.get
 
     def range(
@@ -85,27 +111,6 @@ class CustomBackend:
     ) -> None:
         """Apply puts and deletes (``None``) and the position."""
         put, written = self._store.put, list(entries)
-        with naming(self._name):
+        with self._writing(position):
             for key, value in written:
                 put(key, value)
-            self._store.flush()
-        if position is not None:
-            self._position = position
-
-    def position(self) -> Position | None:
-        """Return the position of the last write that carried one."""
-        return self._position
-
-    def flush_later(self) -> None:
-        """Nothing is buffered."""
-
-    def approximate_num_entries(self) -> int:
-        """About how many keys there are."""
-        return self._store.approximate_num_entries()
-
-    def close(self) -> None:
-        """Close the store."""
-        self._position = None
-        if not self._closed:
-            self._closed = True
-            self._store.close()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from headwater.model.durations import LONG_MAX
 from headwater.model.stores import KeyLayout
 from headwater.model.windows import Window, Windowed
-from headwater.state.backends.custom import check_methods, naming
+from headwater.state.backends.custom import OwnStoreBackend
 from headwater.state.expiry import Expiry
 from headwater.state.keys import SESSION_SUFFIX, WINDOW_SUFFIX
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from headwater.ports import Position
 
 _NUMBER: Final = struct.Struct(">i")
+_SESSIONS: Final = ("SessionBytesStore", "fetch_session", "find_sessions")
+_WINDOWS: Final = ("WindowBytesStore", "fetch", "fetch_all")
 _pack_window: Final = WINDOW_SUFFIX.pack
 _pack_session: Final = SESSION_SUFFIX.pack
 
@@ -156,19 +158,14 @@ class _Sessions:
             yield key + _pack_session(end, start), row
 
 
-def _rows_of(spec: StoreSpec, store: Any) -> tuple[_Rows, struct.Struct]:
+def _rows_of(spec: StoreSpec, store: Any) -> _Rows:
     if spec.kind.key_layout is KeyLayout.SESSION:
-        check_methods(spec.name, store, "SessionBytesStore", "fetch_session", "find_sessions")
-        return _Sessions(store), SESSION_SUFFIX
-    check_methods(spec.name, store, "WindowBytesStore", "fetch", "fetch_all")
-    return (_Duplicates if spec.retain_duplicates else _Windows)(store), WINDOW_SUFFIX
+        return _Sessions(store)
+    return (_Duplicates if spec.retain_duplicates else _Windows)(store)
 
 
-class CustomTimedBackend:
+class CustomTimedBackend(OwnStoreBackend["WindowBytesStore | SessionBytesStore"]):
     """Hands committed windows or sessions to a store of the user's own (a ``TimedBackend``).
-
-    Its position lives as long as the object: after a restart the store is built anew from its
-    changelog.
 
     Args:
         spec: the store.
@@ -181,17 +178,14 @@ class CustomTimedBackend:
         StateError: it lacks a method.
     """
 
-    persistent = False
-
     def __init__(self, spec: StoreSpec, store: WindowBytesStore | SessionBytesStore) -> None:
+        is_session = spec.kind.key_layout is KeyLayout.SESSION
+        super().__init__(spec.name, store, *(_SESSIONS if is_session else _WINDOWS))
         self.stream_time = -1
-        self._name = spec.name
-        self._store = store
-        self._rows, self._suffix = _rows_of(spec, store)
+        self._suffix = SESSION_SUFFIX if is_session else WINDOW_SUFFIX
+        self._rows = _rows_of(spec, store)
         self._expiry = Expiry.of(spec)
         self._next_sweep = self._expiry.segment_ms
-        self._position: Position | None = None
-        self._closed = False
 
     def get(self, key: bytes) -> bytes | None:
         """Return the row of a key with its time."""
@@ -240,11 +234,8 @@ class CustomTimedBackend:
         """Apply puts and deletes (``None``) and the position; leave out what is too old."""
         written = [(*self._parts(row_key), row) for row_key, row in entries]
         self.stream_time = max(self.stream_time, *(time for _, time, _, _ in written), -1)
-        with naming(self._name):
+        with self._writing(position):
             self._put(written, self._expiry.oldest_kept(self.stream_time))
-            self._store.flush()
-        if position is not None:
-            self._position = position
 
     def _put(self, written: list[tuple[bytes, int, int, bytes | None]], oldest: int) -> None:
         put = self._rows.put
@@ -255,21 +246,3 @@ class CustomTimedBackend:
             self._next_sweep = oldest + self._expiry.segment_ms
             for row_key, _ in list(self._rows.of_all(0, oldest - 1)):
                 self._rows.forget(*self._parts(row_key))
-
-    def position(self) -> Position | None:
-        """Return the position of the last write that carried one."""
-        return self._position
-
-    def flush_later(self) -> None:
-        """Nothing is buffered."""
-
-    def approximate_num_entries(self) -> int:
-        """About how many rows there are."""
-        return self._store.approximate_num_entries()
-
-    def close(self) -> None:
-        """Close the store."""
-        self._position = None
-        if not self._closed:
-            self._closed = True
-            self._store.close()

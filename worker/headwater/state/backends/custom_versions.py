@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.state.backends.custom import check_methods, naming
+from headwater.state.backends.custom import OwnStoreBackend
 from headwater.state.versions import parts_of, row_key, row_value, value_of
 
 if TYPE_CHECKING:
@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from headwater.ports import Position
 
 
-class CustomVersionBackend:
+class CustomVersionBackend(OwnStoreBackend["VersionedBytesStore"]):
     """Hands committed versions to a store of the user's own.
-
-    Its position lives as long as the object: after a restart the store is built anew from its
-    changelog.
 
     Args:
         name: of the store.
@@ -28,14 +25,8 @@ class CustomVersionBackend:
         StateError: it lacks a method.
     """
 
-    persistent = False
-
     def __init__(self, name: str, store: VersionedBytesStore) -> None:
-        check_methods(name, store, "VersionedBytesStore", "fetch", "all", "forget")
-        self._name = name
-        self._store = store
-        self._position: Position | None = None
-        self._closed = False
+        super().__init__(name, store, "VersionedBytesStore", "fetch", "all", "forget")
 
     def get(self, key: bytes) -> bytes | None:
         """Return the row of a version."""
@@ -71,31 +62,10 @@ class CustomVersionBackend:
     ) -> None:
         """Add versions, forget those whose row is ``None``, and keep the position."""
         put, forget, written = self._store.put, self._store.forget, list(entries)
-        with naming(self._name):
+        with self._writing(position):
             for row, held in written:
                 key, time = parts_of(row)
                 if held is None:
                     forget(key, time)
                 else:
                     put(key, value_of(held), time)
-            self._store.flush()
-        if position is not None:
-            self._position = position
-
-    def position(self) -> Position | None:
-        """Return the position of the last write that carried one."""
-        return self._position
-
-    def flush_later(self) -> None:
-        """Nothing is buffered."""
-
-    def approximate_num_entries(self) -> int:
-        """About how many versions there are."""
-        return self._store.approximate_num_entries()
-
-    def close(self) -> None:
-        """Close the store."""
-        self._position = None
-        if not self._closed:
-            self._closed = True
-            self._store.close()
