@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from headwater_operator.local.observe import read_worker
 from tests.support.local_cluster import APP, LocalCluster
 from tests.support.reading import held
-from tests.support.several_stores import WINDOW_MS
+from tests.support.several_stores import GAP_MS, WINDOW_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,15 @@ if TYPE_CHECKING:
 
 PARTITIONS: Final = 4
 KEYS: Final = 997
-KINDS: Final = {"count": 55, "stale": 15, "windows": 12, "versions": 10, "range": 6, "all": 2}
+KINDS: Final = {
+    "count": 47,
+    "stale": 15,
+    "windows": 10,
+    "sessions": 10,
+    "versions": 10,
+    "range": 6,
+    "all": 2,
+}
 """What is asked, and how often."""
 _LATELY_MS: Final = 30_000
 _COUNT: Final = struct.Struct(">q")
@@ -162,6 +170,8 @@ def _path_of(question: Asked) -> tuple[str, dict[str, Any]]:
     match question.kind:
         case "windows":
             return f"windows/windows/{about}", {"from": since}
+        case "sessions":
+            return f"sessions/sessions/{about}", {"from": since}
         case "versions":
             return f"versions/versions/{about}", {"from": since}
         case "range":
@@ -177,6 +187,8 @@ def _found_in(question: Asked, answer: dict[str, Any]) -> Any:
     match question.kind:
         case "windows":
             return {row["window"]["start"]: row["value"] for row in rows}
+        case "sessions":
+            return {(row["window"]["start"], row["window"]["end"]): row["value"] for row in rows}
         case "versions":
             return [row["timestamp"] for row in rows]
         case "range":
@@ -240,6 +252,8 @@ class Truth:
                     wanted = f"{wanted} by the input, {kept} by the changelog"
             case "windows":
                 wanted = _windows(times, asked.since)
+            case "sessions":
+                wanted = _sessions(times, asked.since)
             case "versions":
                 wanted = _versions(times, asked.since)
             case "range":
@@ -266,6 +280,18 @@ class Truth:
 def _windows(times: list[int], since: int) -> dict[int, int]:
     starts = Counter(time - time % WINDOW_MS for time in times[_from(times, since) :])
     return {start: count for start, count in starts.items() if start >= since}
+
+
+def _sessions(times: list[int], since: int) -> dict[tuple[int, int], int]:
+    """Return how many records each session has that ended since then: a long one began before."""
+    found: list[tuple[int, int, int]] = []
+    for at in sorted(times):
+        if found and at - found[-1][1] <= GAP_MS:
+            start, _, count = found[-1]
+            found[-1] = start, at, count + 1
+        else:
+            found.append((at, at, 1))
+    return {(start, end): count for start, end, count in found if end >= since}
 
 
 def _versions(times: list[int], since: int) -> list[int]:
