@@ -112,7 +112,7 @@ def run_move(args: argparse.Namespace) -> int:
 
     task = task_named(args.task)
     with place_of(args) as place:
-        cluster = on_a_cluster_only(place, "move")
+        cluster = on_a_cluster_only(place, "move", "the control loop places tasks by itself")
         app, worker = _worker(cluster, args.app, args.worker)
         part = {"moveTask": {"task": str(task), "worker": worker}}
         return _carry_out(cluster, app, "MoveTask", part, args)
@@ -125,7 +125,8 @@ def run_drain(args: argparse.Namespace) -> int:
         HeadwaterError: see :func:`_carry_out`; or there is no such application or worker.
     """
     with place_of(args) as place:
-        cluster = on_a_cluster_only(place, "drain")
+        here = "`headwater scale` takes workers away behind warm-ups"
+        cluster = on_a_cluster_only(place, "drain", here)
         app, worker = _worker(cluster, args.app, args.worker)
         more = {"keepOut": True} if args.keep_out else {}
         part = {"drainWorker": {"worker": worker, **more}}
@@ -139,7 +140,8 @@ def run_restart(args: argparse.Namespace) -> int:
         HeadwaterError: see :func:`_carry_out`; or there is no such application or worker.
     """
     with place_of(args) as place:
-        cluster = on_a_cluster_only(place, "restart")
+        here = "`headwater down APP` and `headwater up -f FILE` start workers anew"
+        cluster = on_a_cluster_only(place, "restart", here)
         app = chosen(cluster, args.app)
         cluster.read(app)
         workers = [_worker(cluster, app, named)[1] for named in args.worker]

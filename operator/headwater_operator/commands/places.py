@@ -200,8 +200,13 @@ def chosen(place: Here | OnCluster, app: str | None) -> str:
     )
 
 
-def on_a_cluster_only(place: Here | OnCluster, word: str) -> OnCluster:
+def on_a_cluster_only(place: Here | OnCluster, word: str, here: str) -> OnCluster:
     """Return the cluster.
+
+    Args:
+        place: that is meant.
+        word: needs a cluster.
+        here: what to do on one machine instead.
 
     Raises:
         EnvironmentProblemError: the applications of this machine are meant.
@@ -210,5 +215,5 @@ def on_a_cluster_only(place: Here | OnCluster, word: str) -> OnCluster:
         return place
     raise EnvironmentProblemError(
         f"headwater {word} is for StreamApps on Kubernetes: name their --namespace; on one machine "
-        "the control loop moves tasks by itself"
+        f"{here}"
     )

@@ -249,7 +249,7 @@ def test_an_api_server_that_stays_away_ends_the_wait(plugin: Plugin) -> None:
     plugin.served.before = fail
     named = Namespace(namespace=NAMESPACE, context=None, kubeconfig=plugin.config)
     with place_of(named) as place:
-        cluster = on_a_cluster_only(place, "drain")
+        cluster = on_a_cluster_only(place, "drain", "")
         with pytest.raises(ApiUnavailableError, match="too much to do"):
             wait_for(cluster, action["metadata"]["name"], away_s=0.0)
 
@@ -460,8 +460,15 @@ def test_headwater_means_this_machine_unless_an_option_names_a_cluster(
 ) -> None:
     assert headwater(["status", "--home", str(tmp_path / "home")]) == 0
     assert f"no applications in {tmp_path / 'home'}" in capsys.readouterr().out
-    assert headwater(["drain", "1", "--home", str(tmp_path / "home")]) == 3
-    assert "headwater drain is for StreamApps on Kubernetes" in capsys.readouterr().err
+    for words, instead in (
+        (["drain", "1"], "headwater scale"),
+        (["move", "0_0", "1"], "places tasks by itself"),
+        (["restart", "wc"], "headwater down APP"),
+    ):
+        assert headwater([*words, "--home", str(tmp_path / "home")]) == 3
+        said = capsys.readouterr().err
+        assert f"headwater {words[0]} is for StreamApps on Kubernetes" in said
+        assert instead in said
     for word in ("status", "tasks", "lag"):
         assert headwater([word, "wc", "--kubeconfig", plugin.config]) == 0
         assert "wc" in capsys.readouterr().out
