@@ -19,7 +19,7 @@ from tests.support.page_events import events
 
 from headwater.errors import ConfigError, EnvironmentProblemError
 from headwater_operator.web.admission import is_own_host, is_same_origin, is_token
-from headwater_operator.web.routes import STATIC, Page
+from headwater_operator.web.routes import _SHEETS, STATIC, Page
 from headwater_operator.web.serving import Server, address_of
 from headwater_operator.web.starting import TOKEN_VARIABLE, WebOptions, server_of, token_of
 
@@ -263,7 +263,10 @@ def test_the_page_has_no_script_or_style_of_its_own_within_and_all_its_files_are
         for path in (STATIC / "js").glob("*.js")
         for name in re.findall(r'from "\./([\w.]+)"', path.read_text())
     }
-    assert modules == imported | {"main.js"}
+    assert modules == imported | {"main.js", "early.js"}
+    sheets = {path.name for path in (STATIC / "css").glob("*.css")}
+    assert sheets == {f"{name}.css" for name in _SHEETS}
+    assert call(server, "/static/css/all.css")[1].startswith("/* Colours, type and spacing.")
 
 
 def call_bytes(server: Server, path: str) -> bytes:

@@ -16,19 +16,20 @@ export function follow(key, told) {
   let timer = 0;
   let isOver = false;
 
+  function hear(event) {
+    heardAt = performance.now();
+    told.trouble("");
+    told[event.type](JSON.parse(event.data));
+  }
+
   function connect() {
     if (isOver) return;
-    source = new EventSource(`/api/apps/${key}/events`);
-    source.addEventListener("whole", (event) => {
-      heardAt = performance.now();
-      told.trouble("");
-      told.whole(JSON.parse(event.data));
-    });
-    source.addEventListener("change", (event) => {
-      heardAt = performance.now();
-      told.trouble("");
-      told.change(JSON.parse(event.data));
-    });
+    const early = globalThis.headwaterEarly;
+    const taken = early?.take(key);
+    source = taken || new EventSource(`/api/apps/${key}/events`);
+    source.addEventListener("whole", hear);
+    source.addEventListener("change", hear);
+    if (taken) early.heard.splice(0).forEach(hear);
     source.onerror = () => {
       // The browser connects again by itself unless the answer was refused.
       told.trouble("the connection is lost; connecting again");

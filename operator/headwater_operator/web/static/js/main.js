@@ -22,6 +22,7 @@ let chosen = "";
 let group = null;
 let stop = () => {};
 let lost = "";
+let early = globalThis.headwaterEarly?.about;
 
 function choose(task, { stays = false } = {}) {
   chosen = task === chosen && !stays ? "" : task;
@@ -48,15 +49,35 @@ function whole(news) {
     return;
   }
   reveal();
-  show(null);
+  // What is on the screen first is painted before all workers and tasks are drawn below it.
+  top();
   decisions.whole(page);
   vitals.sparks(page.history);
   if (isFirst || JSON.stringify(page.document.topology) !== before) topology.draw(page);
   else topology.update(page);
-  charts.whole(page);
   actions.whole(page);
   journey.whole(page);
-  performance.mark("headwater-painted");
+  if (isFirst) {
+    isBegun = false;
+    painted("headwater-painted", rest);
+  } else rest();
+}
+
+function rest() {
+  isBegun = true;
+  if (!page.document?.app.name) return;
+  due = {};
+  show(null);
+  charts.whole(page);
+  painted("headwater-complete", () => {});
+}
+
+/** Set a mark once the next frame is painted, and go on. */
+function painted(mark, then) {
+  requestAnimationFrame(() => setTimeout(() => {
+    performance.mark(mark);
+    then();
+  }));
 }
 
 /** Show the parts, once there is something to show in them. */
@@ -78,6 +99,7 @@ function change(news) {
     merge(page.document, changed);
     if (page.document.app.name) {
       if (isFirst) {
+        isBegun = true;
         reveal();
         decisions.whole(page);
         charts.whole(page);
@@ -95,7 +117,9 @@ function change(news) {
 
 // Ids of tasks that have changed since the last frame; `null`: all are looked at.
 let due = {};
+let isBegun = false;
 const drawn = eachFrame(() => {
+  if (!isBegun) return;
   show(due);
   due = {};
   topology.update(page);
@@ -107,6 +131,13 @@ function later(changed) {
 }
 
 function show(changed) {
+  top();
+  workers.update(page, changed);
+  tasks.update(page);
+  detail.update(page, chosen);
+}
+
+function top() {
   const { app } = page.document;
   const state = app.paused ? app.paused : app.state;
   text(byId("state"), shown(state));
@@ -115,9 +146,6 @@ function show(changed) {
   text(byId("scaling"), app.scaling ? scalingOf(app.scaling) : "");
   notice();
   vitals.update(page);
-  workers.update(page, changed);
-  tasks.update(page);
-  detail.update(page, chosen);
   const foot = [app.kafka ? `Kafka at ${app.kafka}` : "", app.engine === "Native" ? "" : `engine ${app.engine}`, `control loop ${app.generation}`, app.version ? `Headwater ${app.version}` : "", app.inexact || ""];
   text(byId("foot"), foot.filter(Boolean).join(" · "));
   document.title = `${app.name} · Headwater`;
@@ -205,7 +233,9 @@ function open(key) {
 async function begin() {
   const asked = new URLSearchParams(location.search).get("app");
   try {
-    const { apps, refused } = asked ? { apps: [asked] } : await (await fetch("/api/apps", { cache: "no-store" })).json();
+    const first = early;
+    early = null;
+    const { apps, refused } = first ? await first : asked ? { apps: [asked] } : await (await fetch("/api/apps", { cache: "no-store" })).json();
     if (apps.length) {
       open(apps[0]);
       return;

@@ -21,6 +21,8 @@ let page;
 let onChoose;
 let body, room, head;
 let isSeen = true;
+let scrolled = 0;
+let height = MOST * ROW;
 let keys = [];
 let byNumber = [];
 let known = new Set();
@@ -47,7 +49,10 @@ export function start(choose) {
   body = el("div", { class: "body", role: "rowgroup", tabindex: "-1" }, room);
   byId("grid").append(head, body);
   const redraw = eachFrame(draw);
-  body.addEventListener("scroll", redraw, { passive: true });
+  body.addEventListener("scroll", () => {
+    scrolled = body.scrollTop;
+    redraw();
+  }, { passive: true });
   new ResizeObserver(redraw).observe(body);
   new IntersectionObserver((entries) => {
     isSeen = entries.at(-1).isIntersecting;
@@ -80,10 +85,10 @@ export function update(now) {
   if (sort.key !== "task" || sort.down) keys = [...keys].sort(comparison(tasks));
   text(byId("tasks-note"), keys.length === all ? count(all) : `${count(keys.length)} of ${count(all)}`);
   attribute(byId("grid"), "aria-rowcount", String(keys.length + 1));
-  const height = `${Math.max(1, keys.length) * ROW}px`;
-  if (room.style.height !== height) room.style.height = height;
-  const seen = `${Math.min(MOST, Math.max(3, keys.length)) * ROW}px`;
-  if (body.style.height !== seen) body.style.height = seen;
+  const whole = `${Math.max(1, keys.length) * ROW}px`;
+  if (room.style.height !== whole) room.style.height = whole;
+  height = Math.min(MOST, Math.max(3, keys.length)) * ROW;
+  if (body.style.height !== `${height}px`) body.style.height = `${height}px`;
   classes(byId("grid"), app.bytes === undefined ? "grid no-bytes" : "grid");
   draw();
 }
@@ -106,7 +111,8 @@ export function mark(task) {
   if (place >= 0) {
     const top = place * ROW;
     if (top < body.scrollTop) body.scrollTop = top;
-    else if (top + ROW > body.scrollTop + body.clientHeight) body.scrollTop = top + ROW - body.clientHeight;
+    else if (top + ROW > body.scrollTop + height) body.scrollTop = top + ROW - height;
+    scrolled = body.scrollTop;
   }
   draw();
 }
@@ -145,8 +151,9 @@ function sortBy(column) {
 
 function draw() {
   if (!page?.document || (!isSeen && rows.length)) return;
-  const first = Math.max(0, Math.floor(body.scrollTop / ROW) - 2);
-  const last = Math.min(keys.length, Math.ceil((body.scrollTop + (body.clientHeight || MOST * ROW)) / ROW) + 2);
+  // Both are known without asking for a layout.
+  const first = Math.max(0, Math.floor(scrolled / ROW) - 2);
+  const last = Math.min(keys.length, Math.ceil((scrolled + height) / ROW) + 2);
   let used = 0;
   for (let place = first; place < last; place += 1) fill(rowAt(used++), place);
   for (; used < rows.length; used += 1) rows[used].root.hidden = true;
