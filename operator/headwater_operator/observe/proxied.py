@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from headwater.model.podcontract import HTTP_PORT
 from headwater_operator.kube.clock import boot_ms
@@ -17,6 +17,8 @@ from headwater_operator.observe.numbers import WorkerAnswer, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+T = TypeVar("T")
 
 _AT_ONCE: Final = 8
 _TIMEOUT_S: Final = 5.0
@@ -61,12 +63,14 @@ class Silence:
             self._until |= dict.fromkeys(pods, self._now_ms() + self._silence_ms)
 
 
-class ProxiedNumbers:
-    """Workers asked through the API server.
+class PodQuestions(Generic[T]):
+    """Asks pods the same through the API server, all at once; it takes ``get`` of ``pods/proxy``.
 
     Args:
         client: the API server, with the rights of whoever asks.
         namespace: of the pods.
+        path: what is asked, such as ``/tasks``.
+        read: makes a value of the body; it may raise what a body of anybody lets it raise.
         timeout_s: a pod that answers later counts as silent, and is not asked for a while.
         silence: remembers who is silent.
     """
@@ -75,49 +79,47 @@ class ProxiedNumbers:
         self,
         client: PodAsker,
         namespace: str,
+        path: str,
+        read: Callable[[bytes], T],
         *,
         timeout_s: float = _TIMEOUT_S,
         silence: Silence | None = None,
     ) -> None:
         self._client = client
         self._namespace = namespace
+        self._path = path
+        self._read = read
         self._timeout_s = timeout_s
         self._silence = silence or Silence()
         self._pool = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="ask")
         self.refused = ""
         """Why nobody was asked, in the API server's words; empty if it has not refused."""
 
-    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerAnswer]:
-        """Ask workers at the same time; return the answers of those that have soon answered.
-
-        Args:
-            endpoints: by worker, which is the name of its pod; their addresses are not used.
-        """
+    def ask(self, pods: Iterable[str]) -> dict[str, T]:
+        """Return what those answer that answer soon, and well."""
         self.refused = ""
-        futures = {
-            name: self._pool.submit(self._ask, name) for name in self._silence.heard(endpoints)
-        }
+        futures = {pod: self._pool.submit(self._ask, pod) for pod in self._silence.heard(pods)}
         wait(futures.values(), self._timeout_s)
         # Whom nobody had time to ask is not silent.
-        asked = {name: future for name, future in futures.items() if not future.cancel()}
-        found = {name: future.result() for name, future in asked.items() if future.done()}
+        asked = {pod: future for pod, future in futures.items() if not future.cancel()}
+        found = {pod: future.result() for pod, future in asked.items() if future.done()}
         self._silence.note(asked.keys() - found)
-        return {name: answer for name, answer in found.items() if answer.incarnation}
+        return {pod: answer for pod, answer in found.items() if answer is not None}
 
     def close(self) -> None:
         """Ask nobody any more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, worker: str) -> WorkerAnswer:
+    def _ask(self, pod: str) -> T | None:
         try:
             status, data = self._client.ask_pod(
-                self._namespace, worker, HTTP_PORT, "/tasks", timeout_s=self._timeout_s
+                self._namespace, pod, HTTP_PORT, self._path, timeout_s=self._timeout_s
             )
-            return parse(json.loads(data)) if status == _OK else WorkerAnswer()
+            return self._read(data) if status == _OK else None
         except ForbiddenError as error:
             self.refused = str(error)
         except ApiUnavailableError:
-            self._silence.note([worker])
+            self._silence.note([pod])
         except (
             KubeApiError,
             ArithmeticError,
@@ -128,4 +130,31 @@ class ProxiedNumbers:
             ValueError,
         ):
             pass  # a worker that runs no code of ours, or none yet
-        return WorkerAnswer()
+        return None
+
+
+class ProxiedNumbers:
+    """The numbers of workers: see ``PodQuestions`` for the arguments."""
+
+    def __init__(self, client: PodAsker, namespace: str, **how: Any) -> None:
+        self._pods: PodQuestions[WorkerAnswer] = PodQuestions(
+            client, namespace, "/tasks", lambda data: parse(json.loads(data)), **how
+        )
+
+    @property
+    def refused(self) -> str:
+        """Why nobody was asked, in the API server's words; empty if it has not refused."""
+        return self._pods.refused
+
+    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerAnswer]:
+        """Ask workers at the same time; return the answers of those that have soon answered.
+
+        Args:
+            endpoints: by worker, which is the name of its pod; their addresses are not used.
+        """
+        found = self._pods.ask(endpoints)
+        return {name: answer for name, answer in found.items() if answer.incarnation}
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        self._pods.close()
