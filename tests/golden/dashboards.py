@@ -239,13 +239,17 @@ def _stat(_: Panel) -> Any:
 def _table(panel: Panel) -> Any:
     """A row for each combination of labels; a column for each label, and for each query."""
     names = {f"Value #{_ref(number)}": query.label for number, query in enumerate(panel.queries)}
+    hidden = ["Time"]
     if len(panel.queries) == 1:
-        names = {"Value": panel.queries[0].label}
+        names = {"Value": panel.queries[0].legend}
+        # Without a name, the labels say all: the number is always 1.
+        hidden += [] if panel.queries[0].legend else ["Value"]
     made = table.Panel()
     made.with_transformation(DataTransformerConfig(id_val="merge", options={}))
     made.with_transformation(
         DataTransformerConfig(
-            id_val="organize", options={"excludeByName": {"Time": True}, "renameByName": names}
+            id_val="organize",
+            options={"excludeByName": dict.fromkeys(hidden, True), "renameByName": names},
         )
     )
     for query in panel.queries:

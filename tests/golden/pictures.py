@@ -1,32 +1,59 @@
-"""Makes the pictures of the page: ``python -m tests.golden.pictures`` writes ``docs/pictures``.
+"""Makes the pictures of the docs: ``python -m tests.golden.pictures`` writes ``docs/pictures``.
 
-A real local cluster runs an example on a private Kafka and is fed for two minutes; meanwhile it is
-scaled from two workers to three, so that copies, moves and reasons are to be seen. The pictures are
-looked at by people; no test compares them.
+A real local cluster runs an example on a private Kafka and is fed for some minutes; meanwhile a
+worker is killed and has lost its disk, and the application is scaled from two workers to three. A
+Prometheus scrapes it. The page is shown as it is; Grafana's dashboards are drawn from their JSON.
+The pictures are looked at by people; no test compares them. A name picks a run:
+``python -m tests.golden.pictures local``.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import shutil
+import signal
+import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Producer
 
-from headwater_operator.local.observe import read_report
+from headwater_operator.dashboards import (
+    APPLICATION,
+    DASHBOARDS,
+    FLEET,
+    OPERATOR,
+    SPARK,
+    STATE,
+    WORKER,
+)
+from headwater_operator.local.observe import read_process, read_report, read_worker
+from tests.golden.alerts import ALERTS
+from tests.golden.boards import answered, board_of, drawing, scraped_for, take_board, take_terminal
+from tests.support import prometheus
 from tests.support.browser import chromium, opened
 from tests.support.local_cluster import LocalCluster
+from tests.support.shown import configuration, write_targets
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from playwright.sync_api import Browser, Page
 
+    from headwater_operator.dashboards.panels import Dashboard
+    from tests.golden.boards import Drawing
+
 APP: Final = "click-stream"
+NAMESPACE: Final = "shop"
+"""As Prometheus adds it to what it reads."""
 PICTURES: Final = Path(__file__).parents[2] / "docs" / "pictures"
 MOST_BYTES: Final = 150_000
 _USERS: Final = 4_000
@@ -41,11 +68,19 @@ _DOCUMENT: Final[dict[str, Any]] = {
         "threadsPerWorker": 2,
         "processingGuarantee": "exactly_once_v2",
         "assignment": {"standbyReplicas": 1},
+        "autoscaling": {"minReplicas": 1, "maxReplicas": 6, "targetCatchUp": "2m"},
+        "config": {
+            "metrics.recording.level": "DEBUG",
+            "statistics.interval.ms": 500,
+            "deserialization.exception.handler": "log-and-continue",
+            "errors.dead.letter.queue.topic.name": "dead-letters",
+        },
         "kafka": {
             "topics": [
                 {"name": name, "partitions": 8}
                 for name in ("page-views", "user-profiles", "searches", "user-activities")
             ]
+            + [{"name": "dead-letters", "partitions": 1}]
         },
     },
 }
@@ -68,6 +103,8 @@ class Feed(threading.Thread):
             for _ in range(40):
                 user = f"user-{self._random.randrange(_USERS)}"
                 self._send("page-views", user, {"page": f"/products/{hash(user) % 100}"})
+                if self._random.random() < 0.001:
+                    self._producer.produce("page-views", key=user, value=b"\xff")
                 if self._random.random() < 0.4:
                     self._send("searches", user, {"terms": "carving skis"})
                 if self._random.random() < 0.1:
@@ -100,12 +137,20 @@ class Picture:
     scale: float = 1.0
 
 
+SHOWN: Final = (
+    *dict.fromkeys((alert.dashboard, alert.panel) for alert in ALERTS),
+    (OPERATOR, "Workers by load"),
+    (WORKER, "What a thread does"),
+    (STATE, "Size of the files"),
+)
+"""Panels with a picture of their own, for the pages that speak of them."""
 ALL: Final = (
     Picture("page-dark"),
     Picture("page-light", scheme="light"),
     Picture("page-tasks", section="workers", height=760),
     Picture("page-charts", section="charts", height=720),
     Picture("page-journey", section="journey", height=760),
+    Picture("page-autoscaling", height=242),
     Picture("page-phone", width=390, height=844),
 )
 
@@ -119,7 +164,7 @@ def take(browser: Browser, url: str, picture: Picture) -> None:
         "reduced_motion": "reduce",
     }
     with opened(browser, url, **options) as tab:
-        tab.wait_for_selector("#drawing svg")
+        tab.wait_for_selector("#drawing > *")
         if picture.section:
             _show(tab, picture.section)
         tab.wait_for_timeout(4_000)
@@ -144,30 +189,135 @@ def _show(tab: Page, section: str) -> None:
 
 
 def main() -> None:
-    """Run the example, and take all pictures."""
+    """Make all pictures, or those of the runs that are named."""
     PICTURES.mkdir(exist_ok=True)
+    runs = {"local": local_run, "operator": operator_pictures, "spark": spark_pictures}
+    with drawing() as shown, chromium() as browser:
+        for name in sys.argv[1:] or runs:
+            runs[name](browser, shown)
+
+
+def operator_pictures(browser: Browser, shown: Drawing) -> None:
+    """Run operators on an API server; show their page, their dashboard, and a StreamAction."""
+    from tests.golden import operator_run
+
+    def page(url: str) -> None:
+        address = f"{url}?app={operator_run.NAMESPACE}/orders"
+        take(browser, address, Picture("page-operator", section="workers", height=760))
+
+    told = operator_run.run(page)
+    draw_board(browser, shown, OPERATOR.uid, told.board)
+    for name, (command, output) in zip(("get", "describe"), told.commands.items(), strict=True):
+        take_terminal(browser, shown, command, output, PICTURES / f"action-{name}.webp")
+
+
+def spark_pictures(browser: Browser, shown: Drawing) -> None:
+    """Run an application on Spark; show its dashboard."""
+    from tests.golden import spark_run
+
+    draw_board(browser, shown, SPARK.uid, spark_run.run())
+
+
+def local_run(browser: Browser, shown: Drawing) -> None:
+    """Run the example with a kill and a scale; show the page and the dashboards of workers."""
     with (
         tempfile.TemporaryDirectory() as folder,
         LocalCluster(Path(folder), APP) as cluster,
-        chromium() as browser,
+        prometheus.running(
+            Path(folder) / "prometheus", configuration(Path(folder) / "targets.json")
+        ) as server,
     ):
-        cluster.up(_DOCUMENT, "--web", "0")
+        write_targets(Path(folder) / "targets.json", [])
+        frozen = Path(folder) / "frozen"
+        frozen.write_text("nobody yet")
+        cluster.up(_DOCUMENT, "--web", "0", HEADWATER_FAILPOINTS=f"restore.applied=stop!{frozen}")
         wait_for(lambda: _runs(cluster, 2), what="two workers")
         feed = Feed(cluster.supervisor.kafka.bootstrap_servers)
         feed.start()
+        began = time.time()
+        scraping = Scraping(cluster, Path(folder) / "targets.json")
+        scraping.start()
         feed.ended.wait(_FED_S / 2)
+        _lose_a_worker(cluster, frozen)
+        feed.ended.wait(_FED_S / 4)
         cluster.command("scale", APP, "--replicas", "3")
-        wait_for(lambda: _runs(cluster, 3), what="three workers")
+        wait_for(lambda: _runs(cluster, 3), what="three workers", timeout_s=240)
         feed.ended.wait(_FED_S / 2)
         url = re.search(r"page: (http://\S+)", cluster.output)
         assert url is not None, cluster.output
         for picture in ALL:
             take(browser, url[1], picture)
+        boards = {
+            board.uid: answered(
+                board_of(board.uid), server, (began, time.time()), {"namespace": NAMESPACE}
+            )
+            for board in (FLEET, APPLICATION, WORKER, STATE)
+        }
         feed.ended.set()
         feed.join()
         del feed
+        scraping.ended.set()
         cluster.interrupt()
         wait_for(lambda: not cluster.is_up(), what="the end of the cluster")
+    for uid, data in boards.items():
+        draw_board(browser, shown, uid, data)
+
+
+def draw_board(browser: Browser, shown: Drawing, uid: str, data: Mapping[str, Any]) -> None:
+    """Draw a dashboard, and the panel of each alert that leads to it."""
+    board = next(each for each in DASHBOARDS if each.uid == uid)
+    panels = {
+        board.panel_id(title): PICTURES / panel_picture(board, title)
+        for shown_board, title in SHOWN
+        if shown_board is board
+    }
+    take_board(browser, shown, data, PICTURES / board_picture(board), panels)
+
+
+def board_picture(board: Dashboard) -> str:
+    """Return the name of the picture of a dashboard."""
+    return f"{board.uid.replace('headwater', 'board')}.webp"
+
+
+def panel_picture(board: Dashboard, title: str) -> str:
+    """Return the name of the picture of a panel."""
+    name = re.sub(r"[^a-z]+", "-", title.lower()).strip("-")
+    return f"{board.uid.replace('headwater', 'panel')}-{name}.webp"
+
+
+class Scraping(threading.Thread):
+    """Tells Prometheus of the workers that there are."""
+
+    def __init__(self, cluster: LocalCluster, targets: Path) -> None:
+        super().__init__(daemon=True)
+        self.ended = threading.Event()
+        self._app = cluster.cluster.app(APP)
+        self._targets = targets
+
+    def run(self) -> None:
+        """Look each second."""
+        while not self.ended.wait(1):
+            workers = map(read_worker, self._app.workers())
+            found = [it.status.endpoint for it in workers if it is not None and it.status.endpoint]
+            write_targets(self._targets, found, namespace=NAMESPACE)
+
+
+def _lose_a_worker(cluster: LocalCluster, frozen: Path) -> None:
+    """Kill a worker that has lost its disk; its restore stands still until Prometheus has seen it.
+
+    Args:
+        cluster: where it runs.
+        frozen: gone, it lets the next restore stand still, and then says in which process.
+    """
+    frozen.unlink()
+    [first, *_] = sorted(cluster.cluster.app(APP).workers(), key=lambda each: each.name)
+    process = read_process(first)[1]
+    assert process is not None
+    shutil.rmtree(cluster.cluster.app(APP).state(first.name))
+    os.kill(process.pid, signal.SIGKILL)
+    pid = wait_for(lambda: frozen.exists() and frozen.read_text(), what="a restore", timeout_s=240)
+    scraped_for(6)
+    os.kill(int(pid), signal.SIGCONT)
 
 
 def _runs(cluster: LocalCluster, replicas: int) -> bool:

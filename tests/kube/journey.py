@@ -145,6 +145,7 @@ class Installation:
         lease_s: how long a Lease of it lasts.
         http_port: where processes tell their numbers; 0: anywhere.
         sweep_s: between two sweeps.
+        web_port: where processes serve the page; 0: anywhere; ``None``: they do not.
     """
 
     api: KubeApi
@@ -157,6 +158,7 @@ class Installation:
     lease_s: int = _LEASE_S
     http_port: int = 0
     sweep_s: int = 30
+    web_port: int | None = None
     processes: list[OperatorProcess] = field(default_factory=list)
 
     def install(self) -> Installation:
@@ -214,6 +216,7 @@ class Installation:
             "--http-host=127.0.0.1",
             "--bootstrap-servers=broker.example:9092",
             "--worker-callers=[]",
+            *([] if self.web_port is None else [f"--web-port={self.web_port}"]),
         ]
         log_file = self.directory / f"{self.home}-{place}.log"
         process = OperatorProcess(command, place, log_file, failpoints)
