@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 from headwater.model.windows import EmitStrategy
 from headwater.processor.emission import Emission
 from headwater.processor.operators.aggregate import first_or
-from headwater.processor.windowed import ObservedTime, forward_windows, late_record, shared_by_store
+from headwater.processor.windowed import (
+    ObservedTime,
+    forward_sliding_windows,
+    late_record,
+    shared_by_store,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +46,7 @@ def sliding_windows_of(operator: SlidingWindowAggregate, site: Site, failed: Fai
     store = cast("TimedStore", site.store(operator.store))
     is_final = operator.emit is EmitStrategy.ON_WINDOW_CLOSE
     difference, grace = operator.windows.time_difference_ms, operator.windows.grace_ms
-    to = forward_windows(site.children.forward, difference)
+    to = forward_sliding_windows(site.children.forward, difference)
     to = shared_by_store(site, store.name, to)
     store.on_change(None if is_final else to, send_old=operator.send_old)
     slide = _Sliding(operator, store, None if is_final or store.caching else to)

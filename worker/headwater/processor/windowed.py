@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.model.durations import LONG_MAX
 from headwater.model.windows import Window, Windowed
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from headwater.ports import Forward, Headers
     from headwater.processor.compiling import Site
+
+
+_WINDOWS_KNOWN: Final = 1_000
 
 
 class ObservedTime:
@@ -38,15 +41,31 @@ class ObservedTime:
 
 def forward_windows(forward: Forward, size: int) -> Forward:
     """Return what forwards changes of ``(key, start, number)`` as those of windowed keys."""
-    # Most changes in a row are of one window; and a NamedTuple's own constructor is slow.
-    new, last = tuple.__new__, Window(-1, -1)
+    # Most changes are of few windows; and a NamedTuple's own constructor is slow.
+    new = tuple.__new__
+    known: dict[int, Window] = {}
+    window_of = known.get
 
     def forward_window(key: Any, change: Any, timestamp: int, headers: Headers) -> None:
-        nonlocal last
-        start = key[1]
-        if last[0] != start:
-            last = new(Window, (start, min(start + size, LONG_MAX)))
-        forward(new(Windowed, (key[0], last)), change, timestamp, headers)
+        part, start, _ = key
+        window = window_of(start)
+        if window is None:
+            if len(known) >= _WINDOWS_KNOWN:
+                known.clear()
+            window = known[start] = new(Window, (start, min(start + size, LONG_MAX)))
+        forward(new(Windowed, (part, window)), change, timestamp, headers)
+
+    return forward_window
+
+
+def forward_sliding_windows(forward: Forward, size: int) -> Forward:
+    """Return the same as ``forward_windows`` for windows of which hardly any is seen again."""
+    new = tuple.__new__
+
+    def forward_window(key: Any, change: Any, timestamp: int, headers: Headers) -> None:
+        part, start, _ = key
+        window = new(Window, (start, min(start + size, LONG_MAX)))
+        forward(new(Windowed, (part, window)), change, timestamp, headers)
 
     return forward_window
 

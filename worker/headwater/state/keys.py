@@ -131,14 +131,18 @@ class TimedKeys(PlainKeys):
         self.decode = decode_all
         if self.plain:
             self.pack = encode_all
-            size_of: Callable[[Any], int] = _text_size
         else:
             self.identify = lambda key: (encode(key[0]), key[1], key[2])
             self.pack = lambda identity: identity[0] + pack(identity[1], identity[2])
-            size_of = len
         # A cache's keys begin with the number of the segment.
         more = length + _SEGMENT_BYTES
-        self.size = lambda identity: size_of(identity[0]) + more
+
+        def size(identity: Any) -> int:
+            part = identity[0]
+            short = part.__class__ is bytes or part.isascii()
+            return (len(part) if short else _text_size(part)) + more
+
+        self.size = size
 
     def identity(self, key: Any) -> Any:
         """Return what the layers' dicts know ``key`` by.

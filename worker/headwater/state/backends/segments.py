@@ -251,7 +251,8 @@ class SegmentedRocksBackend(RocksBackend):
         """
         written = list(entries)
         suffix, interval = self._suffix_bytes, self._expiry.segment_ms
-        times = [time_at(key, suffix) for key, _ in written]
+        time_in = _TIME.unpack_from
+        times = [time_in(key, len(key) - suffix)[0] for key, _ in written]
         stream_time = max(self.stream_time, *times) if times else self.stream_time
         oldest = self._expiry.oldest_kept(stream_time)
         self._cursors.clear()

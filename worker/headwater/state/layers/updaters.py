@@ -235,6 +235,8 @@ def _direct_change(
     codec = below.codec
     initializer, take_max, send_old = updating.initializer, updating.take_max, updating.send_old
     keeps_headers = codec.keeps_headers
+    read, replace = below.read, below.replace
+    to_stored, immutable = codec.to_stored, codec.immutable
 
     def change(
         entry: Entry | None,
@@ -246,7 +248,7 @@ def _direct_change(
         new: Any = _UNSTEPPED,
     ) -> None:
         if entry is None:
-            entry = below.load(identity)
+            entry = read(identity) or Entry(identity, None, -1)
         held, before, moved = entry.stored, None, timestamp
         if held is None:
             initial = None if initializer is None else initializer()
@@ -263,10 +265,10 @@ def _direct_change(
         if new is None:
             if keeps_headers:
                 entry.headers = headers
-            below.replace(entry, None, timestamp)
+            replace(entry, None, timestamp)
         else:
-            below.replace(entry, stored := codec.to_stored(new), moved)
-            new = stored if codec.immutable else new
+            replace(entry, stored := to_stored(new), moved)
+            new = stored if immutable else new
         forward(key, (new, before), moved, headers)
 
     return change

@@ -148,20 +148,18 @@ class WriteBack:
             SerializationError: the key of ``identity`` is null or its serde does not take it.
         """
         codec = self.codec
-        if codec.expires and self._is_later(identity):
-            return None
+        if codec.expires:
+            part, time, _ = identity
+            # What is later than all that is committed is not there; but its serde must take it.
+            is_legal = part.__class__ is bytes or (part.__class__ is str and part.isascii())
+            if is_legal and time > self.backend.stream_time:  # type: ignore[attr-defined]
+                return None
         try:
             key = codec.keys.bytes_of(identity)
         except Exception as error:
             raise codec.keys.error(identity, error) from error
         row = self.backend.get(key)
         return None if row is None else Entry(identity, *codec.from_row(row))
-
-    def _is_later(self, identity: Any) -> bool:
-        """Whether a key with a time, which its serde takes, lies after all that is committed."""
-        part, time, _ = identity
-        is_legal = part.__class__ is bytes or (part.__class__ is str and part.isascii())
-        return is_legal and time > self.backend.stream_time  # type: ignore[attr-defined]
 
     def load(self, identity: Any) -> Entry:
         """Return the entry of a key, a new one if it is not indexed; it is not kept.
@@ -196,18 +194,17 @@ class WriteBack:
 
     def replace(self, entry: Entry, stored: Any, timestamp: int) -> None:
         """Give an entry, of this index or new to it, its next value."""
-        codec = self.codec
-        if entry.flags & (UNSENT | UNWRITTEN) and codec.fixed_bytes is None:
-            grown = codec.size(entry.identity, stored) - codec.size(entry.identity, entry.stored)
-            self._uncommitted_bytes += grown
-        elif not entry.flags:
+        codec, flags, old = self.codec, entry.flags, entry.stored
+        if not flags:
             self.entries[entry.identity] = entry
-        is_turned = (entry.stored is None) != (stored is None)
+        elif flags & (UNSENT | UNWRITTEN) and codec.fixed_bytes is None:
+            grown = codec.size(entry.identity, stored) - codec.size(entry.identity, old)
+            self._uncommitted_bytes += grown
         entry.stored = stored
         entry.timestamp = timestamp
-        if not entry.flags & UNSENT:
+        if not flags & UNSENT:
             self.mark(entry)
-        elif is_turned and codec.expires and self.index is not None:
+        elif self.index is not None and codec.expires and (old is None) != (stored is None):
             self.index.add(entry)
 
     def mark(self, entry: Entry) -> None:
