@@ -1,6 +1,7 @@
 """What windows and joins cost per record, without Kafka: batches in memory, stores in RocksDB.
 
-    python benchmarks/micro/windows.py [--records N] [--rounds N] [--profile] [word ...]
+    python benchmarks/micro/windows.py [--records N] [--rounds N] [--commit-every N] [--profile]
+                                       [word ...]
 
 The works of ``benchmarks/works.py``, alone or with as many keys, or as many records a key within a
 second, as the name says. Changelogs are flushed and stores committed after some records, as a
@@ -78,7 +79,7 @@ class Collector:
 class Application:
     """All tasks of one partition of a work, in one thread."""
 
-    def __init__(self, work: str, cache: int, directory: str) -> None:
+    def __init__(self, work: str, cache: int, directory: str, commit_every: int) -> None:
         builder = StreamsBuilder()
         getattr(works, work)(builder)
         topology = builder.build()
@@ -89,6 +90,7 @@ class Application:
         self._stores: list[Any] = []
         self.tasks = [self._task(part) for part in parts]
         self._reader = {tp.topic: (task, tp) for task in self.tasks for tp in task.partitions}
+        self._commit_every = commit_every
         self._unflushed = self._uncommitted = 0
 
     def _task(self, part: Any) -> StreamTask:
@@ -136,7 +138,7 @@ class Application:
             self._rest()
             self._unflushed += len(batch)
             self._uncommitted += len(batch)
-            if self._uncommitted >= COMMIT_EVERY:
+            if self._uncommitted >= self._commit_every:
                 self.commit()
             elif self._unflushed >= FLUSH_EVERY:
                 self._unflushed = 0
@@ -256,11 +258,15 @@ def both(records: int, keys: int) -> Any:
     return alternating(left, batches(works.INPUT + works.OTHER, drawn(records, keys, step=8)))
 
 
-def measure(case: tuple[str, int, Any, Any], profile: cProfile.Profile | None) -> float:
+def measure(
+    case: tuple[str, int, Any, Any],
+    profile: cProfile.Profile | None,
+    commit_every: int = COMMIT_EVERY,
+) -> float:
     """Return the nanoseconds of CPU time per record of one round."""
     work, cache, before, feed = case
     with tempfile.TemporaryDirectory(prefix="headwater-bench-") as directory:
-        application = Application(work, cache, directory)
+        application = Application(work, cache, directory, commit_every)
         application.feed(before())
         application.commit()
         fed = feed()
@@ -284,6 +290,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--commit-every", type=int, default=COMMIT_EVERY, metavar="RECORDS")
     parser.add_argument("--profile", action="store_true", help="also where the time goes")
     parser.add_argument("words", nargs="*", help="only cases whose names hold one of them")
     options = parser.parse_args()
@@ -291,7 +298,7 @@ def main() -> None:
         if options.words and not any(word in name for word in options.words):
             continue
         profile = cProfile.Profile() if options.profile else None
-        best = min(measure(case, profile) for _ in range(options.rounds))
+        best = min(measure(case, profile, options.commit_every) for _ in range(options.rounds))
         print(f"{name:40} {best:10,.0f} ns/record", flush=True)
         if profile is not None:
             pstats.Stats(profile).sort_stats("tottime").print_stats(25)
