@@ -92,10 +92,8 @@ _BY_KEYS: Final = tuple(
     Step(keys, keys - before + (0 if before else WARM_UP), MEASURED)
     for before, keys in zip((0, *_KEYS), _KEYS, strict=False)
 )
-_SLIDING: Final = (Step(10, WARM_UP, 40_000), Step(100, 1_000, 8_000), Step(1_000, 1_000, 1_000))
-_SESSION: Final = tuple(
-    Step(held, WARM_UP if held == 10 else 1_000, 50_000) for held in (10, 100, 1_000)
-)
+_SLIDING: Final = (Step(10, 20_000, 20_000), Step(100, 1_000, 5_000), Step(1_000, 1_000, 1_000))
+_SESSION: Final = (Step(10, 20_000, 20_000), Step(100, 1_000, 20_000), Step(1_000, 1_000, 10_000))
 
 ROWS: Final = {
     "tumbling": Row("tumbling windows of 10 s", "tumbling", _BY_KEYS, "keys"),

@@ -257,26 +257,30 @@ class SegmentedRocksBackend(RocksBackend):
         oldest = self._expiry.oldest_kept(stream_time)
         self._cursors.clear()
         batch = WriteBatch(raw_mode=True)
-        handles, time_handles = self._handles, self._time_handles
+        put = batch.put
+        current, handle, time_handle = None, None, None
         try:
             for (key, row), time in zip(written, times, strict=True):
                 if time < oldest:
                     continue
                 segment = time // interval
-                if segment not in handles:
-                    if row is None:
-                        continue
-                    self._make(segment)
+                if segment != current:
+                    if segment not in self._handles:
+                        if row is None:
+                            continue
+                        self._make(segment)
+                    current, handle = segment, self._handles[segment]
+                    time_handle = self._time_handles.get(segment)
                 if row is None:
-                    batch.delete(key, handles[segment])
+                    batch.delete(key, handle)
                 else:
-                    batch.put(key, row, handles[segment])
-                if segment in time_handles:
+                    put(key, row, handle)
+                if time_handle is not None:
                     at = _TIME.pack(time) + key
                     if row is None:
-                        batch.delete(at, time_handles[segment])
+                        batch.delete(at, time_handle)
                     else:
-                        batch.put(at, b"", time_handles[segment])
+                        put(at, b"", time_handle)
             self._note(batch, position, stream_time)
             failpoints.hit("rocks.write")
             self._db.write(batch)

@@ -237,6 +237,8 @@ def _direct_change(
     keeps_headers = codec.keeps_headers
     read, replace = below.read, below.replace
     to_stored, immutable = codec.to_stored, codec.immutable
+    fixed: Any = codec.exact if codec.fixed_bytes is not None else _NeverAClass
+    low, high = codec.limits
 
     def change(
         entry: Entry | None,
@@ -266,6 +268,8 @@ def _direct_change(
             if keeps_headers:
                 entry.headers = headers
             replace(entry, None, timestamp)
+        elif new.__class__ is fixed and low <= new <= high:
+            replace(entry, new, moved)
         else:
             replace(entry, stored := to_stored(new), moved)
             new = stored if immutable else new
