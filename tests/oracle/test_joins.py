@@ -263,3 +263,29 @@ def test_several_records_that_wait_for_a_partner_as_one_are_let_go_when_java_doe
 
     assert ours["outputs"] == java["outputs"]
     assert [record["timestamp"] for record in ours["outputs"]] == [178, 179, 179]
+
+
+def test_rows_in_memory_stay_when_a_pattern_finds_another_topic(oracle: Oracle) -> None:
+    """They have the numbers of duplicates, which go on when the driver opens the task anew."""
+    joined = {"key": "string", "value": "string", "other": "string", "persistent": False}
+    join = {"op": "left_join", "with": "r", "fn": "both", "stream_joined": joined}
+    windows = {"before": 6, "after": 17, "grace": 1_000}
+    request = _asked(
+        [
+            {"id": "l", "op": "stream", "pattern": "pat-.*"},
+            {"id": "r", "op": "stream", "topics": ["right"]},
+            {"id": "j", "on": "l", **join, "windows": windows},
+            {"id": "out", "op": "to", "on": "j", "topic": "out"},
+        ]
+    )
+    records = [("pat-a", "first"), ("pat-a", "second"), ("pat-b", "third"), ("right", "last")]
+    request["inputs"] = [
+        {"topic": topic, "key": "61", "value": value.encode().hex(), "timestamp": 5}
+        for topic, value in records
+    ]
+
+    java, ours = oracle.ask(request), run(request)
+
+    assert ours["stores"] == java["stores"]
+    assert ours["outputs"] == java["outputs"]
+    assert len(ours["outputs"]) == 3

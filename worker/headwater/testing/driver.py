@@ -33,7 +33,7 @@ from headwater.native.measured import ThreadNumbers
 from headwater.native.opening import RunningTask
 from headwater.processor.resolving import serde_of, store_serdes
 from headwater.processor.task import StreamTask
-from headwater.state import CacheBudget, memory_backend, open_store
+from headwater.state import CacheBudget, TimedStore, memory_backend, open_store
 from headwater.testing.clock import ManualClock
 from headwater.testing.collector import ProducedRecord
 from headwater.testing.memory import (
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from headwater.model.nodes import Subtopology
     from headwater.model.stores import StoreSpec
     from headwater.model.topology import Topology
-    from headwater.ports import Headers, PartitionOffsets
+    from headwater.ports import Headers, KeyValueStore, PartitionOffsets
     from headwater.serde import Serde
     from headwater.state import LayeredStore
 
@@ -337,6 +337,9 @@ class TopologyTestDriver(StoreViews):
             for running in self._tasks
             if running.task_id in changed
         }
+        for running in self._tasks:
+            if running.task_id in opened:
+                _go_on(running.stores, opened[running.task_id].stores)
         opened |= {task: self._task_of(task) for task in changed if task not in opened}
         running_before = {running.task_id: running for running in self._tasks}
         self._tasks = [opened.get(task) or running_before[task] for task in self._inputs]
@@ -423,3 +426,11 @@ class TopologyTestDriver(StoreViews):
             key_serde=key_serde,
             value_serde=value_serde,
         )
+
+
+def _go_on(before: Mapping[str, KeyValueStore], now: Mapping[str, KeyValueStore]) -> None:
+    """Have stores that are opened anew number duplicates as if they had never been closed."""
+    for name, store in before.items():
+        again = now[name]
+        if isinstance(store, TimedStore) and isinstance(again, TimedStore):
+            again.go_on_after(store)
