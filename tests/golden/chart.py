@@ -17,6 +17,7 @@ from headwater_operator.manifests.permissions import (
     election_rules,
     namespace_rules,
     node_rules,
+    shard_rules,
 )
 from tests.golden.alerts import alerts_file
 from tests.golden.crds import ROOT, Dumper, generated
@@ -47,6 +48,7 @@ def chart_files() -> dict[Path, str]:
         "election": election_rules(),
         "departure": departure_rules(),
         "nodes": node_rules(),
+        "shard": shard_rules(),
     }
     source = "headwater_operator/manifests/permissions.py"
     note = f"# Written by `make crds` from {source}. Do not edit.\n"

@@ -32,7 +32,12 @@ from headwater_operator.kube.api import (
 )
 from headwater_operator.kube.election import LEASE_NAME
 from headwater_operator.kube.errors import ApiUnavailableError
-from headwater_operator.manifests.permissions import Rule, namespace_rules, operator_rules
+from headwater_operator.manifests.permissions import (
+    Rule,
+    namespace_rules,
+    operator_rules,
+    shard_rules,
+)
 from tests.kube.kubeconfig import kubeconfig, write_kubeconfig
 from tests.kube.tokens import account_token
 from tests.support.kube_fakes import condition_in, held_by, names, status_of
@@ -146,6 +151,7 @@ class Installation:
         http_port: where processes tell their numbers; 0: anywhere.
         sweep_s: between two sweeps.
         web_port: where processes serve the page; 0: anywhere; ``None``: they do not.
+        selector: of the namespaces whose StreamApps it runs; empty: all.
     """
 
     api: KubeApi
@@ -159,6 +165,7 @@ class Installation:
     http_port: int = 0
     sweep_s: int = 30
     web_port: int | None = None
+    selector: str = ""
     processes: list[OperatorProcess] = field(default_factory=list)
 
     def install(self) -> Installation:
@@ -169,7 +176,8 @@ class Installation:
             self._grant(ROLES, ROLE_BINDINGS, ACCOUNT, self.home, namespace_rules())
         else:
             name = f"{ACCOUNT}-{self.home}"
-            self._grant(CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, name, "", operator_rules())
+            rules = [*operator_rules(), *(shard_rules() if self.selector else ())]
+            self._grant(CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, name, "", rules)
         return self
 
     def watch_too(self, namespace: str) -> None:
@@ -217,6 +225,7 @@ class Installation:
             "--bootstrap-servers=broker.example:9092",
             "--worker-callers=[]",
             *([] if self.web_port is None else [f"--web-port={self.web_port}"]),
+            f"--namespace-selector={self.selector}",
         ]
         log_file = self.directory / f"{self.home}-{place}.log"
         process = OperatorProcess(command, place, log_file, failpoints)

@@ -51,10 +51,15 @@ def test_the_commands_of_the_pages_do_what_is_said(
     # Another page's commands use the same name, and a namespace takes its time to go.
     there = "kubectl get namespace shop headwater-system --ignore-not-found --output=name"
     wait_for(lambda: run(there, tmp_path) == "", what="the namespaces to be gone")
-    operator, application, upgrade, uninstall = blocks("install.md")
+    operator, second, application, upgrade, uninstall = blocks("install.md")
     [rights] = blocks("security.md")
     try:
         explained = run(operator, tmp_path)
+        run(second, tmp_path)
+        seen = "kubectl get deployment -n headwater-b -o jsonpath={..env}"
+        selector = run(seen, tmp_path)
+        # Its policies hold in every namespace, too.
+        run("helm uninstall headwater-b -n headwater-b", tmp_path)
         shown = run(application, tmp_path)
         upgraded = run(upgrade, tmp_path)
         answers = [run(line, tmp_path, may_fail=True) for line in rights.splitlines()]
@@ -70,12 +75,17 @@ def test_the_commands_of_the_pages_do_what_is_said(
     finally:
         # After a failure the release is still there, and its policy holds in every namespace.
         gone = "helm uninstall headwater -n headwater-system --no-hooks --ignore-not-found"
-        clean = "kubectl delete namespace shop headwater-system --ignore-not-found --wait=false"
+        clean = (
+            "kubectl delete namespace shop billing headwater-b headwater-system "
+            "--ignore-not-found --wait=false"
+        )
         run(gone, tmp_path)
+        run(gone.replace("headwater -n headwater-system", "headwater-b -n headwater-b"), tmp_path)
         run(clean, tmp_path)
         install(kube_api)
 
     assert "bootstrapServers" in explained
+    assert "headwater.dev/shard=b" in selector
     assert "word-count" in shown
     assert "REVISION: 2" in upgraded
     assert [answer.strip() for answer in answers] == ["no", "no"]

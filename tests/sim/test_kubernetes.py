@@ -32,6 +32,12 @@ def test_the_load_changes_the_number_of_workers_only_where_a_warm_up_can_follow(
 
 
 @pytest.mark.slow
+@pytest.mark.seeded(200, most=6)
+def test_a_namespace_goes_from_one_operator_to_another_and_no_record_is_lost(seed: str):
+    simulate(seed, shards=True)
+
+
+@pytest.mark.slow
 def test_copies_come_to_rest_while_moves_wait_for_a_window():
     """Copies for the time after the moves once drew other tasks to them, round after round."""
     simulate("cce193ae395e228779ee985072f647f9db1363ad:5", autoscales=True)

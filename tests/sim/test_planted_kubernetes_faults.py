@@ -29,6 +29,7 @@ from tests.sim.kubernetes.faults import (
     WarmCopyGivenUp,
 )
 from tests.sim.kubernetes.run import simulate
+from tests.sim.kubernetes.shards import EqualEpochs, KeepsWhatItHad
 from tests.sim.world import ViolationError
 
 if TYPE_CHECKING:
@@ -103,3 +104,17 @@ def test_a_number_that_changes_without_a_warm_up_is_found():
     said = first_violation(ScalesWithoutWarmUp, 0, autoscales=True)
 
     assert re.search("where no warm-up can follow", said)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "first", "found"),
+    [
+        (EqualEpochs, 0, "not settled|granted to|goes down"),
+        (KeepsWhatItHad, 0, "that is another's"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_mistake_in_a_hand_over_between_operators_is_found(
+    mistake: type[Mistake], first: int, found: str
+):
+    assert re.search(found, first_violation(mistake, first, shards=True))

@@ -49,6 +49,13 @@ def register(subparsers: Any) -> None:
     scope.add_argument(
         "--all-namespaces", action="store_true", help="run the StreamApps of all namespaces"
     )
+    _option(
+        parser,
+        "--namespace-selector",
+        metavar="SELECTOR",
+        help="with --all-namespaces: run the StreamApps of namespaces with these labels only, for "
+        "example headwater.dev/shard=a; other operators, with Leases of their own, run the others",
+    )
     _option(parser, "--worker-image", metavar="IMAGE", help="for StreamApps without spec.image")
     _option(parser, "--spark-image", metavar="IMAGE", help="the same for StreamApps on Spark")
     _option(
@@ -154,6 +161,7 @@ def run(arguments: argparse.Namespace) -> int:
         Options(
             lease_namespace=arguments.lease_namespace or _own_namespace(),
             namespaces=_namespaces(arguments),
+            namespace_selector=_selector(arguments),
             lease_name=arguments.lease_name or LEASE_NAME,
             place=arguments.pod_name,
             installation=Installation(
@@ -237,6 +245,16 @@ def _namespaces(arguments: argparse.Namespace) -> tuple[str, ...]:
             "say whose StreamApps to run: --namespace NAME (may be repeated) or --all-namespaces"
         )
     return found
+
+
+def _selector(arguments: argparse.Namespace) -> str:
+    selector: str = arguments.namespace_selector.strip()
+    if selector and _namespaces(arguments):
+        raise ConfigError(
+            "--namespace-selector chooses among all namespaces: give --all-namespaces instead of "
+            "--namespace"
+        )
+    return selector
 
 
 def _own_namespace() -> str:

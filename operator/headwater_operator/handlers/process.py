@@ -22,6 +22,7 @@ from headwater_operator.handlers.leases import LeaseBook
 from headwater_operator.handlers.metrics import Metrics
 from headwater_operator.handlers.queue import WorkQueue
 from headwater_operator.handlers.reconcile import NEVER, Reconciler
+from headwater_operator.handlers.shard import Shard
 from headwater_operator.handlers.sweep import SWEEP_MS, WATCHED, Sweep
 from headwater_operator.handlers.watching import Watches
 from headwater_operator.kube.client import KubeClient
@@ -75,6 +76,7 @@ class Options:
     Attributes:
         lease_namespace: where its Lease lives.
         namespaces: whose StreamApps it runs; empty for all.
+        namespace_selector: of all namespaces, it runs those with these labels; empty for all.
         lease_name: of its Lease.
         place: what can hold one operator process at a time: the pod's name.
         installation: defaults for StreamApps.
@@ -90,6 +92,7 @@ class Options:
 
     lease_namespace: str
     namespaces: tuple[str, ...] = ()
+    namespace_selector: str = ""
     lease_name: str = LEASE_NAME
     place: str = ""
     installation: Installation = field(default_factory=Installation)
@@ -132,6 +135,7 @@ class Operator:
             lambda: float(len(self._queue)), lambda: self._queue.late_ms() / 1000
         )
         self._leases = LeaseBook(api, self._namespaces, boot_ms)
+        shard = Shard(api, options.namespace_selector)
         self._reconciler = Reconciler(
             api,
             self._election,
@@ -139,10 +143,13 @@ class Operator:
             options.installation,
             self._metrics,
             HttpNumbers(count=self._metrics.count_question),
+            shard=shard,
         )
         self._hearing = Hearing(boot_ms, options.sweep_ms)
         self._metrics.watch_hearing(self._hearing.deaf_ms, [kind.plural for kind in WATCHED])
-        self._sweep = Sweep(api, self._namespaces, self._reconciler, self._queue.add, self._hearing)
+        self._sweep = Sweep(
+            api, self._namespaces, self._reconciler, self._queue.add, self._hearing, shard=shard
+        )
         self._metrics.watch_namespaces(lambda: float(len(self._sweep.closed)))
         self._watches = Watches(
             self._namespaces,

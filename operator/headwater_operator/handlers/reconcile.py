@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import SpecError
-from headwater.model.appstatus import AppStatus, ConditionStatus, ConditionType
 from headwater.model.lifecycle import ClientState
 from headwater_operator.act.events import Herald
 from headwater_operator.act.gate import Gate, HeldUpError, OutdatedDecisionError
@@ -25,7 +24,6 @@ from headwater_operator.act.upkeep import Upkeep
 from headwater_operator.act.workers import Actor
 from headwater_operator.actions import StartDriver, StartWorker, describe_action
 from headwater_operator.decide import Memory, decide
-from headwater_operator.decide.autoscaling.owner import news_of
 from headwater_operator.handlers.app import App
 from headwater_operator.handlers.facts import facts_of
 from headwater_operator.handlers.intent import operation_of
@@ -33,8 +31,10 @@ from headwater_operator.handlers.names import AppName, clash, name_of
 from headwater_operator.handlers.problems import refused
 from headwater_operator.handlers.removal import let_go, remove
 from headwater_operator.handlers.resetting import end_reset
+from headwater_operator.handlers.shard import NotOursError, Shard, outrank
 from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
 from headwater_operator.handlers.streamactions import Actions, is_of_interest, reads_unwatched
+from headwater_operator.handlers.telling import tell_changes
 from headwater_operator.handlers.waiting import ask, is_to_ask, with_missing_files
 from headwater_operator.kube.clock import boot_ms, minutes_since_1970, whole_time
 from headwater_operator.kube.election import NotLeadingError
@@ -44,11 +44,12 @@ from headwater_operator.observe.lags import with_lags
 from headwater_operator.observe.loads import with_loads
 from headwater_operator.observe.snapshot import Observer
 from headwater_operator.rollout import Roll
-from headwater_operator.status import Facts, Problem, first_conditions, full_status
+from headwater_operator.status import Facts, first_conditions, full_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from headwater.model.appstatus import AppStatus
     from headwater_operator.actions import Action
     from headwater_operator.decide import Decision
     from headwater_operator.handlers.leases import Key, LeaseBook
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from headwater_operator.kube.election import Election
     from headwater_operator.manifests.settings import Installation
     from headwater_operator.observe.numbers import NumbersSource
+    from headwater_operator.status import Problem
     from headwater_operator.views import AppView
 
 log = logging.getLogger(__name__)
@@ -89,6 +91,7 @@ class Reconciler:
         numbers: workers that can be asked for exact lags.
         now_ms: a clock that never goes back.
         clock: the time of day.
+        shard: the namespaces that are ours; all if it is not given.
     """
 
     def __init__(
@@ -101,6 +104,8 @@ class Reconciler:
         numbers: NumbersSource,
         now_ms: Callable[[], int] = boot_ms,
         clock: Callable[[], str] = whole_time,
+        *,
+        shard: Shard | None = None,
     ) -> None:
         self._api = api
         self._election = election
@@ -110,6 +115,7 @@ class Reconciler:
         self._numbers = numbers
         self._now_ms = now_ms
         self._clock = clock
+        self._shard = shard or Shard(api)
         self._gate = Gate(election.require)
         self._actions = Actions(api, self._gate, clock)
         self._observer = Observer(api, installation, now_ms)
@@ -126,6 +132,8 @@ class Reconciler:
             key: of the StreamApp.
             has_actions: there are StreamActions about it, which are read anew, too.
         """
+        if not self._shard.has(key[0]):
+            return
         app = self._app(key)
         app.is_dirty = True
         app.has_actions |= has_actions
@@ -163,6 +171,8 @@ class Reconciler:
         Raises:
             NotLeadingError: this operator has to end.
         """
+        if not self._shard.has(key[0]):
+            return self._hand_over(key)
         app = self._app(key)
         again_ms = self._look(key, app)
         if again_ms is not None and not self._must_share_again(app):
@@ -182,6 +192,9 @@ class Reconciler:
             result, again_ms = go(key, app)
         except NotLeadingError:
             raise
+        except NotOursError as error:
+            log.info("%s/%s: %s", *key, error)
+            return "handed_over", self._hand_over(key)
         except OutdatedDecisionError as outdated:
             log.info("%s/%s: deciding afresh: %s", *key, outdated)
             app.is_dirty = True
@@ -304,10 +317,9 @@ class Reconciler:
 
     def _act(self, app: App, view: AppView) -> tuple[str, int]:
         assert view.app is not None
-        if view.highest_generation > self._election.generation:
-            # Written under a Lease that was deleted since, or by hand: we do lead.
-            generation = self._election.raise_generation(view.highest_generation)
-            self._metrics.generation.set(generation)
+        generation = outrank(self._election, self._shard, view, is_first=not app.is_outranked)
+        self._metrics.generation.set(generation)
+        app.is_outranked = True
         if view.status.failure is not None and view.status.observed_generation != view.generation:
             # It was given up, and has been changed: what was said before is not held against it.
             app.memory = Memory()
@@ -434,7 +446,7 @@ class Reconciler:
         if status == before:
             return
         self._write(app, view, status)
-        self._tell_changes(view, before, status)
+        tell_changes(self._herald(view), before, status)
         self._count_apps()
 
     def _write(self, app: App, view: AppView, status: AppStatus) -> None:
@@ -442,17 +454,6 @@ class Reconciler:
         app.status = status
         if app.view is not None:
             app.view = replace(app.view, status=status)
-
-    def _tell_changes(self, view: AppView, before: AppStatus, status: AppStatus) -> None:
-        herald = self._herald(view)
-        if (scaled := news_of(before, status)) is not None:
-            herald.note("Autoscaled", scaled)
-        if status.state is not before.state:
-            herald.note("StateChanged", f"{status.state}: {status.reason}")
-        said = _condition(before, ConditionType.DEGRADED)
-        now = _condition(status, ConditionType.DEGRADED)
-        if now is not None and now[0] is ConditionStatus.TRUE and now != said:
-            herald.warn(Problem(reason=now[1], message=now[2]))
 
     def _herald(self, view: AppView) -> Herald:
         election = self._election
@@ -474,15 +475,17 @@ class Reconciler:
                 self._apps[key] = App(upkeep=Upkeep(self._api, self._gate, self._installation))
             return self._apps[key]
 
+    def _hand_over(self, key: Key) -> int:
+        """Forget a StreamApp that another operator runs, but for its name, which stays in use."""
+        with self._guard:
+            is_known = self._apps.pop(key, None) is not None
+        if is_known:
+            log.info("%s/%s: handed over to the operator of its namespace", *key)
+            self._count_apps()
+        return NEVER
+
     def _forget(self, key: Key) -> None:
         with self._guard:
             self._apps.pop(key, None)
             self._names.pop(key, None)
         self._count_apps()
-
-
-def _condition(status: AppStatus, kind: ConditionType) -> tuple[ConditionStatus, str, str] | None:
-    for condition in status.conditions:
-        if condition.type is kind:
-            return condition.status, condition.reason, condition.message
-    return None

@@ -13,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from headwater_operator.handlers.namespaces import Namespaces
+from headwater_operator.handlers.shard import Shard
 from headwater_operator.kube.api import CLAIMS, PODS, STREAM_ACTIONS, STREAM_APPS, STREAM_WORKERS
 from headwater_operator.kube.clock import boot_ms
 from headwater_operator.kube.errors import ForbiddenError, NotFoundError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from headwater_operator.handlers.leases import Key
     from headwater_operator.handlers.reconcile import Reconciler
     from headwater_operator.kube.api import KubeApi, Manifest, Resource
+    from headwater_operator.views import AppView
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +47,7 @@ class Sweep:
         wake: called with every StreamApp that needs a step.
         hearing: told of the versions of everything that is watched.
         now_ms: a clock that never goes back.
+        shard: the namespaces that are ours; all if it is not given.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Sweep:
         wake: Callable[[Key], None],
         hearing: Hearing,
         now_ms: Callable[[], int] = boot_ms,
+        shard: Shard | None = None,
     ) -> None:
         self._api = api
         self._namespaces = Namespaces(namespaces, "objects", now_ms)
@@ -62,6 +66,7 @@ class Sweep:
         self._wake = wake
         self._hearing = hearing
         self._now_ms = now_ms
+        self._shard = shard or Shard(api)
         self._seen: dict[Key, frozenset[tuple[str, str, str]]] = {}
         self._without_actions: set[str | None] = set()
 
@@ -89,17 +94,24 @@ class Sweep:
         for namespace in self.closed:
             if namespace is not None:
                 self._reconciler.let_go(namespace)
+        self._shard.read()
         looked_ms = self._now_ms()
         found = self._namespaces.each(self._read)
         unread = self.closed | self.failing
         live: Live = {kind.plural: {} for kind in WATCHED}
         apps: dict[Key, Manifest] = {}
+        named: dict[Key, AppView] = {}
         seen: dict[Key, set[tuple[str, str, str]]] = {}
         acted: set[Key] = set()
         for resource, manifest in (each for listed in found.values() for each in listed):
             metadata = manifest["metadata"]
             is_app = resource is STREAM_APPS
+            live[resource.plural][metadata["uid"]] = metadata["resourceVersion"]
             key = (metadata["namespace"], _app_named(resource, manifest))
+            if is_app:
+                named[key] = self._reconciler.read(manifest)
+            if not self._shard.has(key[0]):
+                continue
             if resource is STREAM_ACTIONS:
                 acted.add(key)
             if is_app:
@@ -108,11 +120,9 @@ class Sweep:
             else:
                 stamp = (resource.plural, metadata["name"], metadata["resourceVersion"])
             seen.setdefault(key, set()).add(stamp)
-            live[resource.plural][metadata["uid"]] = metadata["resourceVersion"]
         self._hearing.compare(live, looked_ms, unread=unread)
-        self._reconciler.learn_names(
-            {key: self._reconciler.read(manifest) for key, manifest in apps.items()}, unread
-        )
+        # Also of those that others run: no two StreamApps are one application.
+        self._reconciler.learn_names(named, unread)
         stamps = {key: frozenset(its) for key, its in seen.items()}
         self._compare(stamps, apps, acted, unread)
         return frozenset(found)

@@ -4,6 +4,7 @@
     namespace_rules   in each namespace, for one that runs those of some
     election_rules    where its own Lease lives, if that is none of these
     departure_rules   everywhere, if it is to let go of StreamApps whose namespace is being deleted
+    shard_rules       beyond namespaces: their labels, for an operator that chooses by them
     node_rules        beyond namespaces: labels of nodes, for ``spec.assignment.topologyKeys``
 
 Every verb is one that the operator uses, and it may not read Secrets. A rule is needed for one more
@@ -69,6 +70,11 @@ def departure_rules() -> list[Rule]:
     StreamApp of the cluster. So whoever installs the operator has to ask for them.
     """
     return [_rule(_OWN, "streamapps", ["list", "patch"]), _rule("", "namespaces", ["get"])]
+
+
+def shard_rules() -> list[Rule]:
+    """Return what an operator needs to run the namespaces with certain labels only."""
+    return [_rule("", "namespaces", ["list"])]
 
 
 def node_rules() -> list[Rule]:

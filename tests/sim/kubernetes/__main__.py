@@ -17,6 +17,7 @@ def main() -> int:
             acts="--actions" in sys.argv,
             autoscales="--autoscaling" in sys.argv,
             changes="--changes" in sys.argv,
+            shards="--shards" in sys.argv,
         )
     except ViolationError as violation:
         print(violation)

@@ -28,6 +28,7 @@ from tests.sim import laws
 from tests.sim.kubernetes.actions import open_actions
 from tests.sim.kubernetes.autoscaling import wanted_by
 from tests.sim.kubernetes.growth import too_small
+from tests.sim.kubernetes.shards import may_write
 from tests.sim.kubernetes.world import APP, KubeWorld
 from tests.sim.warm import no_warm_copy_is_given_up
 from tests.sim.world import PARTITIONS, ViolationError
@@ -127,6 +128,9 @@ class Laws:
         self, operator: Operator, verb: str, resource: Resource, name: str, manifest: Manifest
     ) -> None:
         """What an operator does stands in the StreamApp's status before."""
+        is_of_apps = resource in (STREAM_APPS, STREAM_WORKERS, PODS, CLAIMS)
+        if self.world.plan.shards and is_of_apps and not may_write(self.world, operator):
+            raise ViolationError(f"{operator.name} writes in a namespace that is another's: {name}")
         known = self.known.get(operator)
         if known is None:
             return

@@ -8,12 +8,14 @@ from headwater_operator.handlers.hearing import Hearing
 from headwater_operator.handlers.leases import LeaseBook
 from headwater_operator.handlers.metrics import Metrics
 from headwater_operator.handlers.reconcile import NEVER
+from headwater_operator.handlers.shard import Shard
 from headwater_operator.handlers.sweep import SWEEP_MS, Sweep
-from headwater_operator.kube.election import Election, NotLeadingError, Standing
+from headwater_operator.kube.election import LEASE_NAME, Election, NotLeadingError, Standing
 from headwater_operator.kube.errors import KubeApiError
 from headwater_operator.manifests.settings import Installation
 from tests.sim.kubernetes.blocking import Blocking, Guard
 from tests.sim.kubernetes.port import Questions
+from tests.sim.kubernetes.shards import PLACES, selector_of
 from tests.sim.kubernetes.world import NAMESPACE, OPERATORS, KubeWorld, Ticking
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from headwater_operator.handlers.leases import Key
     from tests.sim.kubernetes.laws import Laws
 
-PLACES: Final = ("one", "two")
 _POLL_MS: Final = 2_000
 _RETRY_MS: Final = 2_000
 _NEVER_MS: Final = 1 << 40
@@ -42,7 +43,9 @@ class Operator:
         self.alive = True
         self.cut_off_until = 0
         api = world.plan.port(self)
-        self.election = Election(api, OPERATORS, place=place, now_ms=self.now_ms)
+        shard = Shard(api, selector_of(place) if world.plan.shards else "")
+        lease = f"{LEASE_NAME}-{place}" if world.plan.shards else LEASE_NAME
+        self.election = Election(api, OPERATORS, place=place, name=lease, now_ms=self.now_ms)
         self.election._guard = Guard(world)  # type: ignore[assignment]  # it must not block for good
         self.leases = LeaseBook(api, (NAMESPACE,), self.now_ms)
         self.reconciler = world.plan.reconciler(
@@ -53,9 +56,14 @@ class Operator:
             Metrics(),
             Questions(self),
             self.now_ms,
+            shard=shard,
         )
         hearing = Hearing(self.now_ms, SWEEP_MS)
-        self.sweep = Sweep(api, (NAMESPACE,), self.reconciler, self.add, hearing, self.now_ms)
+        self.sweep = Sweep(
+            api, (NAMESPACE,), self.reconciler, self.add, hearing, self.now_ms, shard=shard
+        )
+        self.swept_ms = (-1, -1)
+        """When its last sweep began and ended."""
         self.due: dict[Key, int] = {}
         self.hand: Hand | None = None
         self.watch = Watch(self)
@@ -162,11 +170,13 @@ class Sweeping(Part):
 
     def main(self) -> None:
         while True:
+            began_ms = self.world.now_ms
             try:
                 self.operator.sweep.run()
             except KubeApiError:
                 self.pause(_RETRY_MS)
                 continue
+            self.operator.swept_ms = began_ms, self.world.now_ms
             self.operator.watch.is_on = True
             self.pause(SWEEP_MS)
 

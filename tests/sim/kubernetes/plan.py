@@ -51,6 +51,7 @@ class Plan:
         acts: users create StreamActions.
         autoscales: the load decides how many workers there are.
         changes: users change what a running application takes over.
+        shards: two operators share the cluster, and the namespace changes hands.
     """
 
     exactly_once: bool
@@ -63,6 +64,7 @@ class Plan:
     acts: bool = False
     autoscales: bool = False
     changes: bool = False
+    shards: bool = False
 
     @classmethod
     def of(
@@ -74,6 +76,7 @@ class Plan:
         acts: bool = False,
         autoscales: bool = False,
         changes: bool = False,
+        shards: bool = False,
     ) -> Plan:
         """Draw one."""
         rng = Random(f"plan of {seed}")
@@ -88,6 +91,7 @@ class Plan:
             acts=acts,
             autoscales=autoscales,
             changes=changes,
+            shards=shards,
         )
 
     @property

@@ -20,6 +20,7 @@ from tests.sim.kubernetes.node import Machine
 from tests.sim.kubernetes.objects import Objects
 from tests.sim.kubernetes.operators import Deployment
 from tests.sim.kubernetes.plan import Mistake, Plan
+from tests.sim.kubernetes.shards import Labels
 from tests.sim.kubernetes.world import KubeWorld
 from tests.sim.world import ViolationError
 
@@ -42,6 +43,7 @@ def simulate(
     acts: bool = False,
     autoscales: bool = False,
     changes: bool = False,
+    shards: bool = False,
 ) -> KubeWorld:
     """Run one seed.
 
@@ -52,6 +54,7 @@ def simulate(
         acts: users create StreamActions.
         autoscales: the load decides how many workers there are.
         changes: users change what a running application takes over.
+        shards: two operators share the cluster, and the namespace changes hands.
 
     Raises:
         ViolationError: with the seed and the story.
@@ -63,6 +66,7 @@ def simulate(
         acts=acts,
         autoscales=autoscales,
         changes=changes,
+        shards=shards,
     )
     world = KubeWorld(seed, plan)
     try:
@@ -74,6 +78,7 @@ def simulate(
         flag += " --actions" if acts else ""
         flag += " --autoscaling" if autoscales else ""
         flag += " --changes" if changes else ""
+        flag += " --shards" if shards else ""
         again = f"repeat: python -m tests.sim.kubernetes '{seed}'{flag}"
         said = f"seed {seed!r}: {error}"
         raise ViolationError(f"{said}\n{story}\n{said}\n{again}") from error
@@ -89,6 +94,8 @@ def _live(world: KubeWorld, *, freezes: bool) -> None:
     Controllers(world)
     Deployment(world, laws)
     User(world)
+    if world.plan.shards:
+        Labels(world, CHAOS_MS)
     Feeder(world, CHAOS_MS, _FEED_MS)
     KubeChaos(world, CHAOS_MS, freezes=freezes)
     if world.plan.acts:

@@ -108,6 +108,8 @@ class KubeWorld(World):
         """The StreamApp has been deleted once."""
         self.action_laws: ActionLaws | None = None
         self.api_down_until = 0
+        self.namespace_since_ms = 0
+        """When the namespace has changed hands last."""
         self.observers: list[Callable[[str, Manifest], None]] = []
         """Told of every change before anybody else."""
 
