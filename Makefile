@@ -8,7 +8,7 @@ KUBE_NODE ?=
 RECORDS ?= 10000000
 
 .DEFAULT_GOAL := help
-.PHONY: help run kube caches test test-all test-fast check e2e-cluster bench bench-spark soak fmt crds clean
+.PHONY: help run kube caches test test-all test-fast check e2e-cluster bench bench-kube bench-spark soak fmt crds clean
 
 help: ## Show this help
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -61,8 +61,6 @@ crds: $(STAMP) ## Write crds/, docs/reference/ and the chart's part of them from
 bench: $(STAMP) ## Side by side with Java Kafka Streams, quixstreams and a bare loop; writes benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks.run
 	@$(BIN)/python -m benchmarks.keys
-	@$(BIN)/python -m benchmarks.assignor
-	@$(BIN)/python -m benchmarks.fleet
 	@$(BIN)/python -m benchmarks.takeover
 	@$(BIN)/python -m benchmarks.crash
 	@$(BIN)/python -m benchmarks.standby
@@ -71,6 +69,13 @@ bench: $(STAMP) ## Side by side with Java Kafka Streams, quixstreams and a bare 
 	@$(BIN)/python -m benchmarks.slow_task
 	@$(BIN)/python -m benchmarks.metrics
 	@$(BIN)/python -m benchmarks.queries
+
+bench-kube: $(STAMP) ## The operator of 50, 200, 500 StreamApps, the assignor, the live page, autoscaling; writes benchmarks/FLEET.md and others
+	@$(BIN)/python -m tests.caches --all --kube-node="$(KUBE_NODE)"
+	@$(BIN)/python -m benchmarks.assignor
+	@$(BIN)/python -m benchmarks.web
+	@$(BIN)/python -m benchmarks.autoscaling
+	@$(BIN)/python -m benchmarks.fleet
 
 bench-spark: $(STAMP) ## Spark against native replay and Spark's own ways (10,000,000 records; RECORDS=1000000 for a quick look); writes benchmarks/SPARK.md
 	@$(BIN)/python -m benchmarks.spark_backfill --records $(RECORDS)
