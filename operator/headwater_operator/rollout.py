@@ -17,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headwater.model.changes import base_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -138,7 +140,8 @@ def failed_revision(
     """
     if is_rolled_back:
         return before.failed, before.failed_message
-    has_stable = before.last_stable not in ("", revision)
+    # What differs by changes of spec.upgrade.rollOn alone would start from the same contents.
+    has_stable = base_of(before.last_stable) not in ("", base_of(revision))
     if is_asked and roll.halted and has_stable:
         return revision, roll.halted
     return "", ""

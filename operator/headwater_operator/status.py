@@ -70,6 +70,7 @@ class Facts:
         revision: that is wanted.
         serving: the revision that was ready last, with every process of it.
         outdated: processes of another revision than the wanted one.
+        changed: what of spec.upgrade.rollOn holds something else than when processes began.
         is_stuck: a process of the wanted revision cannot start until somebody mends it.
         growing: claims whose volumes do not hold yet what they ask for; empty if there is none.
         acted_on: the generation that the operator has acted on last, if it does not act on this
@@ -99,6 +100,7 @@ class Facts:
     revision: str = ""
     serving: str = ""
     outdated: tuple[str, ...] = ()
+    changed: str = ""
     is_stuck: bool = False
     growing: str = ""
     acted_on: int | None = None
@@ -260,7 +262,8 @@ def _not_yet(facts: Facts, problem: Problem | None) -> tuple[str, str]:
 def _rest(facts: Facts) -> str:
     count = len(facts.outdated)
     are = "process of another revision is" if count == 1 else "processes of another revision are"
-    rest = f"{count} {are} still to be replaced"
+    because = f", because of spec.upgrade.rollOn: changed is {facts.changed}"
+    rest = f"{count} {are} still to be replaced{because if facts.changed else ''}"
     return f"{rest}; {facts.roll.waits_for}" if facts.roll.waits_for else rest
 
 

@@ -38,6 +38,12 @@ def test_a_namespace_goes_from_one_operator_to_another_and_no_record_is_lost(see
 
 
 @pytest.mark.slow
+@pytest.mark.seeded(200, most=6)
+def test_a_secret_that_changes_is_rolled_out_once_whoever_leads(seed: str):
+    simulate(seed, watches=True)
+
+
+@pytest.mark.slow
 def test_copies_come_to_rest_while_moves_wait_for_a_window():
     """Copies for the time after the moves once drew other tasks to them, round after round."""
     simulate("cce193ae395e228779ee985072f647f9db1363ad:5", autoscales=True)

@@ -29,6 +29,7 @@ from tests.sim.kubernetes.faults import (
     WarmCopyGivenUp,
 )
 from tests.sim.kubernetes.run import simulate
+from tests.sim.kubernetes.secret import NeverRollsOut, RollsOutAgain
 from tests.sim.kubernetes.shards import EqualEpochs, KeepsWhatItHad
 from tests.sim.world import ViolationError
 
@@ -118,3 +119,15 @@ def test_a_mistake_in_a_hand_over_between_operators_is_found(
     mistake: type[Mistake], first: int, found: str
 ):
     assert re.search(found, first_violation(mistake, first, shards=True))
+
+
+@pytest.mark.parametrize(
+    ("mistake", "found"),
+    [
+        (NeverRollsOut, "not settled: .* runs with"),
+        (RollsOutAgain, "changes are rolled out, and there were"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_mistake_about_a_secret_that_changes_is_found(mistake: type[Mistake], found: str):
+    assert re.search(found, first_violation(mistake, 0, watches=True))

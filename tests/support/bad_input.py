@@ -12,6 +12,7 @@ LOCAL = "tests/kafka/test_local_cluster.py"
 DEFINITIONS = "tests/kube/test_definitions.py"
 USERS = "tests/kube/test_journeys.py"
 ROUNDS = "tests/unit/kube_operator/test_rounds.py"
+ROLL_ON = "tests/unit/kube_operator/test_roll_on.py"
 RIGHTS = "tests/kafka/test_kafka_rights.py"
 AWAY = "tests/kube/test_broker_away.py"
 SECRETS = "tests/kube/test_kafka_secrets.py"
@@ -266,6 +267,11 @@ COVERAGE = {
     "port of a worker that is taken": [
         f"{HERE}::test_a_port_that_is_taken_is_named_in_one_line",
         "tests/unit/service/test_http.py::test_a_port_in_use_is_named",
+    ],
+    "a Secret that workers were started from is changed, deleted, or of no use": [
+        f"{ROLL_ON}::test_a_secret_that_is_deleted_warns_and_replaces_nobody",
+        f"{ROLL_ON}::test_contents_with_which_no_worker_starts_halt_it_until_they_are_mended",
+        f"{ROLL_ON}::test_a_change_during_the_roll_out_is_rolled_out_with_it",
     ],
     # On Spark.
     "retention has passed where a backfill begins": [

@@ -139,7 +139,10 @@ class Case:
         return f"{self.path}: {shown:.40}"
 
 
+_ROLL_ON = [{"kind": "Secret", "name": "db"}, {"kind": "ConfigMap", "name": "db"}]
+
 GOOD = (
+    Case("spec/upgrade", {"rollOn": _ROLL_ON}, base=AUTOSCALED),
     Case("metadata/labels", {}),
     Case("spec/autoscaling/mode", "Advise", base=AUTOSCALED),
     Case("spec/autoscaling/minReplicas", LEFT_OUT, base=AUTOSCALED),
@@ -264,6 +267,7 @@ BROKEN_RULES = (
         for value in (least - 1, "many", str(-least))
     ),
     Case("spec/paused", True, rule="Spark cannot pause; set suspend instead"),
+    Case("spec/upgrade/rollOn", _ROLL_ON, rule="Spark's driver watches no Secret or ConfigMap"),
     Case(
         "spec/autoscaling",
         {"maxReplicas": 2, "targetLag": 5},
@@ -355,6 +359,8 @@ MISTAKES = (
     Case("spec/state/accessMode", "ReadWriteMany", "expected ReadWriteOncePod, ReadWriteOnce, got"),
     Case("spec/state/retention/whenScaled", "Keep", "expected Retain, Delete, got 'Keep'"),
     Case("spec/upgrade/readyTimeout", "soon", "spec.upgrade.readyTimeout: expected a duration"),
+    Case("spec/upgrade/rollOn", [{"name": "db"}], "rollOn[0].kind: required field is missing"),
+    Case("spec/upgrade/rollOn", [{"kind": "Pod", "name": "a"}], "expected Secret, ConfigMap, got"),
     Case("spec/podTemplate/spec", {}, "spec.podTemplate.spec: unknown field"),
     Case("spec/podTemplate/labels/team", "a b", "spec.podTemplate.labels.team: expected a label's"),
     Case("spec/podTemplate/labels/team", 1, "spec.podTemplate.labels.team: expected a string, got"),

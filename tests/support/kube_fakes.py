@@ -40,6 +40,7 @@ from headwater.model.duties import (
     TopicsDescribed,
 )
 from headwater.model.lifecycle import Engine, TaskState
+from headwater.model.rollon import compared
 from headwater.model.topics import (
     ChangelogTopic,
     RepartitionTopic,
@@ -57,10 +58,10 @@ from headwater_operator.kube.api import (
     Resource,
 )
 from headwater_operator.kube.errors import NotFoundError
-from headwater_operator.manifests.names import of_app
+from headwater_operator.manifests.names import REVISION_LABEL, of_app
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from headwater.ids import TaskId
 
@@ -286,6 +287,8 @@ class FakeWorker:
         renew_every_s: how often it is renewed; 0: in every step.
         stopped: the pod in which it was told to end and has let go of everything.
         lag: of its copies, as its status tells; ``None``: they have caught up.
+        contents: of what ``spec.upgrade.rollOn`` names, by name; empty for what is not there.
+        sees: whether its kubelet has brought files up to date.
     """
 
     api: KubeApi
@@ -301,6 +304,10 @@ class FakeWorker:
     renew_every_s: float = 0.0
     stopped: str = ""
     lag: int | None = None
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    sees: bool = True
+    began: tuple[str, dict[str, bytes]] = ("", {})
+    """The revision of its process, and the contents that it was started from."""
     status: WorkerStatus = field(default_factory=WorkerStatus)
     stored: dict[TaskId, int] = field(default_factory=dict)
     answered: dict[str, DutyResult] = field(default_factory=dict)
@@ -316,6 +323,7 @@ class FakeWorker:
             return
         if pod["metadata"]["uid"] != self.incarnation:
             self.incarnation = pod["metadata"]["uid"]
+            self.began = pod["metadata"]["labels"][REVISION_LABEL], dict(self.contents)
             self.status = WorkerStatus(incarnation=self.incarnation, topology=self.report)
             self._written = None
         manifest = self.api.get(STREAM_WORKERS, self.namespace, self.name)
@@ -357,6 +365,7 @@ class FakeWorker:
             paused=spec.paused,
             duty_results=tuple(self.answered.values()),
             stored=self._stored(held),
+            roll_on=compared(*self.began, self.contents if self.sees else self.began[1]),
             error=self.error,
         )
         if self.status != self._written:
@@ -407,6 +416,7 @@ class FakeWorkers:
         self.workers: dict[str, FakeWorker] = {}
         self.renew_every_s = 0.0
         self.lease_s = FakeWorker.lease_s
+        self.contents: dict[str, bytes] = {}
         self.speechless = False
         """None has come so far that it could say anything."""
 
@@ -432,6 +442,7 @@ class FakeWorkers:
                     report,
                     lease_s=self.lease_s,
                     renew_every_s=self.renew_every_s,
+                    contents=self.contents,
                 )
         for worker in list(self.workers.values()):
             try:

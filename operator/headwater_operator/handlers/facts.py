@@ -9,6 +9,7 @@ from headwater.model.streamapp import OnFailure
 from headwater_operator.decide.autoscaling.owner import wanted_workers
 from headwater_operator.handlers.problems import by_hand, pod_problems
 from headwater_operator.handlers.waiting import has_waited
+from headwater_operator.observe.rollon import changed_names, missing
 from headwater_operator.status import Facts
 
 if TYPE_CHECKING:
@@ -52,11 +53,20 @@ def facts_of(
         is_to_roll_back=(
             view.app is not None and view.app.spec.upgrade.on_failure is OnFailure.ROLL_BACK
         ),
-        problems=(*app.refused, *pods, *asked, *volumes, *app.obstacles, *by_hand(view)),
+        problems=(
+            *app.refused,
+            *pods,
+            *asked,
+            *volumes,
+            *app.obstacles,
+            *by_hand(view),
+            *missing(view),
+        ),
         roll=roll,
         revision=view.revision,
         serving=app.status.revision.last_stable,
         outdated=view.outdated,
+        changed=changed_names(view),
         is_stuck=view.is_stuck,
         growing=view.growing,
         standby_replicas=(view.app.spec.assignment.standby_replicas if view.app is not None else 0),

@@ -446,7 +446,7 @@ class Reconciler:
         if status == before:
             return
         self._write(app, view, status)
-        tell_changes(self._herald(view), before, status)
+        tell_changes(self._herald(view), view, before, status)
         self._count_apps()
 
     def _write(self, app: App, view: AppView, status: AppStatus) -> None:

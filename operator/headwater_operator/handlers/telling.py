@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING
 
 from headwater.model.appstatus import ConditionStatus, ConditionType
 from headwater_operator.decide.autoscaling.owner import news_of
+from headwater_operator.observe.rollon import noticed
 from headwater_operator.status import Problem
 
 if TYPE_CHECKING:
     from headwater.model.appstatus import AppStatus
     from headwater_operator.act.events import Herald
+    from headwater_operator.views import AppView
 
 
-def tell_changes(herald: Herald, before: AppStatus, status: AppStatus) -> None:
-    """Tell of a new number of workers, a new state, and a new problem."""
+def tell_changes(herald: Herald, view: AppView, before: AppStatus, status: AppStatus) -> None:
+    """Tell of a new number of workers, a changed Secret, a new state, and a new problem."""
     if (scaled := news_of(before, status)) is not None:
         herald.note("Autoscaled", scaled)
+    if change := noticed(view, before.revision.update):
+        herald.note("ConfigurationChanged", change)
     if status.state is not before.state:
         herald.note("StateChanged", f"{status.state}: {status.reason}")
     said = _condition(before, ConditionType.DEGRADED)

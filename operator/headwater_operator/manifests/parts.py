@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.model import podcontract
 from headwater.model.codec import encode_object
+from headwater.model.rollon import RollOnKind
 from headwater.model.streamapp_kafka import AuthenticationType
 from headwater_operator.manifests.names import pod_labels
 
@@ -21,6 +22,7 @@ STREAMAPP: Final = "headwater-streamapp"
 TMP: Final = "headwater-tmp"
 TOKEN: Final = "headwater-token"  # noqa: S105 - the name of a volume
 _KAFKA: Final = "headwater-kafka"
+_ROLL_ON: Final = "headwater-roll-on-"
 _SPREAD_OVER: Final = ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
 
 _CREDENTIALS: Final = {"username": podcontract.USERNAME_FILE, "password": podcontract.PASSWORD_FILE}
@@ -88,6 +90,28 @@ def own_volumes(app: StreamApp) -> list[Manifest]:
         *([{"name": _KAFKA, "projected": {"sources": sources}}] if sources else []),
         *(encode_object(volume) for volume in app.spec.pod_template.volumes),
     ]
+
+
+def roll_on_mounts(app: StreamApp) -> list[Manifest]:
+    """Return where a worker finds what ``spec.upgrade.rollOn`` names, in that order."""
+    return [
+        {"name": volume["name"], "mountPath": f"{podcontract.ROLL_ON_DIR}/{number}"}
+        | {"readOnly": True}
+        for number, volume in enumerate(roll_on_volumes(app))
+    ]
+
+
+def roll_on_volumes(app: StreamApp) -> list[Manifest]:
+    """Return the volumes that ``roll_on_mounts`` mounts; what is missing keeps no pod from it."""
+    found: list[Manifest] = []
+    for number, each in enumerate(app.spec.upgrade.roll_on):
+        volume: Manifest = {"name": f"{_ROLL_ON}{number}"}
+        if each.kind is RollOnKind.SECRET:
+            volume["secret"] = {"secretName": each.name, "optional": True}
+        else:
+            volume["configMap"] = {"name": each.name, "optional": True}
+        found.append(volume)
+    return found
 
 
 def _kafka_sources(app: StreamApp) -> list[Manifest]:

@@ -30,6 +30,8 @@ from headwater_operator.manifests.parts import (
     own_volumes,
     placement,
     pod_security,
+    roll_on_mounts,
+    roll_on_volumes,
     spread,
 )
 
@@ -64,7 +66,7 @@ def worker_pod(
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": podcontract.GRACE_S,
         "securityContext": pod_security(installation.user_id),
-        "containers": [_container(app)],
+        "containers": [_container(app, revision)],
         "volumes": _volumes(app, worker, revision),
         "topologySpreadConstraints": spread(app, WORKER_COMPONENT),
         **placement(app),
@@ -72,13 +74,13 @@ def worker_pod(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": spec}
 
 
-def _container(app: StreamApp) -> Manifest:
+def _container(app: StreamApp, revision: str) -> Manifest:
     template = app.spec.pod_template
     container: Manifest = {
         "name": podcontract.CONTAINER,
         "image": app.spec.image,
         "command": list(podcontract.COMMAND),
-        "env": environment(app, podcontract.environment(app.name)),
+        "env": environment(app, [*podcontract.environment(app.name), *_told(app, revision)]),
         "ports": [{"name": podcontract.PORT_NAME, "containerPort": podcontract.HTTP_PORT}],
         "securityContext": podcontract.security_context(),
         "volumeMounts": _mounts(app),
@@ -101,7 +103,19 @@ def _mounts(app: StreamApp) -> list[Manifest]:
         {"name": STREAMAPP, "mountPath": podcontract.STREAMAPP_DIR, "readOnly": True},
         {"name": TOKEN, "mountPath": podcontract.SERVICE_ACCOUNT_DIR, "readOnly": True},
     ]
-    return [*mounts, *own_mounts(app)]
+    return [*mounts, *roll_on_mounts(app), *own_mounts(app)]
+
+
+def _told(app: StreamApp, revision: str) -> list[Manifest]:
+    """Return the variables that say what to compare, and as what revision a change is told."""
+    mounts = roll_on_mounts(app)
+    entries = {
+        f"{podcontract.ENV_ROLL_ON}{number}": mount["mountPath"]
+        for number, mount in enumerate(mounts)
+    }
+    if mounts:
+        entries[podcontract.ENV_REVISION] = revision
+    return [{"name": name, "value": value} for name, value in entries.items()]
 
 
 def _volumes(app: StreamApp, worker: str, revision: str) -> list[Manifest]:
@@ -111,4 +125,4 @@ def _volumes(app: StreamApp, worker: str, revision: str) -> list[Manifest]:
         {"name": STREAMAPP, "configMap": {"name": config_name(app.name, revision)}},
         podcontract.token_volume(TOKEN),
     ]
-    return [*volumes, *own_volumes(app)]
+    return [*volumes, *roll_on_volumes(app), *own_volumes(app)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater.errors import ResetError, SpecError
 from headwater.model import resetting
 from headwater.model.appstatus import AppStatus
-from headwater.model.changes import revision_of, with_rolled_part
+from headwater.model.changes import base_of, revision_of, with_rolled_part
 from headwater.model.cluster import StreamWorker
 from headwater.model.podcontract import STREAMAPP_KEY
 from headwater.model.streamapp import OnFailure, parse
@@ -49,6 +49,7 @@ from headwater_operator.observe.driver_pod import read_driver
 from headwater_operator.observe.leases import read_lease
 from headwater_operator.observe.nodes import NodeBook
 from headwater_operator.observe.pods import NO_VOLUME, is_hopeless, read_pod
+from headwater_operator.observe.rollon import with_changes
 from headwater_operator.observe.streamactions import read_actions, with_claims
 from headwater_operator.status import Problem
 from headwater_operator.views import AppView, ClaimView, Stored
@@ -118,7 +119,7 @@ class Observer:
         placed = [self._nodes.place(read_pod(pod), keys) for pod in pods]
         workers = (*workers, *self._hidden(view, workers, (*leases, *pods), before))
         found = _with_workers(view, workers, leases, placed, claims)
-        found = _with_driver(found, driver, executors)
+        found = with_changes(_with_driver(found, driver, executors))
         found = replace(found, actions=with_claims(found.actions, found.claims))
         return found if view.is_deleting else with_vanished(found, before)
 
@@ -183,7 +184,7 @@ class Observer:
             unclear_reset=unclear_reset,
             app=app,
             spec_problem=problem,
-            revision=revision_of(app.spec) if app is not None else "",
+            revision=_revision(app, status, is_rolled_back=rolled_back is not None),
             rolled_back=rolled_back,
             status=status,
         )
@@ -214,7 +215,7 @@ class Observer:
         if app is None or app.spec.upgrade.on_failure is not OnFailure.ROLL_BACK:
             return None
         failed, last = status.revision.failed, status.revision.last_stable
-        if not failed or failed != revision_of(app.spec) or failed == last:
+        if not failed or base_of(failed) != revision_of(app.spec) or failed == last:
             return None
         name = config_name(manifest["metadata"]["name"], last)
         stored = self._api.get(CONFIG_MAPS, manifest["metadata"]["namespace"], name)
@@ -236,6 +237,13 @@ class Observer:
         found = self._api.get(CONFIG_MAPS, namespace, reference.name)
         text = ((found or {}).get("data") or {}).get(reference.key)
         return None if text is None else str(text)
+
+
+def _revision(app: StreamApp | None, status: AppStatus, *, is_rolled_back: bool) -> str:
+    """Return the name of what is wanted: its ConfigMap's, if it is what was ready before."""
+    if is_rolled_back:
+        return status.revision.last_stable
+    return revision_of(app.spec) if app is not None else ""
 
 
 def _reset_to(annotations: Mapping[str, Any]) -> tuple[str | None, Problem | None]:

@@ -223,7 +223,8 @@ def _write(directory: Path, files: Files) -> None:
         if path.exists() and path.read_bytes() == content:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".{path.name}.new")
+        # As the kubelet's own, its name is none that a key may have.
+        fresh = path.with_name(f"..{path.name}.new")
         fresh.write_bytes(content)
         fresh.chmod(_FILE_MODE)
         fresh.rename(path)

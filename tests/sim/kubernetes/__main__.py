@@ -18,6 +18,7 @@ def main() -> int:
             autoscales="--autoscaling" in sys.argv,
             changes="--changes" in sys.argv,
             shards="--shards" in sys.argv,
+            watches="--secret" in sys.argv,
         )
     except ViolationError as violation:
         print(violation)

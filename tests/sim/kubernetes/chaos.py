@@ -67,6 +67,8 @@ class KubeChaos(Chaos):
             faults += [self.freeze_thread, self.freeze_main, self.freeze_worker, self.cut_off]
             faults += [self.freeze_operator, self.freeze_operator, self.freeze_machine]
             faults += [self.cut_off_machine, self.cut_off_operator]
+        if self.world.plan.watches:
+            faults += [*(self.world.secret.change,) * 6, *(self.delete_secret,) * 2]
         while self.world.now_ms < self.until_ms:
             self.world.rng.choice(faults)()
             yield self.world.rng.choice((50, 2_000, 10_000, 20_000))
@@ -110,6 +112,7 @@ class KubeChaos(Chaos):
             process.thaws_ms = None
             if isinstance(process, Later):
                 process.end("is not needed")
+        world.secret.restore(b"")
         world.set("/spec/suspend", value=False)
         world.set_paused(paused=False)
         world.set("/spec/image", GOOD_IMAGE)
@@ -189,6 +192,12 @@ class KubeChaos(Chaos):
 
     def roll(self) -> None:
         self.world.set("/spec/config", {"commit.interval.ms": self.world.rng.randint(100, 999)})
+
+    def delete_secret(self) -> None:
+        """Delete it; it comes back after a while."""
+        secret = self.world.secret
+        held = secret.delete()
+        Later(self.world, self.for_ms(), lambda: secret.restore(held))
 
     def roll_to_nowhere(self) -> None:
         """A bad image; corrected after a while."""

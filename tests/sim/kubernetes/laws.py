@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater.model.appstatus import ConditionStatus, ConditionType
-from headwater.model.changes import revision_of
+from headwater.model.changes import base_of, revision_of
 from headwater.model.movewindows import may_move
 from headwater.model.streamapp import parse
 from headwater_operator.actions import WriteWorkerSpec
@@ -94,7 +94,7 @@ class Laws:
         for pod in self.world.all(PODS):
             name, labels = pod["metadata"]["name"], pod["metadata"]["labels"]
             is_over = (pod.get("status") or {}).get("phase") in _OVER
-            if not is_over and labels[REVISION_LABEL] != wanted:
+            if not is_over and base_of(labels[REVISION_LABEL]) != wanted:
                 raise ViolationError(f"tools that wait go on while {name} runs another revision")
         ready, replicas = app["status"].get("readyReplicas", 0), wanted_by(parse(app), app)
         if kstatus(app) == CURRENT and ready < replicas:
@@ -238,7 +238,8 @@ def unsettled(world: KubeWorld) -> str:
         return f"the numbers: {said} of {replicas}"
     if status.operation is not None:
         return f"the operation: {status.operation}"
-    return open_actions(world) or too_small(world) or leaked(world, replicas)
+    left = open_actions(world) or too_small(world) or leaked(world, replicas)
+    return world.secret.unsettled() or left
 
 
 def leaked(world: KubeWorld, replicas: int) -> str:

@@ -9,7 +9,7 @@ from headwater.model.podcontract import CONTAINER
 from headwater.service.decide.observations import StopAsked
 from headwater_operator.kube.api import CLAIMS, NODES, PODS, Manifest
 from headwater_operator.kube.errors import ConflictError, NotFoundError
-from headwater_operator.manifests.names import claim_name
+from headwater_operator.manifests.names import REVISION_LABEL, claim_name
 from tests.sim.kubernetes.world import BAD_IMAGE, NAMESPACE, ZONE, KubeWorld, Ticking
 from tests.support.kube_fakes import ADDRESS
 
@@ -187,7 +187,8 @@ class Kubelet(Ticking):
         volume = self.world.volumes.get(claim["metadata"]["uid"]) if claim is not None else None
         if volume is None:
             return
-        process = PodWorker(self.world, metadata["name"], self.machine, volume)
+        revision = metadata["labels"][REVISION_LABEL]
+        process = PodWorker(self.world, metadata["name"], self.machine, volume, revision)
         self.containers[metadata["uid"]] = Container(process)
         yield self.world.rng.choice((1, 100))
         self.write(pod, "Running", {"running": {}})

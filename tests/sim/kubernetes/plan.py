@@ -52,6 +52,7 @@ class Plan:
         autoscales: the load decides how many workers there are.
         changes: users change what a running application takes over.
         shards: two operators share the cluster, and the namespace changes hands.
+        watches: users change a Secret that workers were started from.
     """
 
     exactly_once: bool
@@ -65,6 +66,7 @@ class Plan:
     autoscales: bool = False
     changes: bool = False
     shards: bool = False
+    watches: bool = False
 
     @classmethod
     def of(
@@ -77,6 +79,7 @@ class Plan:
         autoscales: bool = False,
         changes: bool = False,
         shards: bool = False,
+        watches: bool = False,
     ) -> Plan:
         """Draw one."""
         rng = Random(f"plan of {seed}")
@@ -92,6 +95,7 @@ class Plan:
             autoscales=autoscales,
             changes=changes,
             shards=shards,
+            watches=watches,
         )
 
     @property

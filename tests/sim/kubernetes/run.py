@@ -44,6 +44,7 @@ def simulate(
     autoscales: bool = False,
     changes: bool = False,
     shards: bool = False,
+    watches: bool = False,
 ) -> KubeWorld:
     """Run one seed.
 
@@ -55,6 +56,7 @@ def simulate(
         autoscales: the load decides how many workers there are.
         changes: users change what a running application takes over.
         shards: two operators share the cluster, and the namespace changes hands.
+        watches: users change a Secret that workers were started from.
 
     Raises:
         ViolationError: with the seed and the story.
@@ -67,6 +69,7 @@ def simulate(
         autoscales=autoscales,
         changes=changes,
         shards=shards,
+        watches=watches,
     )
     world = KubeWorld(seed, plan)
     try:
@@ -79,6 +82,7 @@ def simulate(
         flag += " --autoscaling" if autoscales else ""
         flag += " --changes" if changes else ""
         flag += " --shards" if shards else ""
+        flag += " --secret" if watches else ""
         again = f"repeat: python -m tests.sim.kubernetes '{seed}'{flag}"
         said = f"seed {seed!r}: {error}"
         raise ViolationError(f"{said}\n{story}\n{said}\n{again}") from error

@@ -10,13 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.cluster import Lease, StoredTask, StreamWorker
+from headwater.model.rollon import compared
 from headwater.service.decide.actions import End
-from headwater.service.decide.observations import LeaseKept
+from headwater.service.decide.observations import FilesSeen, LeaseKept
 from headwater.service.decide.reconcile import decide
 from headwater.service.decide.report import status_of
 from headwater.service.kube.manifests import holder_of, is_urgent, renewed, status_manifest
 from headwater_operator.kube.api import LEASES, STREAM_WORKERS
 from headwater_operator.kube.errors import ConflictError, NotFoundError
+from tests.sim.kubernetes.secret import NAME
 from tests.sim.kubernetes.world import NAMESPACE, KubeWorld, Volume
 from tests.sim.worker import Worker
 
@@ -40,9 +42,15 @@ class PodWorker(Worker):
 
     world: KubeWorld
 
-    def __init__(self, world: KubeWorld, name: str, machine: Machine, volume: Volume) -> None:
+    def __init__(
+        self, world: KubeWorld, name: str, machine: Machine, volume: Volume, revision: str
+    ) -> None:
         self.machine = machine
         self.volume = volume
+        self.revision = revision
+        self.began = self.mounted = world.secret.content
+        """What it was started from, and what its kubelet has brought since."""
+        self.mounted_ms = 0
         self.uid = ""
         self.lost = ""
         self.news_ms = 0
@@ -76,6 +84,7 @@ class PodWorker(Worker):
                 self.hear(self.inbox.popleft())
                 yield 1
             self.notice_news()
+            self.notice_files()
             self.table.stored = {
                 task: StoredTask(task=task, offset_bucket=store.position)
                 for task, store in self.disk.stores.items()
@@ -98,6 +107,18 @@ class PodWorker(Worker):
             self.news_ms = 0
             self.read_again_ms = now_ms + _READ_AGAIN_MS
             self.table.must_read = True
+
+    def notice_files(self) -> None:
+        """See what the kubelet has brought, now and then."""
+        world = self.world
+        if not world.plan.watches or world.now_ms < self.mounted_ms:
+            return
+        self.mounted_ms = world.now_ms + world.secret.delay_ms()
+        if not (world.is_api_down or self.machine.is_cut_off):
+            self.mounted = world.secret.content
+        found = compared(self.revision, {NAME: self.began}, {NAME: self.mounted})
+        if found != self.table.roll_on:
+            self.hear(FilesSeen(roll_on=found))
 
     def read_spec(self) -> WorkerSpec | None:
         found = self.world.find(STREAM_WORKERS, self.worker)

@@ -21,6 +21,7 @@ from headwater_operator.kube.api import (
 from headwater_operator.manifests.names import app_of
 from headwater_operator.observe.snapshot import read_status
 from headwater_operator.observe.streamactions import app_of_action
+from tests.sim.kubernetes.secret import ROLL_ON, Secret
 from tests.sim.world import Disk, Process, ViolationError, World
 from tests.support.kube_model import KubeModel
 
@@ -112,6 +113,7 @@ class KubeWorld(World):
         """When the namespace has changed hands last."""
         self.observers: list[Callable[[str, Manifest], None]] = []
         """Told of every change before anybody else."""
+        self.secret = Secret(self)
 
     # -- the user --------------------------------------------------------------------------------
 
@@ -135,6 +137,8 @@ class KubeWorld(World):
                 }
             },
         }
+        if self.plan.watches:
+            spec["upgrade"] = {**spec["upgrade"], "rollOn": ROLL_ON}
         if self.plan.autoscales:
             spec["autoscaling"] = {**AUTOSCALING, "minReplicas": 1 + self.plan.standbys}
         if self.plan.has_windows:

@@ -138,6 +138,21 @@ def test_credentials_are_mounted_read_only_and_under_the_names_that_the_worker_k
     ]
 
 
+def test_what_asks_for_a_roll_out_is_mounted_by_itself_and_may_be_missing() -> None:
+    roll_on = [{"kind": "Secret", "name": "db"}, {"kind": "ConfigMap", "name": "rates"}]
+    spec = pod(upgrade={"rollOn": roll_on})["spec"]
+    volumes = {each["name"]: each for each in spec["volumes"]}
+    mounts = {each["mountPath"]: each for each in spec["containers"][0]["volumeMounts"]}
+    told = {each["name"]: each.get("value") for each in spec["containers"][0]["env"]}
+
+    assert volumes["headwater-roll-on-0"]["secret"] == {"secretName": "db", "optional": True}
+    assert volumes["headwater-roll-on-1"]["configMap"] == {"name": "rates", "optional": True}
+    for number in range(2):
+        mount = mounts[str(told[f"HEADWATER_ROLL_ON_{number}"])]
+        assert (mount["name"], mount["readOnly"]) == (f"headwater-roll-on-{number}", True)
+    assert told["HEADWATER_REVISION"]
+
+
 def test_without_credentials_no_secret_is_mounted() -> None:
     assert "secret" not in json.dumps(pod()["spec"]["volumes"])
 

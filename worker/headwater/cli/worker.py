@@ -186,6 +186,7 @@ def _required(arguments: argparse.Namespace, name: str) -> str:
 def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSettings:
     from headwater.model.changes import revision_of  # noqa: PLC0415
     from headwater.model.streamapp import parse  # noqa: PLC0415
+    from headwater.service.changedfiles import ChangedFiles  # noqa: PLC0415
     from headwater.service.settings import (  # noqa: PLC0415
         WorkerSettings,
         config_of,
@@ -207,6 +208,8 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
     )
     if arguments.state_dir:
         overrides["state.dir"] = arguments.state_dir
+    revision = revision_of(streamapp.spec)
+    changed_files = ChangedFiles.of(streamapp.spec.upgrade.roll_on, os.environ, revision)
     kafka_dir = Path(arguments.kafka_dir) if arguments.kafka_dir else None
     topology_dir = [arguments.topology_dir] if arguments.topology_dir else []
     return WorkerSettings(
@@ -222,7 +225,8 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
         logs=LogSettings(levels={"": arguments.log_level}, format=_FORMATS[arguments.log_format]),
         watches_group=bool(arguments.namespace),
         import_timeout_ms=streamapp.spec.topology.import_timeout_ms,
-        revision=revision_of(streamapp.spec),
+        revision=revision,
+        changed_files=changed_files,
     )
 
 

@@ -53,6 +53,26 @@ def revision_of(spec: StreamAppSpec, *more: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
+def numbered(revision: str, changes: int) -> str:
+    """Return a revision's name after so many changes of what ``spec.upgrade.rollOn`` names.
+
+    It is the same specification: ``3f2a9c1b7e-2`` is ``3f2a9c1b7e`` after the second change.
+    """
+    base = base_of(revision)
+    return f"{base}-{changes}" if changes else base
+
+
+def base_of(revision: str) -> str:
+    """Return a revision's name without the number of changes: that of its specification."""
+    return revision.partition("-")[0]
+
+
+def changes_of(revision: str) -> int:
+    """Return how many changes of what ``spec.upgrade.rollOn`` names stand in a revision's name."""
+    number = revision.partition("-")[2]
+    return int(number) if number.isdecimal() else 0
+
+
 def change_of(field: dataclasses.Field[object], inherited: Change | None) -> Change | None:
     """Return a field's class: its own, or that of what it is part of."""
     own = field.metadata.get("change")

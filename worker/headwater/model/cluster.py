@@ -40,6 +40,7 @@ from headwater.model.fields import Rule, meta
 from headwater.model.hangs import Hang  # noqa: TC001  # read by the codec
 from headwater.model.lifecycle import ClientState, TaskState  # noqa: TC001  # read by the codec
 from headwater.model.livesettings import LiveSettings  # noqa: TC001  # read by the codec
+from headwater.model.rollon import RollOnStatus  # noqa: TC001  # read by the codec
 from headwater.model.topics import TopologyReport  # noqa: TC001  # read by the codec
 
 if TYPE_CHECKING:
@@ -330,6 +331,7 @@ class WorkerStatus:
         copies: how many of its standby and warm-up tasks have caught up, as "1/1".
         importing: whether the process still imports its topology. It holds nothing, takes nothing
             and does not renew its Lease; quick imports are never told.
+        roll_on: what it has found of ``spec.upgrade.rollOn``; ``None`` while all is as it was.
         error: set when the process is about to end, or cannot begin, because of it.
     """
 
@@ -349,6 +351,7 @@ class WorkerStatus:
     running: str = field(default="", metadata=meta(max_length=20))
     copies: str = field(default="", metadata=meta(max_length=20))
     importing: bool = False
+    roll_on: RollOnStatus | None = None
     error: WorkerError | None = None
 
     @property

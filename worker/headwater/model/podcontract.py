@@ -7,6 +7,7 @@ drift from the other. Everything is plain JSON, as the Kubernetes API takes it.
     /etc/headwater/streamapp/    HEADWATER_STREAMAPP (a file)   the StreamApp: a ConfigMap
     /etc/headwater/topology/     HEADWATER_TOPOLOGY_DIR         modules that an image puts there
     /etc/headwater/kafka/        HEADWATER_KAFKA_DIR            credentials: Secrets
+    /etc/headwater/roll-on/N     HEADWATER_ROLL_ON_N            what spec.upgrade.rollOn names
     /var/run/secrets/headwater/  HEADWATER_SERVICE_ACCOUNT_DIR  pod-bound token, CA
     /var/lib/headwater           HEADWATER_STATE_DIR            the volume
     /tmp                         TMPDIR                         an emptyDir
@@ -45,12 +46,16 @@ ENV_STATE_DIR: Final = "HEADWATER_STATE_DIR"
 ENV_HTTP_HOST: Final = "HEADWATER_HTTP_HOST"
 ENV_HTTP_PORT: Final = "HEADWATER_HTTP_PORT"
 ENV_LOG_LEVEL: Final = "HEADWATER_LOG_LEVEL"
+ENV_REVISION: Final = "HEADWATER_REVISION"
+ENV_ROLL_ON: Final = "HEADWATER_ROLL_ON_"
+"""Followed by the place of an entry in ``spec.upgrade.rollOn``: where its files are."""
 
 STREAMAPP_DIR: Final = "/etc/headwater/streamapp"
 STREAMAPP_KEY: Final = "streamapp.json"
 """The ConfigMap's key. Its value is ``StreamApp.to_dict`` as JSON."""
 TOPOLOGY_DIR: Final = "/etc/headwater/topology"
 KAFKA_DIR: Final = "/etc/headwater/kafka"
+ROLL_ON_DIR: Final = "/etc/headwater/roll-on"
 SERVICE_ACCOUNT_DIR: Final = "/var/run/secrets/headwater"
 STATE_DIR: Final = "/var/lib/headwater"
 TMP_DIR: Final = "/tmp"  # noqa: S108 - the pod's own emptyDir

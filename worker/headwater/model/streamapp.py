@@ -248,6 +248,18 @@ class StreamAppSpec:
             field="autoscaling",
             holds=lambda spec: spec.autoscaling is None or spec.engine is Engine.NATIVE,
         ),
+        Rule(
+            cel=(
+                "!has(self.upgrade) || !has(self.upgrade.rollOn) || "
+                "self.upgrade.rollOn.size() == 0 || !has(self.engine) || self.engine != 'Spark'"
+            ),
+            message=(
+                "Spark's driver watches no Secret or ConfigMap: take upgrade.rollOn out, and "
+                "change restartNonce instead"
+            ),
+            field="upgrade",
+            holds=lambda spec: not spec.upgrade.roll_on or spec.engine is Engine.NATIVE,
+        ),
     )
 
     topology: TopologySource = field(metadata=meta(change=Change.ROLL))

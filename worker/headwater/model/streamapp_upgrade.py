@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from headwater.model.fields import meta
+from headwater.model.fields import Change, meta
+from headwater.model.rollon import RollOn  # noqa: TC001  # read by the codec
 
 
 class OnFailure(StrEnum):
@@ -26,6 +27,8 @@ class UpgradeSpec:
             the last one that was ready; the new one is tried again once the specification changes.
         canary_ms: how long the first worker of a new revision has to be ready before the next one
             is replaced; 0: it need not wait.
+        roll_on: Secrets and ConfigMaps of this namespace whose change is rolled out, too: workers
+            are replaced one at a time. Each is mounted in the workers, which compare it.
     """
 
     ready_timeout_ms: int = field(
@@ -33,3 +36,6 @@ class UpgradeSpec:
     )
     on_failure: OnFailure = OnFailure.HALT
     canary_ms: int = field(default=0, metadata=meta(json="canary", duration=True))
+    roll_on: tuple[RollOn, ...] = field(
+        default=(), metadata=meta(keys=("kind", "name"), max_items=20, change=Change.ROLL)
+    )

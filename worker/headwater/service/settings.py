@@ -13,6 +13,7 @@ from headwater.model.streamapp_topology import IMPORT_TIMEOUT_MS
 from headwater.native.logs import chosen
 from headwater.native.messages import ChildSettings
 from headwater.privatefiles import default_state_dir
+from headwater.service.changedfiles import ChangedFiles
 from headwater.service.credentials import registry_of, security_of
 from headwater.service.decide.values import LEASE_MS
 
@@ -44,6 +45,7 @@ class WorkerSettings:
         import_timeout_ms: how long importing the topology may take.
         tells_restores: whether its children tell how stores are restored.
         revision: of the StreamApp that it is started from, to be shown among its metrics.
+        changed_files: looks at what ``spec.upgrade.rollOn`` names.
     """
 
     app: str
@@ -56,6 +58,7 @@ class WorkerSettings:
     import_timeout_ms: int = IMPORT_TIMEOUT_MS
     tells_restores: bool = False
     revision: str = ""
+    changed_files: ChangedFiles = field(default_factory=lambda: ChangedFiles({}, ""))
 
     def parsed(self) -> StreamsConfig:
         """Return the configuration, checked.

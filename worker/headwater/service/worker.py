@@ -139,7 +139,7 @@ class Worker:
         self._uncaught = uncaught or UncaughtHandler.of(config)
         self._restores = restores
         topology = built(settings.application)
-        self._carrier = carrier
+        self._carrier, self._changed_files = carrier, settings.changed_files
         self._application_id = config.application_id
         self._children = Children(settings, config)
         client_id = f"{config.client_id or config.application_id}-{settings.name}"
@@ -234,7 +234,7 @@ class Worker:
             self._read_spec()
         if self._end is not None:
             return False
-        for observation in self._children.observe():
+        for observation in (*self._children.observe(), *self._changed_files.look(now_ms)):
             if not self.queries.took(observation):
                 self._observe(observation)
         while not self._inbox.empty():

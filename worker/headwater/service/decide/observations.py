@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from headwater.model.cluster import WorkerSpec
     from headwater.model.duties import DutyResult
+    from headwater.model.rollon import RollOnStatus
     from headwater.model.uncaught import StreamThreadExceptionResponse
     from headwater.native.messages import FromGlobals, FromThread, FromUpdater
 
@@ -94,6 +95,13 @@ class GroupSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FilesSeen:
+    """What was found of ``spec.upgrade.rollOn``; ``None``: all is as when the process began."""
+
+    roll_on: RollOnStatus | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StopAsked:
     """Drain and end: SIGTERM, or ``close()`` of an embedded application."""
 
@@ -109,5 +117,6 @@ Observation: TypeAlias = (
     | GlobalThreadEnded
     | DutyEnded
     | GroupSeen
+    | FilesSeen
     | StopAsked
 )

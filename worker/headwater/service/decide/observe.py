@@ -29,6 +29,7 @@ from headwater.service.decide import copies, failing, hanging
 from headwater.service.decide.global_thread import note_end, note_progress
 from headwater.service.decide.observations import (
     DutyEnded,
+    FilesSeen,
     GlobalThreadEnded,
     GlobalThreadSaid,
     GroupSeen,
@@ -93,6 +94,8 @@ def observe(  # noqa: C901, PLR0912 - one case per observation
             table.group_look_begun = False
             if is_in_use is not None:
                 table.group_in_use = is_in_use
+        case FilesSeen(roll_on=roll_on):
+            table.roll_on = roll_on
         case StopAsked():
             failing.stop(table, now_ms)
         case _:

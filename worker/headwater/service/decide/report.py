@@ -59,6 +59,7 @@ def status_of(table: Table) -> WorkerStatus:
         paused=has_paused(table),
         running=f"{running}/{len(active)}",
         copies=f"{sum(copies)}/{len(copies)}",
+        roll_on=table.roll_on,
         error=table.error,
     )
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from headwater.model.duties import DutyResult
     from headwater.model.hangs import Hang
     from headwater.model.livesettings import LiveSettings
+    from headwater.model.rollon import RollOnStatus
     from headwater.model.topics import TopologyReport
     from headwater.native.messages import Located
     from headwater.service.decide.global_thread import GlobalThread
@@ -282,6 +283,8 @@ class Table:
     group_look_begun: bool = False
     group_in_use: bool = False
     """Whether the last look found members."""
+    roll_on: RollOnStatus | None = None
+    """What was found of ``spec.upgrade.rollOn``."""
     error: WorkerError | None = None
     exit_code: int = 0
     stopping_since_ms: int | None = None
