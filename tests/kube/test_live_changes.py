@@ -125,7 +125,7 @@ def look_on(journey: Journey) -> None:
 
 def wait_for_a_window(journey: Journey, cluster: Cluster) -> None:
     """The tasks of a lost worker go to their standbys at once, and back when it may be."""
-    upgrade, _, assignment = pages.blocks("live-changes.md", "yaml")
+    upgrade, *_, assignment = pages.blocks("live-changes.md", "yaml")
     journey.patch("/spec/upgrade", yaml.safe_load(upgrade)["spec"]["upgrade"])
     windows = yaml.safe_load(assignment)["spec"]["assignment"]["moveWindows"]
     nowhere = [{**windows[0], "timeZone": "Mars/Base"}]

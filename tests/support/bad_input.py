@@ -13,6 +13,7 @@ DEFINITIONS = "tests/kube/test_definitions.py"
 USERS = "tests/kube/test_journeys.py"
 ROUNDS = "tests/unit/kube_operator/test_rounds.py"
 ROLL_ON = "tests/unit/kube_operator/test_roll_on.py"
+CATALOG = "tests/unit/kube_operator/test_image_catalog.py"
 RIGHTS = "tests/kafka/test_kafka_rights.py"
 AWAY = "tests/kube/test_broker_away.py"
 SECRETS = "tests/kube/test_kafka_secrets.py"
@@ -272,6 +273,10 @@ COVERAGE = {
         f"{ROLL_ON}::test_a_secret_that_is_deleted_warns_and_replaces_nobody",
         f"{ROLL_ON}::test_contents_with_which_no_worker_starts_halt_it_until_they_are_mended",
         f"{ROLL_ON}::test_a_change_during_the_roll_out_is_rolled_out_with_it",
+    ],
+    "an image catalogue, or a version in it, that is not there": [
+        f"{CATALOG}::test_a_version_that_is_gone_is_named_and_what_runs_goes_on",
+        f"{CATALOG}::test_a_catalogue_that_is_gone_is_named_and_what_runs_goes_on",
     ],
     # On Spark.
     "retention has passed where a backfill begins": [

@@ -143,6 +143,7 @@ _ROLL_ON = [{"kind": "Secret", "name": "db"}, {"kind": "ConfigMap", "name": "db"
 
 GOOD = (
     Case("spec/upgrade", {"rollOn": _ROLL_ON}, base=AUTOSCALED),
+    Case("spec/imageCatalogRef", {"name": "shop", "version": "1.4"}, base=AUTOSCALED),
     Case("metadata/labels", {}),
     Case("spec/autoscaling/mode", "Advise", base=AUTOSCALED),
     Case("spec/autoscaling/minReplicas", LEFT_OUT, base=AUTOSCALED),
@@ -267,6 +268,11 @@ BROKEN_RULES = (
         for value in (least - 1, "many", str(-least))
     ),
     Case("spec/paused", True, rule="Spark cannot pause; set suspend instead"),
+    Case(
+        "spec/imageCatalogRef",
+        {"name": "shop", "version": "1.4"},
+        rule="give image or imageCatalogRef, not both",
+    ),
     Case("spec/upgrade/rollOn", _ROLL_ON, rule="Spark's driver watches no Secret or ConfigMap"),
     Case(
         "spec/autoscaling",
@@ -359,6 +365,8 @@ MISTAKES = (
     Case("spec/state/accessMode", "ReadWriteMany", "expected ReadWriteOncePod, ReadWriteOnce, got"),
     Case("spec/state/retention/whenScaled", "Keep", "expected Retain, Delete, got 'Keep'"),
     Case("spec/upgrade/readyTimeout", "soon", "spec.upgrade.readyTimeout: expected a duration"),
+    Case("spec/imageCatalogRef", {"name": "shop"}, "imageCatalogRef.version: required field is"),
+    Case("spec/imageCatalogRef", {"name": "shop", "version": 14}, "expected a string, got 14"),
     Case("spec/upgrade/rollOn", [{"name": "db"}], "rollOn[0].kind: required field is missing"),
     Case("spec/upgrade/rollOn", [{"kind": "Pod", "name": "a"}], "expected Secret, ConfigMap, got"),
     Case("spec/podTemplate/spec", {}, "spec.podTemplate.spec: unknown field"),

@@ -86,6 +86,12 @@ JUST_KEPT = (
     Case("spec/autoscaling/schedule/0/minReplicas", 2, rule=LEAST_AND_MOST, base=AUTOSCALED),
     Case("spec/engine", "Native", rule="Spark's executors are not autoscaled", base=AUTOSCALED),
     Case("spec/paused", value=False, rule="Spark cannot pause"),
+    Case(
+        "spec/imageCatalogRef",
+        {"name": "shop", "version": "1.4"},
+        rule="give image or imageCatalogRef",
+        base=AUTOSCALED,
+    ),
     Case("spec/upgrade", {"rollOn": []}, rule="Spark's driver watches no"),
     *(
         Case("spec/topology", topology, rule="give exactly one of module, inline and configMapRef")

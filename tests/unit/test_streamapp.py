@@ -77,8 +77,9 @@ def test_every_field_is_read():
         for field in dataclasses.fields(StreamAppSpec)
         if getattr(default, field.name) == getattr(app.spec, field.name)
     ]
-    # A suspended application has another test; Spark cannot pause, and is not autoscaled.
-    assert same == ["topology", "autoscaling", "suspend", "paused"]
+    # A suspended application has another test, as has one whose image is in a catalogue; Spark
+    # cannot pause, and is not autoscaled.
+    assert same == ["topology", "image_catalog_ref", "autoscaling", "suspend", "paused"]
 
 
 @pytest.mark.parametrize("text", [MINIMAL, FULL, AUTOSCALED], ids=["minimal", "full", "autoscaled"])

@@ -170,7 +170,7 @@ class Sweep:
         known = self._reconciler.known().keys() - apps.keys()
         gone = {key for key in known if key[0] not in unread}
         changed = [key for key, stamps in seen.items() if self._seen.get(key) != stamps]
-        watched = [key for key, manifest in apps.items() if _reads_a_config_map(manifest)]
+        watched = [key for key, manifest in apps.items() if _reads_unwatched(manifest)]
         before = {key: stamps for key, stamps in self._seen.items() if key[0] in unread}
         self._seen = before | {key: stamps for key, stamps in seen.items() if key in apps}
         for key in {*gone, *changed, *watched}:
@@ -200,6 +200,7 @@ def _app_stamp(manifest: Manifest) -> str:
     )
 
 
-def _reads_a_config_map(manifest: Manifest) -> bool:
-    topology = (manifest.get("spec") or {}).get("topology") or {}
-    return "configMapRef" in topology
+def _reads_unwatched(manifest: Manifest) -> bool:
+    """Whether a StreamApp names a ConfigMap or a StreamImageCatalog, of which no watch tells."""
+    spec = manifest.get("spec") or {}
+    return "configMapRef" in (spec.get("topology") or {}) or "imageCatalogRef" in spec

@@ -53,6 +53,7 @@ class Resource:
 STREAM_APPS: Final = Resource(API_VERSION, "StreamApp", "streamapps")
 STREAM_WORKERS: Final = Resource(API_VERSION, "StreamWorker", "streamworkers")
 STREAM_ACTIONS: Final = Resource(API_VERSION, "StreamAction", "streamactions")
+STREAM_IMAGE_CATALOGS: Final = Resource(API_VERSION, "StreamImageCatalog", "streamimagecatalogs")
 VOLUME_SNAPSHOTS: Final = Resource(
     "snapshot.storage.k8s.io/v1", "VolumeSnapshot", "volumesnapshots"
 )

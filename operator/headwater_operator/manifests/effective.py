@@ -14,20 +14,24 @@ if TYPE_CHECKING:
     from headwater_operator.manifests.settings import Installation
 
 
-def effective(app: StreamApp, installation: Installation, source: str | None) -> StreamApp:
+def effective(
+    app: StreamApp, installation: Installation, source: str | None, catalog_image: str = ""
+) -> StreamApp:
     """Fill in what the installation says, and the text of a topology in a ConfigMap.
 
     Args:
         app: as the user wrote it.
         installation: defaults of this installation.
         source: what stands in the ConfigMap that ``spec.topology.configMapRef`` names.
+        catalog_image: what ``spec.imageCatalogRef`` names; empty if it is not there.
 
     Raises:
         SpecError: something is said nowhere; the message begins with the field to set.
     """
     spec = app.spec
     is_spark = spec.engine is Engine.SPARK
-    image = spec.image or (installation.spark_image if is_spark else installation.worker_image)
+    image = spec.image or catalog_image
+    image = image or (installation.spark_image if is_spark else installation.worker_image)
     if not image:
         raise SpecError(
             "spec.image: say which worker image to run; no default was named when the operator was "
@@ -51,4 +55,6 @@ def effective(app: StreamApp, installation: Installation, source: str | None) ->
             )
         topology = replace(topology, inline=source, config_map_ref=None)
     kafka = spec.kafka.settled(servers)
-    return replace(app, spec=replace(spec, image=image, kafka=kafka, topology=topology))
+    # What was looked up stands in the place of the reference: another image is another revision.
+    filled = replace(spec, image=image, image_catalog_ref=None, kafka=kafka, topology=topology)
+    return replace(app, spec=filled)

@@ -37,6 +37,7 @@ def namespace_rules() -> list[Rule]:
         _rule(_OWN, "streamworkers", ["get", "list", "watch", "create", "patch", "delete"]),
         # Granted to workers, never used.
         _rule(_OWN, "streamworkers/status", ["patch"]),
+        _rule(_OWN, "streamimagecatalogs", ["get"]),
         _rule(_OWN, "streamactions", ["list", "watch", "delete"]),
         _rule(_OWN, "streamactions/status", ["patch"]),
         # For StreamActions: copies of volumes, and the Jobs of backfills.

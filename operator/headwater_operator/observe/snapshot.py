@@ -11,6 +11,7 @@ from headwater.model import resetting
 from headwater.model.appstatus import AppStatus
 from headwater.model.changes import base_of, revision_of, with_rolled_part
 from headwater.model.cluster import StreamWorker
+from headwater.model.imagecatalog import image_of
 from headwater.model.podcontract import STREAMAPP_KEY
 from headwater.model.streamapp import OnFailure, parse
 from headwater_operator.decide.judge import held_tasks
@@ -21,10 +22,11 @@ from headwater_operator.kube.api import (
     LEASES,
     PODS,
     STREAM_APPS,
+    STREAM_IMAGE_CATALOGS,
     STREAM_WORKERS,
 )
 from headwater_operator.kube.clock import boot_ms
-from headwater_operator.kube.errors import NotFoundError
+from headwater_operator.kube.errors import ForbiddenError, NotFoundError
 from headwater_operator.manifests.effective import effective
 from headwater_operator.manifests.names import (
     ACTION_ANNOTATION,
@@ -197,7 +199,8 @@ class Observer:
         try:
             app = parse(manifest)
             source = self._source(namespace, app)
-            return effective(app, self._installation, source), None
+            image = self._catalog_image(namespace, app)
+            return effective(app, self._installation, source, image), None
         except SpecError as error:
             problem = Problem(reason="InvalidSpec", message=str(error))
         last = status.revision.current
@@ -229,6 +232,19 @@ class Observer:
         )
         before = replace(app, spec=with_rolled_part(app.spec, good.spec))
         return before, Problem(reason="RolledBack", message=message)
+
+    def _catalog_image(self, namespace: str, app: StreamApp) -> str:
+        reference = app.spec.image_catalog_ref
+        if reference is None:
+            return ""
+        try:
+            found = self._api.get(STREAM_IMAGE_CATALOGS, namespace, reference.name)
+        except ForbiddenError as error:
+            raise SpecError(
+                "spec.imageCatalogRef: the operator needs the right to get streamimagecatalogs "
+                f"(headwater.dev): add it to its Role: {error}"
+            ) from error
+        return image_of(reference, found)
 
     def _source(self, namespace: str, app: StreamApp) -> str | None:
         reference = app.spec.topology.config_map_ref

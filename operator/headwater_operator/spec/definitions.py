@@ -7,6 +7,7 @@ from typing import Final
 from headwater.model.appstatus import AppStatus
 from headwater.model.cluster import API_VERSION, StreamWorker, WorkerSpec, WorkerStatus
 from headwater.model.fields import summary_of
+from headwater.model.imagecatalog import StreamImageCatalog, StreamImageCatalogSpec
 from headwater.model.streamaction import StreamAction, StreamActionSpec
 from headwater.model.streamaction_status import StreamActionStatus
 from headwater.model.streamapp import StreamApp, StreamAppSpec
@@ -24,6 +25,7 @@ def custom_resource_definitions() -> dict[str, Schema]:
             stream_app_definition(),
             stream_worker_definition(),
             stream_action_definition(),
+            stream_image_catalog_definition(),
         )
     }
 
@@ -118,6 +120,23 @@ def stream_action_definition() -> Schema:
     )
 
 
+def stream_image_catalog_definition() -> Schema:
+    """Return ``streamimagecatalogs.headwater.dev``."""
+    return _definition(
+        kind="StreamImageCatalog",
+        singular="streamimagecatalog",
+        plural="streamimagecatalogs",
+        short="simg",
+        schema=_resource(StreamImageCatalog, StreamImageCatalogSpec),
+        columns=[
+            _column("First", "string", ".spec.images[0].version", "The first version."),
+            _column("Image", "string", ".spec.images[0].image", "What it stands for."),
+            _column("Age", "date", ".metadata.creationTimestamp", "How old it is."),
+            _column("Images", "string", ".spec.images", "All of them.", wide=True),
+        ],
+    )
+
+
 def _definition(
     *,
     kind: str,
@@ -126,9 +145,10 @@ def _definition(
     short: str,
     schema: Schema,
     columns: list[Schema],
-    subresources: Schema,
-    selectable: list[str],
+    subresources: Schema | None = None,
+    selectable: list[str] | None = None,
 ) -> Schema:
+    fields = [{"jsonPath": path} for path in selectable or ()]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -149,8 +169,8 @@ def _definition(
                     "name": VERSION,
                     "served": True,
                     "storage": True,
-                    "subresources": subresources,
-                    "selectableFields": [{"jsonPath": path} for path in selectable],
+                    **({"subresources": subresources} if subresources else {}),
+                    **({"selectableFields": fields} if fields else {}),
                     "additionalPrinterColumns": columns,
                     "schema": {"openAPIV3Schema": schema},
                 }
@@ -159,7 +179,7 @@ def _definition(
     }
 
 
-def _resource(kind: type, spec: type, status: type) -> Schema:
+def _resource(kind: type, spec: type, status: type | None = None) -> Schema:
     """Return the schema of a whole resource."""
     schema: Schema = {
         "type": "object",
@@ -169,7 +189,7 @@ def _resource(kind: type, spec: type, status: type) -> Schema:
             "kind": {"type": "string", "description": f"Always {kind.__name__}."},
             "metadata": {"type": "object"},
             "spec": object_schema(spec),
-            "status": object_schema(status),
+            **({} if status is None else {"status": object_schema(status)}),
         },
         "required": ["spec"],
     }

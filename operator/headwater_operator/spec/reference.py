@@ -21,6 +21,7 @@ from headwater.model.fields import (
     rules_of,
     summary_of,
 )
+from headwater.model.imagecatalog import StreamImageCatalog, StreamImageCatalogSpec
 from headwater.model.streamaction import StreamAction, StreamActionSpec
 from headwater.model.streamaction_status import StreamActionStatus
 from headwater.model.streamapp import StreamApp, StreamAppSpec
@@ -115,6 +116,14 @@ loop carries it out once and writes `status`. Of `spec` only `cancel` can be cha
 """
 
 
+_CATALOG_HEAD: Final = f"""# StreamImageCatalog
+
+`apiVersion: {API_VERSION}`, `kind: StreamImageCatalog`, short name `simg`. You write it; StreamApps
+of its namespace name one of its versions in `spec.imageCatalogRef`. It needs a cluster.
+[live-changes.md](../live-changes.md#an-image-by-its-version) shows it at work.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class _Section:
     path: str
@@ -129,6 +138,7 @@ def reference_pages() -> dict[str, str]:
         "streamapp.md": _stream_app_page(),
         "streamworker.md": _stream_worker_page(),
         "streamaction.md": _stream_action_page(),
+        "streamimagecatalog.md": _stream_image_catalog_page(),
     }
 
 
@@ -160,6 +170,12 @@ def _stream_action_page() -> str:
     lines = [_ACTION_HEAD.rstrip(), "", *_rules(StreamAction)]
     lines += _object("spec", StreamActionSpec, changes=False)
     lines += _object("status", StreamActionStatus, changes=False)
+    return _page(lines)
+
+
+def _stream_image_catalog_page() -> str:
+    lines = [_CATALOG_HEAD.rstrip(), "", *_rules(StreamImageCatalog)]
+    lines += _object("spec", StreamImageCatalogSpec, changes=False)
     return _page(lines)
 
 

@@ -16,6 +16,7 @@ from headwater_operator.kube.api import (
     PODS,
     STREAM_ACTIONS,
     STREAM_APPS,
+    STREAM_IMAGE_CATALOGS,
     STREAM_WORKERS,
 )
 from headwater_operator.manifests.permissions import (
@@ -28,6 +29,8 @@ from headwater_operator.manifests.permissions import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from headwater_operator.kube.api import Manifest
 
 Right = tuple[str, str]
 """Verb and resource."""
@@ -43,7 +46,7 @@ def used() -> set[Right]:
     found: set[Right] = set()
     for app in (
         streamapp(),
-        streamapp(topology={"configMapRef": {"name": "code"}}, assignment={"topologyKeys": ["a"]}),
+        from_other_objects(),
     ):
         rig = KubeRig()
         mine: list[int] = []
@@ -65,12 +68,26 @@ def used() -> set[Right]:
     return found
 
 
+def from_other_objects() -> Manifest:
+    """A StreamApp whose topology and image stand elsewhere."""
+    app = streamapp(
+        topology={"configMapRef": {"name": "code"}},
+        assignment={"topologyKeys": ["a"]},
+        imageCatalogRef={"name": "shop", "version": "1"},
+    )
+    del app["spec"]["image"]
+    return app
+
+
 def _wait_for_an_image(rig: KubeRig, app: dict[str, object]) -> None:
     rig.node.images = {"example/other:1"}
     rig.api.create(
         CONFIG_MAPS,
         {"metadata": {"name": "code", "namespace": NAMESPACE}, "data": {"topology.py": ""}},
     )
+    images = {"images": [{"version": "1", "image": "example/worker:1"}]}
+    named = {"name": "shop", "namespace": NAMESPACE}
+    rig.api.create(STREAM_IMAGE_CATALOGS, {"metadata": named, "spec": images})
     rig.apply(app)
     rig.until(lambda: rig.condition("Degraded")[1] == "ImagePullFailed")
     rig.node.why = "Back-off pulling image"

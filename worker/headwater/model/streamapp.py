@@ -33,6 +33,7 @@ from headwater.errors import SpecError
 from headwater.model.cluster import API_VERSION
 from headwater.model.codec import check_rules, decode, encode_object, nearest
 from headwater.model.fields import Change, Rule, meta
+from headwater.model.imagecatalog import ImageCatalogRef  # noqa: TC001  # read by the codec
 from headwater.model.lifecycle import Engine
 from headwater.model.livesettings import LIVE_OPTIONS, live_option_rules
 from headwater.model.streamapp_assignment import AssignmentPolicy
@@ -205,6 +206,7 @@ class StreamAppSpec:
             the StreamApp's name. It cannot be changed: what is stored under it belongs to it.
         image: the worker image, with a tag or digest; left out: the one named when the operator was
             installed.
+        image_catalog_ref: where to look the image up by a version, in place of image.
         image_pull_policy: when a node fetches the image; left out: as Kubernetes decides by the
             tag.
         image_pull_secrets: Secrets with which to fetch the image.
@@ -231,6 +233,12 @@ class StreamAppSpec:
     RULES: ClassVar[tuple[Rule, ...]] = (
         *own_field_rules(),
         *live_option_rules(),
+        Rule(
+            cel="!has(self.image) || !has(self.imageCatalogRef)",
+            message="give image or imageCatalogRef, not both",
+            field="imageCatalogRef",
+            holds=lambda spec: spec.image is None or spec.image_catalog_ref is None,
+        ),
         Rule(
             cel=(
                 "!has(self.paused) || !self.paused || !has(self.engine) || self.engine != 'Spark'"
@@ -276,6 +284,9 @@ class StreamAppSpec:
     image: str | None = field(
         default=None,
         metadata=meta(pattern="[!-~]+", meaning="an image", change=Change.ROLL, cluster_only=True),
+    )
+    image_catalog_ref: ImageCatalogRef | None = field(
+        default=None, metadata=meta(change=Change.ROLL, cluster_only=True)
     )
     image_pull_policy: PullPolicy | None = field(
         default=None, metadata=meta(change=Change.ROLL, cluster_only=True)
