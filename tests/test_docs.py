@@ -59,6 +59,7 @@ PROGRAMS_RUN_BY = {"docs/dataframes.md": ROOT / "tests" / "spark" / "test_datafr
 # These are of other kinds than a StreamApp, or a StreamApp of another application.
 RESOURCES_TRIED_BY = {
     "docs/live-changes.md": ROOT / "tests" / "kube" / "test_live_changes.py",
+    "docs/pod-template.md": ROOT / "tests" / "kube" / "test_journeys.py",
     "docs/commands.md": ROOT / "tests" / "unit" / "commands" / "test_page.py",
     "docs/reprocessing-in-place.md": REPROCESSING,
     "docs/reprocessing-side-by-side.md": REPROCESSING,

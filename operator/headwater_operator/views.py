@@ -55,6 +55,9 @@ class PodView:
         address: its own in the cluster's network; empty while it has none.
         is_ready: as Kubernetes counts it.
         has_started: its start-up probe has succeeded.
+        awaited: the container before its own that is waited for; empty if none is.
+        beside: what is wrong with a container beside its own, which runs all the same.
+        others_running: names of the containers that run beside its own.
     """
 
     worker: str
@@ -71,6 +74,9 @@ class PodView:
     address: str = ""
     is_ready: bool = False
     has_started: bool = False
+    awaited: str = ""
+    beside: Problem | None = None
+    others_running: tuple[str, ...] = ()
 
     @property
     def endpoint(self) -> str:
@@ -91,7 +97,9 @@ class PodView:
             return ""
         if self.problem is not None:
             return self.problem.message
-        return "its container to be created" if self.node else "a node"
+        if not self.node:
+            return "a node"
+        return self.awaited or "its container to be created"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +137,8 @@ class ClaimView:
         storage_class: what the volume is made by; empty if none is named.
         requested: how much it is to hold, in bytes.
         capacity: how much it holds, in bytes; 0 while that is not known.
+        labels: all of them.
+        annotations: all of them.
     """
 
     name: str
@@ -144,6 +154,21 @@ class ClaimView:
     storage_class: str = ""
     requested: int = 0
     capacity: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    def lacking(
+        self, labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Return those of the wanted labels and annotations that it does not have."""
+        return (
+            {key: value for key, value in labels.items() if self.labels.get(key) != value},
+            {
+                key: value
+                for key, value in annotations.items()
+                if self.annotations.get(key) != value
+            },
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

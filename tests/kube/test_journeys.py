@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from headwater_operator.kube.api import (
     BUDGETS,
@@ -23,6 +24,7 @@ from headwater_operator.kube.api import (
 from headwater_operator.manifests.names import Owner, metadata
 from tests.kube.journey import TASKS, streamapp
 from tests.kube.players import NO_SUCH_IMAGE, RACK, ZONE
+from tests.support import pages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +59,45 @@ def test_an_applied_streamapp_becomes_ready_and_says_how_it_is(
     user.apply(streamapp())
     kubectl("diff", "--server-side", "--filename=-", stdin=json.dumps(streamapp()))
     assert user.status() == before
+
+
+def test_the_pods_of_the_page_are_admitted_as_restricted_and_rolled_out_once(
+    user: Journey, kubectl: Command
+) -> None:
+    [block] = pages.blocks("pod-template.md", "yaml")
+    spec = yaml.safe_load(block)["spec"]
+    kubectl("label", "namespace", user.namespace, "pod-security.kubernetes.io/enforce=restricted")
+    user.begin()
+    before = user.uids()
+
+    user.patch_all({f"/spec/{name}": spec[name] for name in ("podTemplate", "state")})
+    user.until(
+        lambda: (
+            len(user.uids()) == 2
+            and not {*before.values()} & {*user.uids().values()}
+            and user.is_settled()
+        ),
+        "both workers to be replaced",
+    )
+
+    after = user.uids()
+    for pod in user.api.list(PODS, user.namespace):
+        assert [each["name"] for each in pod["spec"]["containers"]] == ["worker", "shipper"]
+        proxy = pod["spec"]["initContainers"][1]
+        # The API server has filled in what nobody has written.
+        assert proxy["startupProbe"]["failureThreshold"] == 3
+        assert proxy["ports"][0]["protocol"] == "TCP"
+    [account] = user.api.list(SERVICE_ACCOUNTS, user.namespace, labels="headwater.dev/app=wc")
+    given = spec["podTemplate"]["serviceAccount"]["annotations"]
+    assert account["metadata"]["annotations"].items() >= given.items()
+    for claim in user.api.list(CLAIMS, user.namespace):
+        assert claim["metadata"]["labels"]["backup"] == "nightly"
+    # Whatever else is decided afterwards, pods as they are stored are those that are wanted.
+    user.patch("/spec/threadsPerWorker", 2)
+    user.until(lambda: all(spec.get("threads") == 2 for spec in specs(user)), "two threads each")
+    user.until(user.is_settled, "everything to run")
+    assert user.uids() == after
+    assert sum(reason == "NewRevision" for reason, _ in user.events()) == 2
 
 
 def test_helm_waits_until_what_was_asked_for_serves(

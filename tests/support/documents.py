@@ -11,6 +11,8 @@ from typing import Any
 import yaml
 
 from headwater.model.livesettings import ROCKSDB_LEAST
+from tests.support import pod_documents
+from tests.support.pod_documents import LEFT_OUT, POD_TEMPLATE, VOLUMES
 
 MINIMAL = """
 apiVersion: headwater.dev/v1alpha1
@@ -20,7 +22,8 @@ spec:
   topology: {module: "shop.counting:build"}
 """
 
-FULL = """
+FULL = (
+    """
 apiVersion: headwater.dev/v1alpha1
 kind: StreamApp
 metadata: {name: counter, labels: {a: b}}
@@ -59,6 +62,7 @@ spec:
     size: 20Gi
     accessMode: ReadWriteOncePod
     retention: {whenScaled: Delete, whenDeleted: Retain}
+    volumeClaim: {labels: {backup: nightly}, annotations: {note: state}}
   podTemplate:
     labels: {team: search}
     annotations: {note: "anything at all"}
@@ -67,21 +71,38 @@ spec:
       - {name: MODE, value: ""}
       - {name: TOKEN, valueFrom: {secretKeyRef: {name: tokens, key: one, optional: true}}}
       - {name: LEVEL, valueFrom: {configMapKeyRef: {name: settings, key: level}}}
+      - {name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+      - name: MEMORY
+        valueFrom:
+          resourceFieldRef: {resource: limits.memory, containerName: worker, divisor: 1Mi}
     nodeSelector: {disk: fast}
     tolerations:
       - {key: dedicated, value: streams, effect: NoSchedule}
       - {operator: Exists, effect: NoExecute, tolerationSeconds: 60}
     topologySpreadConstraints:
-      - {topologyKey: topology.kubernetes.io/zone, maxSkew: 2, whenUnsatisfiable: DoNotSchedule}
+      - topologyKey: topology.kubernetes.io/zone
+        maxSkew: 2
+        whenUnsatisfiable: DoNotSchedule
+        minDomains: 2
+        matchLabelKeys: [headwater.dev/revision]
+        nodeAffinityPolicy: Ignore
+        nodeTaintsPolicy: Honor
     volumes:
-      - {name: models, configMap: {name: models}}
-      - {name: keys, secret: {secretName: keys, optional: true}}
-      - {name: scratch, emptyDir: {sizeLimit: 1Gi}}
+      - name: models
+        configMap: {name: models, optional: true, defaultMode: 260, items: [{key: h, path: i}]}
+      - name: keys
+        secret: {secretName: keys, optional: true, defaultMode: 288, items: [{key: f, path: g}]}
+      - {name: scratch, emptyDir: {sizeLimit: 1Gi, medium: Memory}}
+"""
+    + VOLUMES.strip("\n")
+    + """
     volumeMounts:
       - {name: models, mountPath: /models, readOnly: true}
       - {name: scratch, mountPath: /scratch, subPath: a/b}
     priorityClassName: high
 """
+    + POD_TEMPLATE.strip("\n")
+)
 
 LEAST_AND_MOST = "minReplicas is greater than maxReplicas: exchange them"
 """The rule about bounds."""
@@ -95,9 +116,6 @@ AUTOSCALED = f"""{MINIMAL}
     schedule:
       - {{name: nights, start: "0 22 * * *", end: "30 5,6 * * 1-5", minReplicas: 1, maxReplicas: 2}}
 """
-
-LEFT_OUT: Any = object()
-"""Stands for a field that is taken out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +193,6 @@ GOOD = (
 )
 
 _ONE_TOPOLOGY = "give exactly one of module, inline and configMapRef"
-_ONE_SOURCE = "give exactly one of secretKeyRef and configMapKeyRef"
-_ONE_VOLUME = "give exactly one of secret, configMap and emptyDir"
 _NAME = (
     "metadata.name: expected at most 53 lower-case letters, digits and '-': workers, pods and "
     "volumes are named after it"
@@ -231,13 +247,6 @@ BROKEN_RULES = (
     ),
     Case("spec/podTemplate/labels", {"headwater.dev/app": "x"}, rule=_LABELS),
     Case("spec/podTemplate/annotations", {"app.kubernetes.io/name": "x"}, rule=_LABELS),
-    Case("spec/podTemplate/env/0/valueFrom", {}, rule=_ONE_SOURCE),
-    Case("spec/podTemplate/env/1/value", "x", rule="give value or valueFrom, not both"),
-    Case(
-        "spec/podTemplate/env/1/valueFrom/configMapKeyRef",
-        {"name": "a", "key": "b"},
-        rule=_ONE_SOURCE,
-    ),
     Case("spec/podTemplate/tolerations/0/key", LEFT_OUT, rule=_TOLERATION),
     Case("spec/podTemplate/tolerations/1/value", "x", rule=_TOLERATION),
     Case(
@@ -245,8 +254,6 @@ BROKEN_RULES = (
         5,
         rule="tolerationSeconds goes with effect NoExecute",
     ),
-    Case("spec/podTemplate/volumes/0/emptyDir", {}, rule=_ONE_VOLUME),
-    Case("spec/podTemplate/volumes/1/secret", LEFT_OUT, rule=_ONE_VOLUME),
     Case(
         "spec/podTemplate/volumes/1/name",
         "headwater-state",
@@ -284,6 +291,7 @@ BROKEN_RULES = (
     Case("spec/autoscaling/targetLag", 100, rule="set one target", base=AUTOSCALED),
     Case("spec/autoscaling/targetCatchUp", LEFT_OUT, rule="set one target", base=AUTOSCALED),
     Case("spec/podTemplate/volumeMounts/0/mountPath", "/etc/headwater/kafka", rule=_PATHS),
+    *(Case(path, value, rule=rule) for path, value, rule in pod_documents.BROKEN),
 )
 
 BAD_NAMES = (

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headwater.model.livesettings import ROCKSDB_LEAST
-from tests.support.documents import AUTOSCALED, LEAST_AND_MOST, LEFT_OUT, MINIMAL, Case
+from tests.support import pod_documents
+from tests.support.documents import AUTOSCALED, LEAST_AND_MOST, MINIMAL, Case
+from tests.support.pod_documents import LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,12 +64,6 @@ _PATHS = "/var/lib/headwater, /etc/headwater, /tmp, /var/run/secrets are the wor
 _SECURITY = "tls and authentication decide about security.protocol, sasl.* and ssl.*.location: "
 _REGISTRY = "schemaRegistry says where the registry is: "
 _TOLERATION = "operator Exists takes no value; operator Equal, the default, needs a key"
-_KEY = {"name": "a", "key": "b"}
-_VOLUMES: tuple[dict[str, Any], ...] = (
-    {"secret": {"secretName": "a"}},
-    {"configMap": {"name": "a"}},
-    {"emptyDir": {}},
-)
 _NOT_OURS = {"headwater.de/x": "1", "headwater.dev": "1", "x.app.kubernetes.io/name": "1"}
 
 JUST_KEPT = (
@@ -142,27 +138,9 @@ JUST_KEPT = (
     ),
     Case("spec/podTemplate/labels", _NOT_OURS, rule=_OURS),
     Case("spec/podTemplate/annotations", _NOT_OURS, rule=_OURS),
-    *(
-        Case(
-            "spec/podTemplate/env/0",
-            {"name": "A", "valueFrom": {reference: _KEY}},
-            rule="give exactly one of secretKeyRef and configMapKeyRef",
-        )
-        for reference in ("secretKeyRef", "configMapKeyRef")
-    ),
-    Case("spec/podTemplate/env/0/value", "x", rule="give value or valueFrom, not both"),
-    Case("spec/podTemplate/env/1/valueFrom", LEFT_OUT, rule="give value or valueFrom, not both"),
     Case("spec/podTemplate/tolerations/1/key", "dedicated", rule=_TOLERATION),
     Case("spec/podTemplate/tolerations/0/value", LEFT_OUT, rule=_TOLERATION),
     Case("spec/podTemplate/tolerations/1/tolerationSeconds", 0, rule="tolerationSeconds goes with"),
-    *(
-        Case(
-            "spec/podTemplate/volumes/2",
-            {"name": "scratch", **volume},
-            rule="give exactly one of secret, configMap and emptyDir",
-        )
-        for volume in _VOLUMES
-    ),
     Case("spec/podTemplate/volumes/1/name", "headwater", rule="names that begin with headwater-"),
     Case(
         "spec/podTemplate/volumeMounts/0/name", "keys", rule="every mount names one of podTemplate"
@@ -171,5 +149,6 @@ JUST_KEPT = (
         Case("spec/podTemplate/volumeMounts/0/mountPath", path, rule=_PATHS)
         for path in ("/tmpx", "/etc/headwaters/kafka", "/var/lib", "/x/tmp")
     ),
+    *(Case(path, value, rule=rule) for path, value, rule in pod_documents.KEPT),
     Case("metadata/name", "a" * 53, rule="metadata.name: expected at most 53", base=MINIMAL),
 )

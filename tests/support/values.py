@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
@@ -23,15 +25,11 @@ from headwater.model.fields import (
 )
 from headwater.model.streamaction import PARTS, ActionType, StreamActionSpec
 from headwater.model.streamapp import ConfigMapSource, StreamApp, StreamAppSpec, TopologySource
-from headwater.model.streamapp_pod import (
-    EnvSource,
-    EnvVar,
-    KeyReference,
-    PodTemplate,
-    Toleration,
-    TolerationOperator,
-    Volume,
-)
+from headwater.model.streamapp_affinity import LabelRequirement, NodeRequirement
+from headwater.model.streamapp_containers import Container, Handler, Probe
+from headwater.model.streamapp_env import EnvFrom, EnvSource, EnvVar
+from headwater.model.streamapp_pod import PodTemplate, Toleration, TolerationOperator
+from headwater.model.streamapp_volumes import PodFieldFile, Projection, Volume
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _KEYS = st.text("abcdefghijklmnopqrstuvwxyz.-", min_size=1, max_size=8).map(lambda key: f"k{key}k")
@@ -154,11 +152,6 @@ def _topologies() -> st.SearchStrategy[TopologySource]:
     )
 
 
-def _env_sources() -> st.SearchStrategy[EnvSource]:
-    keys = values_of(KeyReference)
-    return st.builds(EnvSource, secret_key_ref=keys) | st.builds(EnvSource, config_map_key_ref=keys)
-
-
 def _env_vars() -> st.SearchStrategy[EnvVar]:
     return _built(EnvVar, value=st.none()) | _built(EnvVar, value_from=st.none())
 
@@ -172,39 +165,85 @@ def _tolerations() -> st.SearchStrategy[Toleration]:
     ) | _built(Toleration, operator=st.just(TolerationOperator.EQUAL), key=st.just("dedicated"))
 
 
-def _volumes() -> st.SearchStrategy[Volume]:
-    kinds = ("secret", "config_map", "empty_dir")
-    hints = get_type_hints(Volume)
+def _one_of(kind: type) -> st.SearchStrategy[Any]:
+    """Values of a class of which one of the optional objects has to be given."""
+    hints = get_type_hints(kind)
+    parts = {
+        field.name: member
+        for field in dataclasses.fields(kind)
+        for member in get_args(hints[field.name])
+        if isinstance(member, type) and is_dataclass(member)
+    }
     return st.one_of(
         *(
-            _built(
-                Volume,
-                **{
-                    other: values_of(get_args(hints[kind])[0]) if other == kind else st.none()
-                    for other in kinds
-                },
-            )
-            for kind in kinds
+            _built(kind, **{name: values_of(part) if name == one else st.none() for name in parts})
+            for one, part in parts.items()
         )
     )
 
 
+def _requirements(kind: type) -> st.SearchStrategy[Any]:
+    """Requirements of affinity: those with values and those without."""
+    operators = get_type_hints(kind)["operator"]
+    without = [operators("Exists"), operators("DoesNotExist")]
+    return st.one_of(
+        _built(kind, operator=st.sampled_from(without), values=st.just(())),
+        _built(
+            kind,
+            operator=st.sampled_from([each for each in operators if each not in without]),
+            values=st.just(("a", "b")),
+        ),
+    )
+
+
 def _pod_templates() -> st.SearchStrategy[PodTemplate]:
-    mounts = _field(
-        next(info for info in fields_of(PodTemplate) if info.attribute == "volume_mounts"),
-        get_type_hints(PodTemplate)["volume_mounts"],
-    )
-    return st.builds(_mounted, _built(PodTemplate, volume_mounts=st.just(())), mounts)
+    """Pod templates whose parts go together: most of what is drawn freely would not."""
+    hints = get_type_hints(PodTemplate)
+    info = {info.attribute: info for info in fields_of(PodTemplate)}
+    lists = ("volume_mounts", "init_containers", "containers")
+    drawn = [_field(info[name], hints[name]) for name in lists]
+    bare = _built(PodTemplate, **{name: st.just(()) for name in lists})
+    return st.builds(_joined, bare, *drawn).filter(_keeps_rules)
 
 
-def _mounted(template: PodTemplate, mounts: tuple[Any, ...]) -> PodTemplate:
-    if not template.volumes:
-        return template
-    named = tuple(
-        replace(mount, name=template.volumes[index % len(template.volumes)].name)
-        for index, mount in enumerate(mounts)
+def _joined(
+    template: PodTemplate,
+    mounts: tuple[Any, ...],
+    before: tuple[Container, ...],
+    beside: tuple[Container, ...],
+) -> PodTemplate:
+    def named(mounts: tuple[Any, ...]) -> tuple[Any, ...]:
+        volumes = template.volumes
+        return tuple(
+            replace(mount, name=volumes[index % len(volumes)].name)
+            for index, mount in enumerate(mounts if volumes else ())
+        )
+
+    return replace(
+        template,
+        volume_mounts=named(mounts),
+        init_containers=tuple(
+            replace(
+                each,
+                name=f"before-{index}",
+                volume_mounts=named(each.volume_mounts),
+                startup_probe=each.startup_probe if each.is_sidecar else None,
+                liveness_probe=each.liveness_probe if each.is_sidecar else None,
+                readiness_probe=each.readiness_probe if each.is_sidecar else None,
+                lifecycle=each.lifecycle if each.is_sidecar else None,
+            )
+            for index, each in enumerate(before)
+        ),
+        containers=tuple(
+            replace(
+                each,
+                name=f"beside-{index}",
+                restart_policy=None,
+                volume_mounts=named(each.volume_mounts),
+            )
+            for index, each in enumerate(beside)
+        ),
     )
-    return replace(template, volume_mounts=named)
 
 
 def _stream_action_specs() -> st.SearchStrategy[Any]:
@@ -231,10 +270,13 @@ def _stream_action_specs() -> st.SearchStrategy[Any]:
 
 _BY_HAND: dict[type, Callable[[], st.SearchStrategy[Any]]] = {
     TopologySource: _topologies,
-    EnvSource: _env_sources,
+    **{
+        kind: partial(_one_of, kind)
+        for kind in (EnvSource, EnvFrom, PodFieldFile, Projection, Probe, Handler, Volume)
+    },
+    **{kind: partial(_requirements, kind) for kind in (LabelRequirement, NodeRequirement)},
     EnvVar: _env_vars,
     Toleration: _tolerations,
-    Volume: _volumes,
     PodTemplate: _pod_templates,
     StreamActionSpec: _stream_action_specs,
 }

@@ -18,6 +18,7 @@ from headwater.model.lifecycle import ClientState, Engine
 from headwater.model.streamapp import StreamAppSpec, parse
 from headwater.model.streamapp_pod import PodTemplate
 from headwater_operator.decide import ProcessState
+from headwater_operator.manifests.access import service_account
 from headwater_operator.manifests.names import Owner
 from headwater_operator.manifests.pod import worker_pod
 from headwater_operator.manifests.settings import Installation
@@ -98,8 +99,12 @@ def test_every_field_of_the_pod_template_reaches_the_pod() -> None:
         parse(document), owner, "counter-w-0", revision="r", installation=Installation()
     )
 
+    keys = template.keys()
+    account = service_account(owner, chosen=parse(document).spec.pod_template.service_account)
+    assert set(_leaves(template["serviceAccount"])) <= set(_leaves(account))
+    template = {**template, "serviceAccount": {}}
     assert set(_leaves(template)) <= set(_leaves(pod))
-    assert template.keys() == {info.name for info in fields_of(PodTemplate)}
+    assert keys == {info.name for info in fields_of(PodTemplate)}
 
 
 def _fields(kind: type, *, but: type | None = None) -> dict[str, str]:

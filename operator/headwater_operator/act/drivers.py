@@ -53,8 +53,7 @@ class Drivers:
         pod = self._view.driver_pod
         if pod is not None and not pod.state.is_proof_of_end:
             return None
-        if pod is not None:
-            self._objects.delete_pod(pod, None, "delete_ended_driver")
+        self._objects.see_off(pod, "delete_ended_driver")
         self._gate.before("create_driver")
         made = driver_pod(
             self._app,

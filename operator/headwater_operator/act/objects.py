@@ -106,6 +106,26 @@ class Objects:
             is_warning=not is_graceful,
         )
 
+    def see_off(self, pod: PodView | None, step: str) -> None:
+        """Delete a pod whose process has ended, so that another of its name can be made.
+
+        Raises:
+            OutdatedDecisionError: it is another one by now.
+            HeldUpError: it was deleted before, and other containers in it still end.
+        """
+        if pod is None:
+            return
+        if pod.is_deleting and pod.others_running:
+            names = ", ".join(pod.others_running)
+            raise HeldUpError(
+                Problem(
+                    reason="ContainersEnding",
+                    message=f"{pod.worker}: its process has ended, and its pod waits for {names} "
+                    "to end; the next pod is made then. Have them end at SIGTERM",
+                )
+            )
+        self.delete_pod(pod, None, step)
+
     def delete_pod(self, pod: PodView, grace_s: int | None, step: str) -> None:
         """Delete a pod, unless it is another one by now.
 

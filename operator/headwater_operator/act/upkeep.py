@@ -51,7 +51,7 @@ from headwater_operator.manifests.names import (
     lacking_labels,
     of_app,
 )
-from headwater_operator.manifests.storage import claim_grown, is_claim_owned
+from headwater_operator.manifests.storage import claim_grown, claim_labelled, is_claim_owned
 from headwater_operator.manifests.worker import lease
 from headwater_operator.status import Problem
 
@@ -201,8 +201,9 @@ class Upkeep:
     def _shared(self, view: AppView, app: StreamApp) -> list[tuple[Resource, Manifest]]:
         owner = view.owner
         made = config_map(app, owner, view.revision, self._installation)
+        chosen = app.spec.pod_template.service_account
         workers: list[tuple[Resource, Manifest]] = [
-            (SERVICE_ACCOUNTS, service_account(owner)),
+            (SERVICE_ACCOUNTS, service_account(owner, chosen=chosen)),
             (ROLES, role(owner)),
             (ROLE_BINDINGS, role_binding(owner)),
             (CONFIG_MAPS, made),
@@ -214,7 +215,7 @@ class Upkeep:
         account = driver_account(app.name)
         return [
             *workers,
-            (SERVICE_ACCOUNTS, service_account(owner, account)),
+            (SERVICE_ACCOUNTS, service_account(owner, account, chosen=chosen)),
             (ROLES, driver_role(owner)),
             (ROLE_BINDINGS, role_binding(owner, account)),
             (SERVICES, driver_service(owner)),
@@ -269,21 +270,26 @@ class Upkeep:
             ) from error
 
     def keep_claims(self, view: AppView) -> None:
-        """Have claims go with the StreamApp, or stay, as it says now."""
+        """Have claims go with the StreamApp, or stay, and bear the labels that it says now."""
         assert view.app is not None
         wanted = [view.owner.reference()] if is_claim_owned(view.app) else []
+        chosen = view.app.spec.state.volume_claim
         for claim in view.claims.values():
-            if claim.is_deleting or claim.is_owned == bool(wanted):
+            if claim.is_deleting:
                 continue
-            self._gate.before("own_claim")
-            operations: list[Manifest] = [
-                {"op": "test", "path": "/metadata/uid", "value": claim.uid},
-                {"op": "add", "path": "/metadata/ownerReferences", "value": wanted},
-            ]
-            try:
-                self._api.patch(CLAIMS, view.owner.namespace, claim.name, operations)
-            except (ConflictError, NotFoundError):
-                continue
+            if claim.is_owned != bool(wanted):
+                value = {"path": "/metadata/ownerReferences", "value": wanted}
+                self._change_claim(view, claim, [{"op": "add", **value}])
+            labels, annotations = claim.lacking(chosen.labels, chosen.annotations)
+            if labels or annotations:
+                added = claim_labelled(labels, annotations, is_annotated=claim.is_annotated)
+                self._change_claim(view, claim, added)
+
+    def _change_claim(self, view: AppView, claim: ClaimView, operations: list[Manifest]) -> None:
+        self._gate.before("own_claim")
+        same: Manifest = {"op": "test", "path": "/metadata/uid", "value": claim.uid}
+        with contextlib.suppress(ConflictError, NotFoundError):
+            self._api.patch(CLAIMS, view.owner.namespace, claim.name, [same, *operations])
 
     def grow_claims(self, view: AppView, now_ms: int) -> None:
         """Have claims ask for what the specification says, if it is more than they do.

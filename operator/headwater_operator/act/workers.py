@@ -143,8 +143,7 @@ class Actor:
             with contextlib.suppress(AlreadyExistsError):
                 self._api.create(LEASES, lease(self._owner, worker, stored.uid))
         self._ensure_claim(worker)
-        if pod is not None:
-            self._objects.delete_pod(pod, None, "delete_ended_pod")
+        self._objects.see_off(pod, "delete_ended_pod")
         self._gate.before("create_pod")
         self._create(PODS, worker, self._pod(worker))
         if action.reason is Reason.MOUNT_AGAIN:

@@ -13,7 +13,8 @@ from headwater_operator.commands.output import warn
 from headwater_operator.kube.api import PODS
 from headwater_operator.kube.errors import ForbiddenError, InvalidError, KubeApiError, NotFoundError
 from headwater_operator.manifests.names import of_app
-from headwater_operator.observe.pods import CONTAINERS, read_pod
+from headwater_operator.observe.pods import read_pod
+from headwater_operator.observe.sidecars import CONTAINERS
 
 if TYPE_CHECKING:
     from headwater_operator.commands.places import OnCluster

@@ -71,7 +71,8 @@ def pod_problems(view: AppView, *, has_waited: bool) -> tuple[list[Problem], lis
     found = [pod.problem for _, pod in every if pod.problem is not None]
     volumes = [problem for problem in found if problem.reason == NO_VOLUME]
     certain = [problem for problem in found if problem.reason != NO_VOLUME]
-    return certain, volumes if has_waited else []
+    beside = [pod.beside for _, pod in every if pod.beside is not None]
+    return [*certain, *beside], volumes if has_waited else []
 
 
 def refused(error: Exception) -> Problem:

@@ -22,21 +22,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headwater.model.streamapp import StreamApp
+    from headwater.model.streamapp_labels import Labelled
 
 _RBAC = "rbac.authorization.k8s.io"
 
 
-def service_account(owner: Owner, name: str = "") -> Manifest:
+def service_account(owner: Owner, name: str = "", *, chosen: Labelled | None = None) -> Manifest:
     """Return the account under which an application's pods speak to the API server.
 
     Args:
         owner: the StreamApp.
         name: of the account; the workers', unless said otherwise.
+        chosen: the user's labels and annotations of it.
     """
+    made = metadata(owner, name or podcontract.service_account(owner.name))
+    if chosen is not None:
+        made["labels"] = {**chosen.labels, **made["labels"]}
+        made["annotations"] = dict(chosen.annotations)
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": metadata(owner, name or podcontract.service_account(owner.name)),
+        "metadata": made,
         # The pods mount a token of their own, bound to the pod.
         "automountServiceAccountToken": False,
     }

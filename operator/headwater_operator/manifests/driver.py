@@ -36,12 +36,15 @@ from headwater_operator.manifests.parts import (
     TMP,
     TOKEN,
     environment,
+    environment_from,
+    grace_s,
     own_mounts,
     own_volumes,
     placement,
     pod_security,
     spread,
 )
+from headwater_operator.manifests.sidecars import containers
 
 if TYPE_CHECKING:
     from headwater.model.streamapp import StreamApp
@@ -95,9 +98,9 @@ def driver_pod(
         "serviceAccountName": contract.driver_account(app.name),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": contract.GRACE_S,
+        "terminationGracePeriodSeconds": grace_s(app, contract.GRACE_S),
         "securityContext": pod_security(installation.user_id),
-        "containers": [_driver(app, generation, executors)],
+        **containers(app, _driver(app, generation, executors)),
         "volumes": [
             *_disks(),
             {"name": STREAMAPP, "configMap": {"name": config_name(app.name, revision)}},
@@ -120,6 +123,7 @@ def _driver(app: StreamApp, generation: int, executors: int) -> Manifest:
         "command": list(contract.COMMAND),
         "args": contract.arguments(generation),
         "env": environment(app, ours),
+        **environment_from(app),
         "ports": [
             {"name": podcontract.PORT_NAME, "containerPort": podcontract.HTTP_PORT},
             {"name": "rpc", "containerPort": contract.RPC_PORT},
@@ -176,17 +180,20 @@ def executor_template(app: StreamApp, installation: Installation) -> Manifest:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": pod_security(installation.user_id),
-        "containers": [
+        **containers(
+            app,
             {
                 "name": contract.EXECUTOR,
                 "command": list(contract.EXECUTOR_COMMAND),
                 "env": environment(app, contract.executor_environment()),
+                **environment_from(app),
                 "securityContext": podcontract.security_context(),
                 "volumeMounts": [*_disk_mounts(), *own_mounts(app)],
                 "terminationMessagePolicy": "FallbackToLogsOnError",
-            }
-        ],
-        "volumes": [*_disks(), *own_volumes(app)],
+            },
+        ),
+        # An admission policy keeps tokens from executors.
+        "volumes": [*_disks(), *own_volumes(app, with_tokens=False)],
         "topologySpreadConstraints": spread(app, EXECUTOR_COMPONENT),
         **placement(app),
     }

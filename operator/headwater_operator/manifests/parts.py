@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from headwater.model import podcontract
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from headwater.model.podcontract import Json
     from headwater.model.streamapp import StreamApp
+    from headwater.model.streamapp_volumes import Volume
     from headwater_operator.manifests.names import Manifest
 
 STATE: Final = "headwater-state"
@@ -52,18 +54,28 @@ def pod_security(user_id: int | None) -> Manifest:
 
 
 def placement(app: StreamApp) -> Manifest:
-    """Return the fields of a pod's spec that say where it may run, and from what it is fetched."""
+    """Return the fields of a pod's spec that say where it may run, and how it finds others."""
     template = app.spec.pod_template
     found: Manifest = {}
     if app.spec.image_pull_secrets:
         found["imagePullSecrets"] = [{"name": each.name} for each in app.spec.image_pull_secrets]
-    if template.node_selector:
-        found["nodeSelector"] = dict(template.node_selector)
-    if template.tolerations:
-        found["tolerations"] = [encode_object(each) for each in template.tolerations]
-    if template.priority_class_name:
-        found["priorityClassName"] = template.priority_class_name
-    return found
+    given: dict[str, object] = {
+        "nodeSelector": dict(template.node_selector),
+        "affinity": encode_object(template.affinity),
+        "tolerations": [encode_object(each) for each in template.tolerations],
+        "priorityClassName": template.priority_class_name,
+        "schedulerName": template.scheduler_name,
+        "runtimeClassName": template.runtime_class_name,
+        "hostAliases": [encode_object(each) for each in template.host_aliases],
+        "dnsPolicy": template.dns_policy.value if template.dns_policy is not None else None,
+        "dnsConfig": encode_object(template.dns_config),
+    }
+    return {**found, **{name: value for name, value in given.items() if value}}
+
+
+def grace_s(app: StreamApp, least_s: int) -> int:
+    """Return how long a pod may take to end, in seconds: what its process needs, or longer."""
+    return app.spec.pod_template.termination_grace_period_seconds or least_s
 
 
 def environment(app: StreamApp, ours: Sequence[Json]) -> list[Manifest]:
@@ -72,6 +84,12 @@ def environment(app: StreamApp, ours: Sequence[Json]) -> list[Manifest]:
     given = [entry for entry in app.spec.pod_template.env if entry.name not in names]
     # The last of two variables of one name counts: ours.
     return [*(encode_object(entry) for entry in given), *ours]
+
+
+def environment_from(app: StreamApp) -> Manifest:
+    """Return ``envFrom`` of a container, if the user wants any. All other variables go first."""
+    given = app.spec.pod_template.env_from
+    return {"envFrom": [encode_object(each) for each in given]} if given else {}
 
 
 def own_mounts(app: StreamApp) -> list[Manifest]:
@@ -83,12 +101,17 @@ def own_mounts(app: StreamApp) -> list[Manifest]:
     ]
 
 
-def own_volumes(app: StreamApp) -> list[Manifest]:
-    """Return the volumes that ``own_mounts`` mounts."""
+def own_volumes(app: StreamApp, *, with_tokens: bool = True) -> list[Manifest]:
+    """Return the volumes that ``own_mounts`` and the user's containers mount.
+
+    Args:
+        app: the application.
+        with_tokens: they may hold tokens of the pods' account.
+    """
     sources = _kafka_sources(app)
     return [
         *([{"name": _KAFKA, "projected": {"sources": sources}}] if sources else []),
-        *(encode_object(volume) for volume in app.spec.pod_template.volumes),
+        *(_volume(each, with_tokens=with_tokens) for each in app.spec.pod_template.volumes),
     ]
 
 
@@ -111,6 +134,22 @@ def roll_on_volumes(app: StreamApp) -> list[Manifest]:
         else:
             volume["configMap"] = {"name": each.name, "optional": True}
         found.append(volume)
+    return found
+
+
+def _volume(volume: Volume, *, with_tokens: bool) -> Manifest:
+    if volume.projected is not None and not with_tokens:
+        sources = tuple(
+            each for each in volume.projected.sources if each.service_account_token is None
+        )
+        volume = replace(volume, projected=replace(volume.projected, sources=sources))
+    return _in_full(encode_object(volume))
+
+
+def _in_full(found: Manifest) -> Manifest:
+    """Return a value with what Kubernetes requires, although it holds its default here."""
+    if "ephemeral" in found:
+        found["ephemeral"]["volumeClaimTemplate"].setdefault("metadata", {})
     return found
 
 
@@ -165,7 +204,7 @@ def spread(app: StreamApp, component: str) -> list[Manifest]:
         ]
     return [
         {
-            "topologyKey": each.topology_key,
+            **encode_object(each),
             "maxSkew": each.max_skew,
             "whenUnsatisfiable": each.when_unsatisfiable.value,
             "labelSelector": selector,

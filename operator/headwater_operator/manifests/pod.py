@@ -26,6 +26,8 @@ from headwater_operator.manifests.parts import (
     TMP,
     TOKEN,
     environment,
+    environment_from,
+    grace_s,
     own_mounts,
     own_volumes,
     placement,
@@ -34,6 +36,7 @@ from headwater_operator.manifests.parts import (
     roll_on_volumes,
     spread,
 )
+from headwater_operator.manifests.sidecars import containers
 
 if TYPE_CHECKING:
     from headwater.model.streamapp import StreamApp
@@ -64,9 +67,9 @@ def worker_pod(
         "serviceAccountName": podcontract.service_account(app.name),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": podcontract.GRACE_S,
+        "terminationGracePeriodSeconds": grace_s(app, podcontract.GRACE_S),
         "securityContext": pod_security(installation.user_id),
-        "containers": [_container(app, revision)],
+        **containers(app, _container(app, revision)),
         "volumes": _volumes(app, worker, revision),
         "topologySpreadConstraints": spread(app, WORKER_COMPONENT),
         **placement(app),
@@ -81,6 +84,7 @@ def _container(app: StreamApp, revision: str) -> Manifest:
         "image": app.spec.image,
         "command": list(podcontract.COMMAND),
         "env": environment(app, [*podcontract.environment(app.name), *_told(app, revision)]),
+        **environment_from(app),
         "ports": [{"name": podcontract.PORT_NAME, "containerPort": podcontract.HTTP_PORT}],
         "securityContext": podcontract.security_context(),
         "volumeMounts": _mounts(app),

@@ -19,6 +19,8 @@ from headwater_operator.manifests.names import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from headwater.model.streamapp import StreamApp
 
 _UNITS: Final = {
@@ -38,7 +40,9 @@ def claim(app: StreamApp, owner: Owner, worker: str) -> Manifest:
     if state.storage_class_name is not None:
         spec["storageClassName"] = state.storage_class_name
     made = metadata(owner, claim_name(worker), worker=worker, is_owned=is_claim_owned(app))
-    made["annotations"] = {APPLICATION_ID_ANNOTATION: app.application_id}
+    chosen = state.volume_claim
+    made["labels"] = {**chosen.labels, **made["labels"]}
+    made["annotations"] = {**chosen.annotations, APPLICATION_ID_ANNOTATION: app.application_id}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": made, "spec": spec}
 
 
@@ -100,6 +104,33 @@ def claim_grown(uid: str, size: str | int) -> list[Manifest]:
         {"op": "test", "path": "/metadata/uid", "value": uid},
         {"op": "replace", "path": "/spec/resources/requests/storage", "value": str(size)},
     ]
+
+
+def claim_labelled(
+    labels: Mapping[str, str], annotations: Mapping[str, str], *, is_annotated: bool
+) -> list[Manifest]:
+    """Return the patch that gives a claim labels and annotations; it has labels of ours.
+
+    Args:
+        labels: those it lacks.
+        annotations: those it lacks.
+        is_annotated: whether it has any annotation.
+    """
+    return [
+        *(
+            {"op": "add", "path": f"/metadata/labels/{_escaped(key)}", "value": value}
+            for key, value in labels.items()
+        ),
+        *([] if is_annotated else [{"op": "add", "path": "/metadata/annotations", "value": {}}]),
+        *(
+            {"op": "add", "path": f"/metadata/annotations/{_escaped(key)}", "value": value}
+            for key, value in annotations.items()
+        ),
+    ]
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def claim_taken(version: str, *, is_annotated: bool) -> list[Manifest]:

@@ -53,7 +53,7 @@ def read_driver(
         error=error,
         is_fenced=code == FencedError.exit_code,
         is_hopeless=code == UserError.exit_code,
-        was_disrupted=_was_disrupted(manifest, code),
+        was_disrupted=_was_disrupted(manifest, code, pod),
         started_from=str(annotations.get(STARTED_FROM_ANNOTATION, "")),
         waits_for=pod.waits_for,
         executors_there=None if executors is None else len(there),
@@ -75,14 +75,17 @@ def _last_error(manifest: Manifest) -> tuple[str, str]:
     return said[-2].removeprefix(END_WORDS), said[-1].removeprefix(_ERROR)
 
 
-def _was_disrupted(manifest: Manifest, code: int | None) -> bool:
+def _was_disrupted(manifest: Manifest, code: int | None, pod: PodView) -> bool:
     """Whether something else than the process has ended it: an eviction, a machine that is gone."""
     status = manifest.get("status") or {}
     named = any(
         each.get("type") == _DISRUPTED and each.get("status") == "True"
         for each in status.get("conditions") or ()
     )
-    return named or bool(status.get("reason")) or (status.get("phase") == "Failed" and code is None)
+    if named or status.get("reason"):
+        return True
+    # One whose init container has failed says so in its problem.
+    return status.get("phase") == "Failed" and code is None and pod.problem is None
 
 
 def _number(annotations: Mapping[str, Any], name: str) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.model import drivercontract, podcontract
 from headwater.model.streamapp_assignment import HOSTNAME_KEY
 from headwater_operator.decide.observed import ProcessState
 from headwater_operator.manifests.names import REVISION_LABEL, claim_name
+from headwater_operator.observe.sidecars import CONTAINERS, Others, how_it_ended, read_others
 from headwater_operator.status import Problem
 from headwater_operator.views import PodView
 
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
     from headwater_operator.kube.api import Manifest
 
-CONTAINERS: Final = (podcontract.CONTAINER, drivercontract.DRIVER, drivercontract.EXECUTOR)
-"""Names of the containers that Headwater makes; a pod may have others beside."""
 _TOPOLOGY: Final = "topology.kubernetes.io/"
-_SIGNALS: Final = {137: "SIGKILL", 143: "SIGTERM", 139: "SIGSEGV", 134: "SIGABRT"}
 
 NO_VOLUME: Final = "VolumeNotBound"
 """The reason of a problem that every new worker has for a moment."""
@@ -64,6 +61,8 @@ def read_pod(manifest: Manifest) -> PodView:
     state = container.get("state") or {}
     terminated = terminated_in(manifest)
     worker = str(metadata["name"])
+    has_begun = "running" in state or bool(terminated) or "terminated" in _last(container)
+    others = read_others(manifest, has_begun=has_begun, has_ended=bool(terminated))
     return PodView(
         worker=worker,
         uid=str(metadata["uid"]),
@@ -72,9 +71,12 @@ def read_pod(manifest: Manifest) -> PodView:
         node=str((manifest.get("spec") or {}).get("nodeName") or ""),
         is_deleting="deletionTimestamp" in metadata,
         grace_s=int(metadata.get("deletionGracePeriodSeconds") or 0),
-        has_begun="running" in state or bool(terminated) or "terminated" in _last(container),
-        ended=_how_it_ended(status, terminated),
-        problem=_problem(worker, status, state.get("waiting") or {}),
+        has_begun=has_begun,
+        ended=_how_it_ended(status, terminated, others),
+        problem=_problem(worker, status, state.get("waiting") or {}) or others.problem,
+        awaited=others.awaited,
+        beside=others.beside,
+        others_running=others.running,
         labels=_place(manifest),
         address=str(status.get("podIP") or ""),
         is_ready=bool(container.get("ready")),
@@ -119,22 +121,15 @@ def _process_state(status: Mapping[str, Any], terminated: Mapping[str, Any]) -> 
     return ProcessState.RUNNING
 
 
-def _how_it_ended(status: Mapping[str, Any], terminated: Mapping[str, Any]) -> str:
+def _how_it_ended(status: Mapping[str, Any], terminated: Mapping[str, Any], others: Others) -> str:
     """Say how the container ended, and its last words."""
-    if not terminated:
-        if status.get("phase") not in ("Succeeded", "Failed"):
-            return ""
-        # The pod ended without its container: evicted, or its node is gone.
-        said = (str(status.get("reason") or ""), str(status.get("message") or ""))
-        return ": ".join(part for part in said if part) or "the pod has ended"
-    code = int(terminated.get("exitCode") or 0)
-    reason = str(terminated.get("reason") or "")
-    if reason in ("", "Error", "Completed"):
-        how = f"killed by {_SIGNALS[code]}" if code in _SIGNALS else f"exit code {code}"
-    else:
-        how = f"{reason}, exit code {code}"
-    words = str(terminated.get("message") or "").strip().splitlines()
-    return f"{how}: {words[-1]}" if words else how
+    if terminated:
+        return how_it_ended(terminated)
+    if status.get("phase") not in ("Succeeded", "Failed"):
+        return ""
+    # The pod ended without its container: evicted, or its node is gone, or one before it failed.
+    said = (str(status.get("reason") or ""), str(status.get("message") or ""))
+    return ": ".join(part for part in said if part) or others.ended or "the pod has ended"
 
 
 def _problem(worker: str, status: Mapping[str, Any], waiting: Mapping[str, Any]) -> Problem | None:

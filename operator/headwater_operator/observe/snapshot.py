@@ -452,6 +452,8 @@ def _read_claim(manifest: Manifest) -> tuple[str, ClaimView]:
         storage_class=str((manifest.get("spec") or {}).get("storageClassName") or ""),
         requested=_storage((manifest.get("spec") or {}).get("resources"), "requests"),
         capacity=_storage(manifest.get("status"), "capacity"),
+        labels=metadata.get("labels") or {},
+        annotations=annotations,
     )
 
 

@@ -20,8 +20,10 @@ from headwater.model.fields import (
     LENGTH_MAX,
     FieldInfo,
     Metadata,
+    Rule,
     each_of,
     fields_of,
+    is_terse,
     limit,
     rules_of,
     summary_of,
@@ -52,8 +54,13 @@ def object_schema(kind: type, *, description: str = "") -> Schema:
     """
     hints = get_type_hints(kind)
     infos = list(fields_of(kind))
-    schema: Schema = {"type": "object", "description": description or summary_of(kind)}
-    schema["properties"] = {info.name: field_schema(info, hints[info.attribute]) for info in infos}
+    said = description or ("" if is_terse(kind) else summary_of(kind))
+    schema: Schema = {"type": "object", **({"description": said} if said else {})}
+    schema["properties"] = {
+        info.name: field_schema(info, hints[info.attribute], is_terse=is_terse(kind))
+        for info in infos
+    }
+    schema["properties"] |= {rule.field: _refused(rule) for rule in rules_of(kind) if rule.refuses}
     required = [info.name for info in infos if info.is_required]
     if required:
         schema["required"] = required
@@ -61,6 +68,15 @@ def object_schema(kind: type, *, description: str = "") -> Schema:
     if rules:
         schema["x-kubernetes-validations"] = rules
     return schema
+
+
+def _refused(rule: Rule) -> Schema:
+    """Return the schema of a field that is there for its rule to name it."""
+    schema: Schema = {"type": rule.refuses, "description": "Refused."}
+    return {
+        **schema,
+        **({"x-kubernetes-preserve-unknown-fields": True} if rule.refuses == "object" else {}),
+    }
 
 
 def validations(kind: type) -> list[Schema]:
@@ -76,10 +92,12 @@ def validations(kind: type) -> list[Schema]:
     ]
 
 
-def field_schema(info: FieldInfo, kind: object) -> Schema:
-    """Return the schema of one field, with its meaning and default in words."""
+def field_schema(info: FieldInfo, kind: object, *, is_terse: bool = False) -> Schema:
+    """Return the schema of one field, with its meaning and default in words unless it is terse."""
     default = default_text(info)
     description = f"{info.meaning} Default: {default}." if default else info.meaning
+    if is_terse:
+        description = ""
     schema = type_schema(kind, info.metadata, description=description)
     if info.metadata.get("default_in_schema"):
         schema["default"] = encode(info.default)

@@ -111,6 +111,13 @@ SEEN: dict[str, tuple[dict[str, object], str]] = {
         {"state": {"retention": {"whenDeleted": "Delete"}}},
         f"{ROUNDS}test_deleting_a_streamapp_deletes_its_volumes",
     ),
+    **{
+        f"state.volumeClaim.{part}": (
+            {"state": {"volumeClaim": {part: {"a": "b"}}}},
+            "tests/unit/kube_operator/test_sidecars.py::test_labels_of_claims_are_given",
+        )
+        for part in ("labels", "annotations")
+    },
     "upgrade.onFailure": (
         {"upgrade": {"onFailure": "RollBack"}},
         "tests/unit/kube_operator/test_roll_back.py::test_a_revision_that_cannot_start",

@@ -231,8 +231,11 @@ def _decode_dataclass(kind: type, data: object, *, path: str, strict: bool) -> o
     fields = _fields(kind)
     prefix = f"{path}." if path else ""
     if strict:
+        refused = {rule.field: rule for rule in rules_of(kind) if rule.refuses}
         for name in document:
-            if name not in fields:
+            if name in refused and document[name] is not None:
+                raise SpecError(f"{prefix}{name}: {refused[name].message}")
+            if name not in fields and name not in refused:
                 raise SpecError(f"{prefix}{name}: unknown field{nearest(name, list(fields))}")
     arguments: dict[str, object] = {}
     for name, field in fields.items():

@@ -48,8 +48,10 @@ class Rule:
         message: what to do instead.
         field: JSON name of the field to blame; empty for the part itself.
         holds: the same condition on the typed value; ``None`` for a rule about a change
-            (``oldSelf``).
+            (``oldSelf``), or one that refuses a field.
         reason: one of Kubernetes' reasons for a validation error.
+        refuses: type in JSON of ``field``, which no class has: it is in the definition alone, so
+            that whoever writes it learns what to write instead.
     """
 
     cel: str
@@ -57,6 +59,24 @@ class Rule:
     field: str = ""
     holds: Callable[[Any], bool] | None = None
     reason: str = "FieldValueInvalid"
+    refuses: str = ""
+
+    @classmethod
+    def refusing(cls, field: str, kind: str, message: str) -> Rule:
+        """Return the rule that a field that people know from pods is not written here.
+
+        Args:
+            field: its JSON name.
+            kind: its type in JSON.
+            message: why, and what to do instead.
+        """
+        return cls(
+            cel=f"!has(self.{field})",
+            message=message,
+            field=field,
+            reason="FieldValueForbidden",
+            refuses=kind,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +214,15 @@ def live_keys(field: dataclasses.Field[object]) -> tuple[str, ...]:
     keys = field.metadata.get("live_keys", ())
     assert isinstance(keys, tuple)
     return keys
+
+
+def is_terse(kind: type) -> bool:
+    """Whether a class is described in the reference alone, not wherever it stands in a definition.
+
+    Such a class says so in its class variable ``TERSE``. It is Kubernetes' own, and so many of them
+    stand so deep in a definition that their descriptions would be most of it.
+    """
+    return bool(getattr(kind, "TERSE", False))
 
 
 def rules_of(kind: type) -> tuple[Rule, ...]:

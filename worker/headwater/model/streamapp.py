@@ -38,6 +38,7 @@ from headwater.model.lifecycle import Engine
 from headwater.model.livesettings import LIVE_OPTIONS, live_option_rules
 from headwater.model.streamapp_assignment import AssignmentPolicy
 from headwater.model.streamapp_autoscaling import AutoscalingSpec
+from headwater.model.streamapp_containers import PullPolicy  # noqa: TC001  # read by the codec
 from headwater.model.streamapp_kafka import (
     NAME_MEANING,
     NAME_PATTERN,
@@ -47,8 +48,9 @@ from headwater.model.streamapp_kafka import (
     TopicSpec,
     own_field_rules,
 )
+from headwater.model.streamapp_labels import QUANTITY, Labelled, Quantity
 from headwater.model.streamapp_logging import LoggingSpec
-from headwater.model.streamapp_pod import QUANTITY, PodTemplate, Quantity
+from headwater.model.streamapp_pod import PodTemplate
 from headwater.model.streamapp_spark import SparkSpec
 from headwater.model.streamapp_topology import ConfigMapSource, TopologySource
 from headwater.model.streamapp_upgrade import OnFailure, UpgradeSpec
@@ -120,14 +122,6 @@ class AccessMode(StrEnum):
     READ_WRITE_ONCE = "ReadWriteOnce"
 
 
-class PullPolicy(StrEnum):
-    """When a node fetches an image."""
-
-    ALWAYS = "Always"
-    IF_NOT_PRESENT = "IfNotPresent"
-    NEVER = "Never"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateRetention:
     """When local state is thrown away; it can always be rebuilt from the changelogs.
@@ -152,6 +146,8 @@ class StateSpec:
         access_mode: ReadWriteOncePod keeps a second pod off the volume, where the storage class
             supports it.
         retention: when it is thrown away.
+        volume_claim: labels and annotations of the volumes' claims. Claims that are there get them,
+            too; what you take out again stays on them.
     """
 
     storage_class_name: str | None = field(
@@ -171,6 +167,9 @@ class StateSpec:
         default=AccessMode.READ_WRITE_ONCE, metadata=meta(change=Change.RECREATE, cluster_only=True)
     )
     retention: StateRetention = field(default=StateRetention(), metadata=meta(change=Change.LIVE))
+    volume_claim: Labelled = field(
+        default_factory=Labelled, metadata=meta(change=Change.LIVE, cluster_only=True)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

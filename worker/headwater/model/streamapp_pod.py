@@ -9,131 +9,30 @@ from __future__ import annotations
 from collections.abc import Mapping  # noqa: TC003  # read by the codec
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final
 
+from headwater.model import podcontract
 from headwater.model.fields import Rule, meta
-from headwater.model.streamapp_kafka import KEY_MEANING, KEY_PATTERN, NAME_MEANING, NAME_PATTERN
-
-Quantity: TypeAlias = str | int
-"""An amount as Kubernetes writes it: ``2``, ``"500m"``, ``"1Gi"``."""
-
-QUANTITY: Final = meta(
-    pattern=r"[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?",
-    meaning="an amount such as 2, 500m or 1Gi",
-    max_length=32,
+from headwater.model.streamapp_affinity import Affinity
+from headwater.model.streamapp_containers import Container, Resources
+from headwater.model.streamapp_env import OBJECT, EnvFrom, EnvVar
+from headwater.model.streamapp_labels import (
+    ANNOTATIONS,
+    LABEL_KEY,
+    LABEL_VALUE,
+    LABELS,
+    Labelled,
+    no_key_of_ours,
 )
-_OBJECT: Final = meta(pattern=NAME_PATTERN, meaning=NAME_MEANING, max_length=253)
-_LABEL: Final = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-_LABEL_KEY: Final = meta(
-    pattern=r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
-    meaning="a label's key",
-    max_length=317,
+from headwater.model.streamapp_volumes import Volume, VolumeMount  # noqa: TC001  # read by the codec
+
+_ADDRESS: Final = meta(
+    pattern="[0-9a-fA-F.:]{2,45}", meaning="an address such as 10.0.0.1", max_length=45
 )
-_LABEL_VALUE: Final = meta(
-    pattern="([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?",
-    meaning="a label's value: at most 63 letters, digits, '-', '_' and '.'",
-    max_length=63,
+_DOMAIN: Final = meta(
+    pattern=r"[a-z0-9_.]([-a-z0-9._]{0,251}[a-z0-9.])?", meaning="a domain", max_length=253
 )
-_OURS: Final = ("headwater.dev/", "app.kubernetes.io/")
-"""Prefixes of labels and annotations that the operator selects pods by."""
-_OUR_PATHS: Final = ("/var/lib/headwater", "/etc/headwater", "/tmp", "/var/run/secrets")  # noqa: S108
-
-
-def _no_key_of_ours(field_name: str) -> Rule:
-    def holds(template: Any) -> bool:
-        return not any(key.startswith(_OURS) for key in getattr(template, field_name))
-
-    starts = " || ".join(f"k.startsWith('{prefix}')" for prefix in _OURS)
-    return Rule(
-        cel=f"!has(self.{field_name}) || self.{field_name}.all(k, !({starts}))",
-        message=f"keys that begin with {' or '.join(_OURS)} are the operator's: take another one",
-        field=field_name,
-        holds=holds,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyReference:
-    """One key of a Secret or ConfigMap in the StreamApp's namespace.
-
-    Attributes:
-        name: the Secret or ConfigMap.
-        key: the key in it.
-        optional: start without it if it does not exist.
-    """
-
-    name: str = field(metadata=_OBJECT)
-    key: str = field(metadata=meta(pattern=KEY_PATTERN, meaning=KEY_MEANING, max_length=253))
-    optional: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvSource:
-    """Where the value of an environment variable comes from.
-
-    Attributes:
-        secret_key_ref: a key of a Secret.
-        config_map_key_ref: a key of a ConfigMap.
-    """
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            cel="has(self.secretKeyRef) != has(self.configMapKeyRef)",
-            message="give exactly one of secretKeyRef and configMapKeyRef",
-            holds=lambda source: (
-                (source.secret_key_ref is None) != (source.config_map_key_ref is None)
-            ),
-        ),
-    )
-
-    secret_key_ref: KeyReference | None = None
-    config_map_key_ref: KeyReference | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvVar:
-    """An environment variable of the worker.
-
-    Attributes:
-        name: the variable's name.
-        value: its value.
-        value_from: where its value comes from, in place of value.
-    """
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            cel="!has(self.value) || !has(self.valueFrom)",
-            message="give value or valueFrom, not both",
-            holds=lambda env: env.value is None or env.value_from is None,
-        ),
-    )
-
-    name: str = field(
-        metadata=meta(
-            pattern="[A-Za-z_][A-Za-z0-9_]*",
-            meaning="the name of a variable: letters, digits and '_'",
-            max_length=256,
-        )
-    )
-    value: str | None = field(default=None, metadata=meta(max_length=32_768))
-    value_from: EnvSource | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
-    """What the worker's container asks for and may use at most.
-
-    Attributes:
-        requests: cpu, memory and ephemeral-storage that the node sets aside.
-        limits: cpu, memory and ephemeral-storage that it may not exceed.
-    """
-
-    requests: Mapping[str, Quantity] = field(
-        default_factory=dict, metadata=meta(each=QUANTITY, max_items=10)
-    )
-    limits: Mapping[str, Quantity] = field(
-        default_factory=dict, metadata=meta(each=QUANTITY, max_items=10)
-    )
+_NODE: Final = "pods share nothing with their node: take it out"
 
 
 class TolerationOperator(StrEnum):
@@ -187,9 +86,9 @@ class Toleration:
         ),
     )
 
-    key: str | None = field(default=None, metadata=_LABEL_KEY)
+    key: str | None = field(default=None, metadata=LABEL_KEY)
     operator: TolerationOperator = TolerationOperator.EQUAL
-    value: str | None = field(default=None, metadata=_LABEL_VALUE)
+    value: str | None = field(default=None, metadata=LABEL_VALUE)
     effect: TaintEffect | None = None
     toleration_seconds: int | None = field(
         default=None, metadata=meta(minimum=0, maximum=2**31 - 1)
@@ -203,6 +102,13 @@ class Unsatisfiable(StrEnum):
     SCHEDULE_ANYWAY = "ScheduleAnyway"
 
 
+class NodePolicy(StrEnum):
+    """Whether nodes that a pod cannot run on are counted."""
+
+    HONOR = "Honor"
+    IGNORE = "Ignore"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologySpread:
     """How the workers of this application are spread; the operator selects them by their labels.
@@ -212,125 +118,190 @@ class TopologySpread:
             topology.kubernetes.io/zone.
         max_skew: how many more workers one value may hold than another.
         when_unsatisfiable: whether a worker that does not fit waits.
-    """
-
-    topology_key: str = field(metadata=_LABEL_KEY)
-    max_skew: int = field(default=1, metadata=meta(minimum=1, maximum=10_000))
-    when_unsatisfiable: Unsatisfiable = Unsatisfiable.SCHEDULE_ANYWAY
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretVolume:
-    """A Secret as files.
-
-    Attributes:
-        secret_name: the Secret's name.
-        optional: start without it if it does not exist.
-    """
-
-    secret_name: str = field(metadata=_OBJECT)
-    optional: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigMapVolume:
-    """A ConfigMap as files.
-
-    Attributes:
-        name: the ConfigMap's name.
-        optional: start without it if it does not exist.
-    """
-
-    name: str = field(metadata=_OBJECT)
-    optional: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmptyDirVolume:
-    """A directory that begins empty and ends with the pod.
-
-    Attributes:
-        size_limit: how much it may hold.
-    """
-
-    size_limit: Quantity | None = field(default=None, metadata=QUANTITY)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Volume:
-    """Files for the worker besides its own volume with state.
-
-    Attributes:
-        name: the name by which volumeMounts refer to it.
-        secret: a Secret.
-        config_map: a ConfigMap.
-        empty_dir: an empty directory.
-    """
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            cel="[has(self.secret), has(self.configMap), has(self.emptyDir)].exists_one(x, x)",
-            message="give exactly one of secret, configMap and emptyDir",
-            holds=lambda volume: (
-                [volume.secret, volume.config_map, volume.empty_dir].count(None) == 2
-            ),
-        ),
-        Rule(
-            cel="!self.name.startsWith('headwater-')",
-            message="names that begin with headwater- are the operator's: take another one",
-            field="name",
-            holds=lambda volume: not volume.name.startswith("headwater-"),
-        ),
-    )
-
-    name: str = field(
-        metadata=meta(
-            pattern=_LABEL,
-            meaning="at most 63 lower-case letters, digits and '-'",
-            max_length=63,
-        )
-    )
-    secret: SecretVolume | None = None
-    config_map: ConfigMapVolume | None = None
-    empty_dir: EmptyDirVolume | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeMount:
-    """Where a volume's files are to be found in the worker.
-
-    Attributes:
-        name: the volume to mount.
-        mount_path: an absolute path.
-        read_only: whether the worker may not write there.
-        sub_path: a path in the volume, in place of the whole.
+        min_domains: how many values there should be at least; with DoNotSchedule.
+        match_label_keys: labels by whose values workers are counted apart, for example
+            headwater.dev/revision.
+        node_affinity_policy: whether nodes that affinity or nodeSelector rule out are left out;
+            left out: Honor.
+        node_taints_policy: whether nodes with taints that are not tolerated are left out; left out:
+            Ignore.
     """
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             cel=(
-                f"[{', '.join(repr(path) for path in _OUR_PATHS)}]"
-                ".all(p, self.mountPath != p && !self.mountPath.startsWith(p + '/'))"
+                "!has(self.minDomains) || (has(self.whenUnsatisfiable) && "
+                "self.whenUnsatisfiable == 'DoNotSchedule')"
             ),
-            message=f"{', '.join(_OUR_PATHS)} are the worker's own: take another path",
-            field="mountPath",
-            holds=lambda mount: (
-                not any(f"{mount.mount_path}/".startswith(f"{path}/") for path in _OUR_PATHS)
+            message="minDomains goes with whenUnsatisfiable DoNotSchedule",
+            field="minDomains",
+            holds=lambda spread: (
+                spread.min_domains is None
+                or spread.when_unsatisfiable is Unsatisfiable.DO_NOT_SCHEDULE
             ),
         ),
     )
 
-    name: str = field(metadata=meta(max_length=63))
-    mount_path: str = field(
-        metadata=meta(pattern="/[^:]*", meaning="an absolute path without ':'", max_length=512)
+    topology_key: str = field(metadata=LABEL_KEY)
+    max_skew: int = field(default=1, metadata=meta(minimum=1, maximum=10_000))
+    when_unsatisfiable: Unsatisfiable = Unsatisfiable.SCHEDULE_ANYWAY
+    min_domains: int | None = field(default=None, metadata=meta(minimum=1, maximum=10_000))
+    match_label_keys: tuple[str, ...] = field(
+        default=(), metadata=meta(each=LABEL_KEY, unique=True, max_items=10)
     )
-    read_only: bool = False
-    sub_path: str | None = field(
-        default=None,
-        metadata=meta(
-            pattern="[^/.][^/]*(/[^/.][^/]*)*", meaning="a path in the volume", max_length=512
+    node_affinity_policy: NodePolicy | None = None
+    node_taints_policy: NodePolicy | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAlias:
+    """Names of an address, in the pods' /etc/hosts.
+
+    Attributes:
+        ip: the address.
+        hostnames: its names.
+    """
+
+    ip: str = field(metadata=_ADDRESS)
+    hostnames: tuple[str, ...] = field(metadata=meta(each=_DOMAIN, max_items=20))
+
+
+class DnsPolicy(StrEnum):
+    """Which name servers pods ask."""
+
+    CLUSTER_FIRST = "ClusterFirst"
+    DEFAULT = "Default"
+    NONE = "None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DnsOption:
+    """An option of the resolver.
+
+    Attributes:
+        name: for example ndots.
+        value: its value, if it has one.
+    """
+
+    name: str = field(metadata=meta(pattern="[!-~]+", meaning="an option", max_length=63))
+    value: str | None = field(default=None, metadata=meta(max_length=63))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DnsConfig:
+    """What the resolver is told, besides what dnsPolicy says.
+
+    Attributes:
+        nameservers: addresses of name servers.
+        searches: domains in which names are looked up.
+        options: options of the resolver.
+    """
+
+    nameservers: tuple[str, ...] = field(default=(), metadata=meta(each=_ADDRESS, max_items=3))
+    searches: tuple[str, ...] = field(default=(), metadata=meta(each=_DOMAIN, max_items=32))
+    options: tuple[DnsOption, ...] = field(default=(), metadata=meta(max_items=20))
+
+
+def _mounts(path: str) -> Rule:
+    """Return the rule that containers mount volumes that are there."""
+    is_known = "has(self.volumes) && self.volumes.exists(v, v.name == m.name)"
+    attribute = {"initContainers": "init_containers", "containers": "containers"}[path]
+    return Rule(
+        cel=(
+            f"!has(self.{path}) || self.{path}.all(c, !has(c.volumeMounts) || "
+            f"c.volumeMounts.all(m, {is_known}))"
+        ),
+        message=f"every mount in {path} names one of podTemplate.volumes",
+        field=path,
+        holds=lambda template: (
+            {mount.name for each in getattr(template, attribute) for mount in each.volume_mounts}
+            <= {volume.name for volume in template.volumes}
         ),
     )
+
+
+def _is_well_asked(container: Container) -> bool:
+    asked = (
+        container.startup_probe,
+        container.liveness_probe,
+        container.readiness_probe,
+        container.lifecycle,
+    )
+    return container.is_sidecar or asked == (None,) * len(asked)
+
+
+def _names(template: Any) -> list[str]:
+    return [each.name for each in (*template.init_containers, *template.containers)]
+
+
+_POD_RULES: Final = (
+    Rule(
+        cel=(
+            "!has(self.volumeMounts) || self.volumeMounts.all(m, "
+            "has(self.volumes) && self.volumes.exists(v, v.name == m.name))"
+        ),
+        message="every mount names one of podTemplate.volumes",
+        field="volumeMounts",
+        holds=lambda template: (
+            {mount.name for mount in template.volume_mounts}
+            <= {volume.name for volume in template.volumes}
+        ),
+    ),
+    _mounts("initContainers"),
+    _mounts("containers"),
+    Rule(
+        cel="!has(self.containers) || self.containers.all(c, !has(c.restartPolicy))",
+        message="restartPolicy Always makes a sidecar of one of initContainers: move it there",
+        field="containers",
+        holds=lambda template: not any(each.is_sidecar for each in template.containers),
+    ),
+    Rule(
+        cel=(
+            "!has(self.initContainers) || self.initContainers.all(c, has(c.restartPolicy) || "
+            "!(has(c.startupProbe) || has(c.livenessProbe) || has(c.readinessProbe) || "
+            "has(c.lifecycle)))"
+        ),
+        message="an init container has ended when the worker starts: take probes and lifecycle "
+        "out, or make a sidecar of it with restartPolicy: Always",
+        field="initContainers",
+        holds=lambda template: all(map(_is_well_asked, template.init_containers)),
+    ),
+    Rule(
+        cel=(
+            "!has(self.initContainers) || !has(self.containers) || self.initContainers.all(i, "
+            "!self.containers.exists(c, c.name == i.name))"
+        ),
+        message="no two containers of a pod have one name: rename one",
+        field="containers",
+        holds=lambda template: len(_names(template)) == len(set(_names(template))),
+    ),
+    Rule(
+        cel=(
+            "!has(self.dnsPolicy) || self.dnsPolicy != 'None' || (has(self.dnsConfig) && "
+            "has(self.dnsConfig.nameservers) && self.dnsConfig.nameservers.size() > 0)"
+        ),
+        message="dnsPolicy None needs dnsConfig.nameservers",
+        field="dnsPolicy",
+        holds=lambda template: (
+            template.dns_policy is not DnsPolicy.NONE or bool(template.dns_config.nameservers)
+        ),
+    ),
+    Rule.refusing(
+        "serviceAccountName",
+        "string",
+        "pods have the account that the operator makes, which holds them to their own objects: "
+        "annotate it in serviceAccount, or bind a Role of yours to it",
+    ),
+    Rule.refusing("hostNetwork", "boolean", _NODE),
+    Rule.refusing("hostPID", "boolean", _NODE),
+    Rule.refusing("hostIPC", "boolean", _NODE),
+    Rule.refusing(
+        "securityContext",
+        "object",
+        "pods are restricted, and their user is the installation's: take it out; containers "
+        "beside the worker's may have a user of their own",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,44 +311,46 @@ class PodTemplate:
     Attributes:
         labels: labels of the pods, besides those that the operator sets.
         annotations: annotations of the pods.
+        service_account: labels and annotations of the account that the operator makes for the
+            pods, for example for workload identity.
         resources: what the worker's container asks for and may use at most.
         env: environment variables of the worker's container.
+        env_from: Secrets and ConfigMaps each of whose keys is an environment variable of the
+            worker's container. Variables in env, and the operator's, go before them.
         node_selector: labels that a node must have.
+        affinity: on which nodes, and near which pods.
         tolerations: taints that the pods put up with.
         topology_spread_constraints: how the pods are spread over nodes and zones.
-        volumes: files from Secrets and ConfigMaps, and empty directories.
+        volumes: files for the containers, besides the worker's own volume with state.
         volume_mounts: where these volumes are found in the worker's container.
+        init_containers: containers that have to end before the worker starts; with restartPolicy
+            Always, sidecars that run as long as it does.
+        containers: containers that are started with the worker, once. They are not started again,
+            and the pod of a worker that has ended waits for them to end, too.
         priority_class_name: how important the pods are.
+        scheduler_name: who places the pods; left out: Kubernetes' own scheduler.
+        runtime_class_name: how containers are run.
+        host_aliases: names of addresses, in /etc/hosts.
+        dns_policy: which name servers pods ask; left out: ClusterFirst.
+        dns_config: what the resolver is told besides.
+        termination_grace_period_seconds: how long a pod may take to end. A worker takes up to 60 s
+            to commit and to release its tasks. Left out: 90, for Spark's driver 60.
     """
 
     RULES: ClassVar[tuple[Rule, ...]] = (
-        _no_key_of_ours("labels"),
-        _no_key_of_ours("annotations"),
-        Rule(
-            cel=(
-                "!has(self.volumeMounts) || self.volumeMounts.all(m, "
-                "has(self.volumes) && self.volumes.exists(v, v.name == m.name))"
-            ),
-            message="every mount names one of podTemplate.volumes",
-            field="volumeMounts",
-            holds=lambda template: (
-                {mount.name for mount in template.volume_mounts}
-                <= {volume.name for volume in template.volumes}
-            ),
-        ),
+        no_key_of_ours("labels"),
+        no_key_of_ours("annotations"),
+        *_POD_RULES,
     )
 
-    labels: Mapping[str, str] = field(
-        default_factory=dict, metadata=meta(each=_LABEL_VALUE, max_items=50)
-    )
-    annotations: Mapping[str, str] = field(
-        default_factory=dict, metadata=meta(each=meta(max_length=32_768), max_items=50)
-    )
+    labels: Mapping[str, str] = field(default_factory=dict, metadata=LABELS)
+    annotations: Mapping[str, str] = field(default_factory=dict, metadata=ANNOTATIONS)
+    service_account: Labelled = field(default_factory=Labelled)
     resources: Resources = field(default_factory=Resources)
     env: tuple[EnvVar, ...] = field(default=(), metadata=meta(keys=("name",), max_items=200))
-    node_selector: Mapping[str, str] = field(
-        default_factory=dict, metadata=meta(each=_LABEL_VALUE, max_items=50)
-    )
+    env_from: tuple[EnvFrom, ...] = field(default=(), metadata=meta(max_items=20))
+    node_selector: Mapping[str, str] = field(default_factory=dict, metadata=LABELS)
+    affinity: Affinity = field(default_factory=Affinity)
     tolerations: tuple[Toleration, ...] = field(default=(), metadata=meta(max_items=50))
     topology_spread_constraints: tuple[TopologySpread, ...] = field(
         default=(), metadata=meta(keys=("topologyKey",), max_items=10)
@@ -386,4 +359,20 @@ class PodTemplate:
     volume_mounts: tuple[VolumeMount, ...] = field(
         default=(), metadata=meta(keys=("mountPath",), max_items=50)
     )
-    priority_class_name: str = field(default="", metadata=_OBJECT)
+    init_containers: tuple[Container, ...] = field(
+        default=(), metadata=meta(keys=("name",), max_items=10)
+    )
+    containers: tuple[Container, ...] = field(
+        default=(), metadata=meta(keys=("name",), max_items=10)
+    )
+    priority_class_name: str = field(default="", metadata=OBJECT)
+    scheduler_name: str = field(default="", metadata=OBJECT)
+    runtime_class_name: str = field(default="", metadata=OBJECT)
+    host_aliases: tuple[HostAlias, ...] = field(
+        default=(), metadata=meta(keys=("ip",), max_items=50)
+    )
+    dns_policy: DnsPolicy | None = None
+    dns_config: DnsConfig = field(default_factory=DnsConfig)
+    termination_grace_period_seconds: int | None = field(
+        default=None, metadata=meta(minimum=podcontract.GRACE_S, maximum=86_400)
+    )
