@@ -282,6 +282,85 @@ def test_how_a_process_ended_is_reported_with_its_last_words(user: User) -> None
     assert user.condition("one", "Ready") == "False"
 
 
+def beside(name: str, code: str, **more: Any) -> Manifest:
+    """A container that writes where the pod's own reads."""
+    return {
+        "name": name,
+        "image": PYTHON,
+        "command": ["python", "-c", textwrap.dedent(code)],
+        "env": [{"name": "PLACE", "value": "/place"}],
+        "volumeMounts": [{"name": "place", "mountPath": "/place"}],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        **more,
+    }
+
+
+ADD = """
+import os, pathlib, signal, sys
+with pathlib.Path(os.environ["PLACE"], "{name}").open("a") as file:
+    file.write("x")
+"""
+FALL = f"""
+{ADD.format(name="side")}
+if pathlib.Path(os.environ["PLACE"], "side").read_text() == "x":
+    sys.exit(4)
+signal.pause()
+"""
+WAIT_FOR_BOTH = """
+import os, pathlib, time
+place = pathlib.Path(os.environ["PLACE"])
+assert (place / "fetched").exists()
+while (place / "side").read_text() != "xx":
+    time.sleep(0.05)
+"""
+
+
+def test_containers_before_a_pods_own_come_in_turn_and_sidecars_stay_until_it_has_ended(
+    user: User,
+) -> None:
+    user.run(
+        "p",
+        WAIT_FOR_BOTH,
+        _env=[{"name": "PLACE", "value": "/place"}],
+        _volumeMounts=[{"name": "place", "mountPath": "/place"}],
+        volumes=[{"name": "place", "emptyDir": {}}],
+        initContainers=[
+            beside("fetch", ADD.format(name="fetched")),
+            beside("side", FALL, restartPolicy="Always"),
+        ],
+    )
+    user.until_phase("p", "Succeeded")
+
+    fetch, side = user.status("p")["initContainerStatuses"]
+    assert fetch["state"]["terminated"]["exitCode"] == 0
+    assert side["restartCount"] == 1
+    assert "terminated" in side["state"]
+
+
+def test_an_init_container_that_fails_fails_its_pod_and_its_container_never_begins(
+    user: User,
+) -> None:
+    user.run(
+        "p",
+        "print('began')",
+        volumes=[{"name": "place", "emptyDir": {}}],
+        initContainers=[
+            beside("side", "import signal; signal.pause()", restartPolicy="Always"),
+            beside("fetch", "import sys; sys.exit('no model there')"),
+        ],
+    )
+
+    state = user.until_phase("p", "Failed")
+
+    assert state["waiting"]["reason"] == "PodInitializing"
+    side, fetch = user.status("p")["initContainerStatuses"]
+    assert fetch["state"]["terminated"]["exitCode"] == 1
+    assert fetch["state"]["terminated"]["message"] == "no model there"
+    assert "terminated" in side["state"]
+    user.delete("p")
+    user.until_gone("p")
+
+
 def test_a_container_that_failed_is_started_again_if_its_policy_says_so(user: User) -> None:
     code = """
 import os, pathlib, sys

@@ -25,7 +25,7 @@ from headwater.model.fields import (
 )
 from headwater.model.streamaction import PARTS, ActionType, StreamActionSpec
 from headwater.model.streamapp import ConfigMapSource, StreamApp, StreamAppSpec, TopologySource
-from headwater.model.streamapp_affinity import LabelRequirement, NodeRequirement
+from headwater.model.streamapp_affinity import Affinity, LabelRequirement, NodeRequirement
 from headwater.model.streamapp_containers import Container, Handler, Probe
 from headwater.model.streamapp_env import EnvFrom, EnvSource, EnvVar
 from headwater.model.streamapp_pod import PodTemplate, Toleration, TolerationOperator
@@ -201,9 +201,18 @@ def _pod_templates() -> st.SearchStrategy[PodTemplate]:
     hints = get_type_hints(PodTemplate)
     info = {info.attribute: info for info in fields_of(PodTemplate)}
     lists = ("volume_mounts", "init_containers", "containers")
-    drawn = [_field(info[name], hints[name]) for name in lists]
-    bare = _built(PodTemplate, **{name: st.just(()) for name in lists})
-    return st.builds(_joined, bare, *drawn).filter(_keeps_rules)
+    mounts = _field(info["volume_mounts"], hints["volume_mounts"])
+    none = st.just(())
+    several = st.lists(values_of(Container), max_size=1).map(tuple)
+    empty = dict.fromkeys(lists, none)
+    # Not all at once: that would be hundreds of values for each template.
+    bare = _built(PodTemplate, **empty, affinity=st.just(Affinity()))
+    placed = _built(PodTemplate, **empty, **dict.fromkeys(("env", "env_from", "volumes"), none))
+    return st.one_of(
+        st.builds(_joined, bare, mounts, none, none),
+        st.builds(_joined, placed, none, none, none),
+        st.builds(_joined, bare, none, several, several),
+    ).filter(_keeps_rules)
 
 
 def _joined(

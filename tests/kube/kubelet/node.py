@@ -203,7 +203,9 @@ class Node:
                 run.kill()
 
     def _containers(self) -> list[Container]:
-        return [each for pod in list(self._pods.values()) for each in pod.containers]
+        return [
+            each for pod in list(self._pods.values()) for each in (*pod.before, *pod.containers)
+        ]
 
     # -- answers ---------------------------------------------------------------------------------
 

@@ -17,10 +17,12 @@ from headwater_operator.kube.api import CONFIG_MAPS, EVENTS, PODS, Resource
 from headwater_operator.kube.errors import ConflictError, KubeApiError, NotFoundError
 from tests.kube.kubelet.container import Container, UnknownImageError, now, unsupported
 from tests.kube.kubelet.environment import Data, Sources, Start, start_of
-from tests.kube.kubelet.status import pod_status, says
+from tests.kube.kubelet.status import pod_status, says, sidecars_in
 from tests.kube.kubelet.volumes import SECRETS, MountError, PodVolumes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.kube.kubelet.node import Node
 
 Manifest = dict[str, Any]
@@ -63,27 +65,45 @@ class PodLife:
         # Short, as the path of a socket below it has to be.
         directory = node.directory / "pods" / self.uid[:8]
         self._volumes = PodVolumes(node.api, pod, directory / "volumes", node.disks)
-        self.containers = [
-            Container(
+        before = pod["spec"].get("initContainers") or ()
+        policy = pod["spec"].get("restartPolicy") or "Always"
+        self._sidecars = {each["name"] for each in sidecars_in(pod)}
+        self.before = [
+            self._container(
                 spec,
-                pod,
-                address=address,
-                directory=directory / "containers" / spec["name"],
-                logs=node.log_directory(*self.key, self.uid),
-                starting=self._starting,
-                acting=node.acting,
-                pool=node.pool,
-                tell=self._tell,
+                # An init container that ended with 0 is not started again.
+                spec.get("restartPolicy") or ("Never" if policy == "Never" else "OnFailure"),
+                directory,
             )
-            for spec in pod["spec"]["containers"]
+            for spec in before
         ]
-        missing = [each for spec in pod["spec"]["containers"] for each in unsupported(spec)]
+        self.containers = [
+            self._container(spec, policy, directory) for spec in pod["spec"]["containers"]
+        ]
+        if before:
+            for container in (*self.before[1:], *self.containers):
+                container.state.state = {"waiting": {"reason": "PodInitializing"}}
+        self._has_begun = not before
+        every = (*before, *pod["spec"]["containers"])
+        missing = [each for spec in every for each in unsupported(spec)]
         assert not missing, f"no kubelet of the tests does {missing}"
-        assert not pod["spec"].get("initContainers"), "no kubelet of the tests does initContainers"
         self._thread = threading.Thread(
             target=self._live, name=f"pod {'/'.join(self.key)}", daemon=True
         )
         self._thread.start()
+
+    def _container(self, spec: Manifest, policy: str, directory: Path) -> Container:
+        return Container(
+            spec,
+            {**self._pod, "spec": {**self._pod["spec"], "restartPolicy": policy}},
+            address=self.address,
+            directory=directory / "containers" / spec["name"],
+            logs=self._node.log_directory(*self.key, self.uid),
+            starting=self._starting,
+            acting=self._node.acting,
+            pool=self._node.pool,
+            tell=self._tell,
+        )
 
     # -- what it hears ---------------------------------------------------------------------------
 
@@ -131,12 +151,47 @@ class PodLife:
             return
         self._mount()
         if self._mounted:
-            for container in self.containers:
-                container.step()
+            self._run()
         status = self._report()
         if status["phase"] in ("Succeeded", "Failed"):
             self._is_final = True
             self._node.disks.detach(self.uid)
+
+    def _run(self) -> None:
+        """One after the other those before; then all; and at the end the sidecars."""
+        if not self._has_begun:
+            self._has_begun = self._are_done()
+        else:
+            for container in (*self._lasting, *self.containers):
+                container.step()
+        ended = all(container.is_over for container in self.containers)
+        failed = any(
+            container.state.exit_code and container.is_over
+            for container in self.before
+            if container not in self._lasting
+        )
+        if self._lasting and (ended or failed):
+            for container in self._lasting:
+                container.stop(self._grace_s)
+                container.step()
+
+    def _are_done(self) -> bool:
+        for container in self.before:
+            container.step()
+            if container in self._lasting:
+                if not container.state.is_started:
+                    return False
+            elif container.state.exit_code != 0:
+                return False
+        return True
+
+    @property
+    def _lasting(self) -> list[Container]:
+        return [each for each in self.before if each.state.name in self._sidecars]
+
+    @property
+    def _grace_s(self) -> float:
+        return float(self._pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_S))
 
     def _mount(self) -> None:
         if time.monotonic() < self._next_mount:
@@ -162,6 +217,11 @@ class PodLife:
             container.stop(max(1.0, float(grace_s)))
             container.step()
         is_over = all(container.is_over for container in self.containers)
+        if is_over:
+            for container in self.before:
+                container.stop(max(1.0, float(grace_s)))
+                container.step()
+            is_over = all(container.is_over for container in self.before)
         if not self._is_gone and not self._is_final:
             self._report(is_over=is_over)
         if not is_over:
@@ -205,6 +265,8 @@ class PodLife:
             pod,
             [container.state for container in self.containers],
             now=now(),
+            before=[container.state for container in self.before],
+            are_before_over=all(container.run is None for container in self.before),
             is_over=is_over,
             are_volumes_there=self._mounted,
         )

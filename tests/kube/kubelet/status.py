@@ -80,6 +80,8 @@ def pod_status(
     containers: Sequence[ContainerState],
     *,
     now: str,
+    before: Sequence[ContainerState] = (),
+    are_before_over: bool = True,
     is_over: bool = False,
     are_volumes_there: bool = True,
 ) -> Manifest:
@@ -89,10 +91,20 @@ def pod_status(
         pod: as stored.
         containers: as they are.
         now: the time, as in the API.
+        before: init containers and sidecars, as they are.
+        are_before_over: none of those has a process.
         is_over: it is being deleted, and none of its processes is left.
         are_volumes_there: its containers could be started.
     """
-    phase = phase_of(containers, pod["spec"].get("restartPolicy") or "Always", is_over=is_over)
+    policy = pod["spec"].get("restartPolicy") or "Always"
+    phase = phase_of(containers, policy, is_over=is_over)
+    sidecars = {each["name"] for each in sidecars_in(pod)}
+    first = [each for each in before if each.name not in sidecars]
+    if any(each.exit_code for each in first) and policy == "Never":
+        phase = "Failed"
+    if phase in ("Succeeded", "Failed") and not (is_over or are_before_over):
+        phase = "Running"
+    containers = [*containers, *(each for each in before if each.name in sidecars)]
     unready = [each.name for each in containers if not each.is_ready]
     why: Manifest = {}
     if phase in ("Succeeded", "Failed"):
@@ -102,7 +114,7 @@ def pod_status(
         why = {"reason": "ContainersNotReady", "message": said}
     truths: dict[str, tuple[bool, Manifest]] = {
         "PodReadyToStartContainers": (are_volumes_there and not is_over, {}),
-        "Initialized": (True, {}),
+        "Initialized": (all(each.exit_code == 0 for each in first), {}),
         "ContainersReady": (not why, why),
         "Ready": (not why, why),
     }
@@ -113,11 +125,24 @@ def pod_status(
         old = before.get(kind, {})
         since = old["lastTransitionTime"] if old.get("status") == value else now
         conditions.append({"type": kind, "status": value, "lastTransitionTime": since, **reason})
-    return {
+    ours = [each for each in containers if each not in before]
+    status = {
         "phase": phase,
         "conditions": conditions,
-        "containerStatuses": [each.report() for each in containers],
+        "containerStatuses": [each.report() for each in ours],
     }
+    if before:
+        status["initContainerStatuses"] = [each.report() for each in before]
+    return status
+
+
+def sidecars_in(pod: Manifest) -> list[Manifest]:
+    """Return the init containers that run as long as the pod's own containers."""
+    return [
+        each
+        for each in pod["spec"].get("initContainers") or ()
+        if each.get("restartPolicy") == "Always"
+    ]
 
 
 def says(status: Manifest, wanted: Manifest) -> bool:

@@ -22,6 +22,11 @@ _OUR_PORTS: Final = (podcontract.HTTP_PORT, drivercontract.RPC_PORT, drivercontr
 _OUR_PORT_NAMES: Final = (podcontract.PORT_NAME, "rpc", "blocks")
 _IMAGE: Final = meta(pattern="[!-~]+", meaning="an image")
 _PORT: Final = meta(minimum=1, maximum=65_535)
+_PORT_NAME: Final = meta(
+    pattern="[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?",
+    meaning="at most 15 lower-case letters, digits and '-'",
+    max_length=15,
+)
 _SECONDS: Final = meta(minimum=1, maximum=86_400)
 _HTTP_PATH: Final = meta(pattern="/.*", meaning="a path that begins with '/'")
 _RESTRICTED: Final = "containers are restricted, as the worker's is: take it out"
@@ -97,14 +102,7 @@ class ContainerPort:
     )
 
     container_port: int = field(metadata=_PORT)
-    name: str | None = field(
-        default=None,
-        metadata=meta(
-            pattern="[a-z0-9]([-a-z0-9]*[a-z0-9])?",
-            meaning="at most 15 lower-case letters, digits and '-'",
-            max_length=15,
-        ),
-    )
+    name: str | None = field(default=None, metadata=_PORT_NAME)
     protocol: Protocol | None = None
 
 
@@ -133,7 +131,7 @@ class HttpGetAction:
 
     TERSE: ClassVar[bool] = True
 
-    port: int | str = field(metadata=meta(max_length=15))
+    port: int | str = field(metadata=_PORT_NAME)
     path: str | None = field(default=None, metadata=_HTTP_PATH)
     scheme: str | None = field(
         default=None, metadata=meta(pattern="HTTPS?", meaning="HTTP or HTTPS")
@@ -150,7 +148,7 @@ class TcpSocketAction:
 
     TERSE: ClassVar[bool] = True
 
-    port: int | str = field(metadata=meta(max_length=15))
+    port: int | str = field(metadata=_PORT_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
