@@ -307,11 +307,11 @@ if pathlib.Path(os.environ["PLACE"], "side").read_text() == "x":
 signal.pause()
 """
 WAIT_FOR_BOTH = """
-import os, pathlib, time
+import os, pathlib, threading
 place = pathlib.Path(os.environ["PLACE"])
 assert (place / "fetched").exists()
 while (place / "side").read_text() != "xx":
-    time.sleep(0.05)
+    threading.Event().wait(0.05)
 """
 
 

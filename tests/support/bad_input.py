@@ -16,6 +16,7 @@ ROLL_ON = "tests/unit/kube_operator/test_roll_on.py"
 CATALOG = "tests/unit/kube_operator/test_image_catalog.py"
 RIGHTS = "tests/kafka/test_kafka_rights.py"
 AWAY = "tests/kube/test_broker_away.py"
+SIDECARS = "tests/unit/kube_operator/test_sidecars.py"
 SECRETS = "tests/kube/test_kafka_secrets.py"
 BACKFILL = "tests/spark/test_backfill.py"
 CONTINUOUS = "tests/spark/test_continuous.py"
@@ -149,6 +150,17 @@ COVERAGE = {
         f"{USERS}::test_a_new_image_is_rolled_out_and_one_that_does_not_exist_halts",
         f"{ROUNDS}::test_an_image_that_cannot_be_pulled_is_named_and_waited_for",
         "tests/e2e/test_journey.py::test_a_bad_tag_halts_the_roll_out_and_costs_nothing",
+    ],
+    "pod template that asks for what a restricted pod may not have": [
+        f"{DEFINITIONS}::test_a_broken_rule_is_told_with_the_message_of_headwater_up",
+        "tests/unit/test_streamapp.py::test_a_broken_rule_is_named_with_its_field",
+    ],
+    "init container that fails": [
+        f"{SIDECARS}::test_an_init_container_that_fails_halts_a_roll_out_with_its_reason",
+        "tests/kube/test_live_changes.py::test_running_workers_take_over_logs_metrics_and_threads_and_count_each_update_once",
+    ],
+    "sidecar that fails": [
+        f"{SIDECARS}::test_a_sidecar_that_fails_stands_in_a_condition_and_moves_no_task",
     ],
     "storage class that does not exist": [
         f"{USERS}::test_what_keeps_workers_from_starting_is_named_with_the_next_step",

@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass, replace
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
@@ -196,7 +196,14 @@ def _requirements(kind: type) -> st.SearchStrategy[Any]:
     )
 
 
-def _pod_templates() -> st.SearchStrategy[PodTemplate]:
+@st.composite
+def _pod_templates(draw: st.DrawFn) -> PodTemplate:
+    """As below. Hypothesis writes a strategy out, and this one is too long for that."""
+    return draw(_every_pod_template())
+
+
+@cache
+def _every_pod_template() -> st.SearchStrategy[PodTemplate]:
     """Pod templates whose parts go together: most of what is drawn freely would not."""
     hints = get_type_hints(PodTemplate)
     info = {info.attribute: info for info in fields_of(PodTemplate)}

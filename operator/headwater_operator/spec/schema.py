@@ -72,11 +72,11 @@ def object_schema(kind: type, *, description: str = "") -> Schema:
 
 def _refused(rule: Rule) -> Schema:
     """Return the schema of a field that is there for its rule to name it."""
-    schema: Schema = {"type": rule.refuses, "description": "Refused."}
-    return {
-        **schema,
-        **({"x-kubernetes-preserve-unknown-fields": True} if rule.refuses == "object" else {}),
+    more: dict[str, Schema] = {
+        "object": {"x-kubernetes-preserve-unknown-fields": True},
+        "string": {"maxLength": LENGTH_MAX},
     }
+    return {"type": rule.refuses, "description": "Refused.", **more.get(rule.refuses, {})}
 
 
 def validations(kind: type) -> list[Schema]:

@@ -104,8 +104,8 @@ def pod_status(
         phase = "Failed"
     if phase in ("Succeeded", "Failed") and not (is_over or are_before_over):
         phase = "Running"
-    containers = [*containers, *(each for each in before if each.name in sidecars)]
-    unready = [each.name for each in containers if not each.is_ready]
+    lasting = [each for each in before if each.name in sidecars]
+    unready = [each.name for each in (*containers, *lasting) if not each.is_ready]
     why: Manifest = {}
     if phase in ("Succeeded", "Failed"):
         why = {"reason": "PodCompleted" if phase == "Succeeded" else "PodFailed"}
@@ -118,18 +118,17 @@ def pod_status(
         "ContainersReady": (not why, why),
         "Ready": (not why, why),
     }
-    before = {each["type"]: each for each in (pod.get("status") or {}).get("conditions") or ()}
+    known = {each["type"]: each for each in (pod.get("status") or {}).get("conditions") or ()}
     conditions = []
     for kind, (truth, reason) in truths.items():
         value = str(truth)
-        old = before.get(kind, {})
+        old = known.get(kind, {})
         since = old["lastTransitionTime"] if old.get("status") == value else now
         conditions.append({"type": kind, "status": value, "lastTransitionTime": since, **reason})
-    ours = [each for each in containers if each not in before]
     status = {
         "phase": phase,
         "conditions": conditions,
-        "containerStatuses": [each.report() for each in ours],
+        "containerStatuses": [each.report() for each in containers],
     }
     if before:
         status["initContainerStatuses"] = [each.report() for each in before]
