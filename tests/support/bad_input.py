@@ -153,7 +153,7 @@ COVERAGE = {
     ],
     "pod template that asks for what a restricted pod may not have": [
         f"{DEFINITIONS}::test_a_broken_rule_is_told_with_the_message_of_headwater_up",
-        "tests/unit/test_streamapp.py::test_a_broken_rule_is_named_with_its_field",
+        "tests/unit/test_streamapp.py::test_a_broken_rule_is_told_with_its_message",
     ],
     "init container that fails": [
         f"{SIDECARS}::test_an_init_container_that_fails_halts_a_roll_out_with_its_reason",
