@@ -115,7 +115,15 @@ HELM = Product(
     stamps={"helm.sh/helm/v4/internal/version.version": "v4.3.1"},
     ask={"helm": ("version", "--short")},
 )
-PRODUCTS = (ETCD, KUBERNETES, HELM)
+KUBECONFORM = Product(
+    name="kubeconform",
+    version="0.8.0",
+    module="github.com/yannh/kubeconform",
+    packages={"kubeconform": "github.com/yannh/kubeconform/cmd/kubeconform"},
+    stamps={"main.version": "v0.8.0"},
+    ask={"kubeconform": ("-v",)},
+)
+PRODUCTS = (ETCD, KUBERNETES, HELM, KUBECONFORM)
 
 
 def kube_cache() -> Path:
