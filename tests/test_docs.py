@@ -58,6 +58,7 @@ COMMANDS_RUN_BY = {
 PROGRAMS_RUN_BY = {"docs/dataframes.md": ROOT / "tests" / "spark" / "test_dataframes_page.py"}
 # These are of other kinds than a StreamApp, or a StreamApp of another application.
 RESOURCES_TRIED_BY = {
+    "docs/security.md": ROOT / "tests" / "unit" / "manifests" / "test_manifests.py",
     "docs/live-changes.md": ROOT / "tests" / "kube" / "test_live_changes.py",
     "docs/pod-template.md": ROOT / "tests" / "kube" / "test_journeys.py",
     "docs/commands.md": ROOT / "tests" / "unit" / "commands" / "test_page.py",

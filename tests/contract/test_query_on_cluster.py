@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 import kubernetes.client
 import pytest
 from tests.support.scripted_api import Answer, Asked, ScriptedApi
 
-from headwater.errors import QueryFailedError
+from headwater.errors import QueryError, QueryFailedError
 from headwater.ids import TaskId
 from headwater.model import podcontract
 from headwater.model.cluster import StreamWorker, TaskStatus, WorkerSpec, WorkerStatus
@@ -43,13 +44,18 @@ def api(tmp_path: Path) -> Iterator[ScriptedApi]:
 
 
 @pytest.fixture
-def workers(api: ScriptedApi) -> Iterator[ClusterWorkers]:
+def client(api: ScriptedApi) -> Iterator[KubeClient]:
     configuration = kubernetes.client.Configuration()
     configuration.host = f"https://{api.access.host}:{api.access.port}"
     configuration.ssl_ca_cert = str(api.access.directory / podcontract.CA_FILE)
     client = KubeClient(configuration)
-    yield ClusterWorkers(client, "shop", "orders")
+    yield client
     client.close()
+
+
+@pytest.fixture
+def workers(client: KubeClient) -> ClusterWorkers:
+    return ClusterWorkers(client, "shop", "orders")
 
 
 def listed() -> dict[str, Any]:
@@ -119,3 +125,118 @@ def test_a_pod_that_answers_something_else_is_passed_over(
     )
     with pytest.raises(QueryFailedError, match="orders-w-0 does not answer: no"):
         ask_for_key(workers, QUESTION)
+
+
+# ---- workers that ask for a token ----------------------------------------------------------------
+
+UNAUTHORIZED = {"error": "UNAUTHORIZED", "message": "show what the key token holds"}
+SECRET = "/api/v1/namespaces/shop/secrets/callers"
+APP = {
+    "metadata": {"name": "orders"},
+    "spec": {"http": {"authentication": {"secretRef": {"name": "callers"}}}},
+}
+
+
+class Asking:
+    """Workers that ask for a token, and the Secret that holds it."""
+
+    def __init__(self, api: ScriptedApi) -> None:
+        self.api = api
+        self.wanted = "now"
+        self.secret: Answer = self.holding("now")
+        self.app: Any = APP
+        api.answer = self
+
+    @staticmethod
+    def holding(token: str) -> Answer:
+        data = {"token": base64.b64encode(token.encode()).decode()}
+        return Answer(body={"kind": "Secret", "metadata": {"name": "callers"}, "data": data})
+
+    def __call__(self, asked: Asked) -> Answer:
+        if "/proxy/" in asked.path:
+            shown = {name.lower(): value for name, value in asked.headers.items()}
+            if shown.get("headwater-token") != self.wanted:
+                return Answer(code=401, body=UNAUTHORIZED)
+            return Answer(body=FOUND)
+        if asked.path == SECRET:
+            return self.secret
+        return Answer(body=listed() if "streamworkers" in asked.path else self.app)
+
+    def count(self, path: str) -> int:
+        return sum(path in asked.path for asked in self.api.asked)
+
+
+@pytest.fixture
+def asking(api: ScriptedApi) -> Asking:
+    return Asking(api)
+
+
+def test_the_token_of_the_secret_is_shown_to_workers_that_ask_for_one(
+    asking: Asking, workers: ClusterWorkers
+) -> None:
+    assert ask_for_key(workers, QUESTION) == FOUND
+    assert ask_for_key(workers, QUESTION) == FOUND
+    assert asking.count(SECRET) == 1, "it is kept"
+    others = [asked for asked in asking.api.asked if "/proxy/" not in asked.path]
+    assert not [asked for asked in others if "headwater-token" in map(str.lower, asked.headers)]
+
+    asking.wanted, asking.secret = "next", asking.holding("next")
+    assert ask_for_key(workers, QUESTION) == FOUND, "it was replaced meanwhile"
+    assert asking.count(SECRET) == 2
+
+
+def test_no_secret_is_read_for_workers_that_ask_for_none(
+    asking: Asking, workers: ClusterWorkers
+) -> None:
+    asking.wanted = None  # type: ignore[assignment]  # what is shown by nobody
+    assert ask_for_key(workers, QUESTION) == FOUND
+    assert asking.count(SECRET) == 0
+
+
+def test_a_token_that_is_wrong_is_told_in_the_workers_words(
+    asking: Asking, workers: ClusterWorkers
+) -> None:
+    asking.wanted = "other"
+    with pytest.raises(QueryError, match="show what the key token holds"):
+        ask_for_key(workers, QUESTION)
+
+
+@pytest.mark.parametrize(
+    ("secret", "says"),
+    [
+        (Answer(code=403, body=REFUSED), "Secret callers, which may not be read.*--token-file"),
+        (Answer(code=404, body=MISSING), "Secret callers, and there is none in namespace shop"),
+        (Answer(body={"kind": "Secret", "data": {}}), "Secret callers holds no token"),
+        (Answer(body={"kind": "Secret", "data": {"token": "/w=="}}), "holds no token in ASCII"),
+    ],
+)
+def test_a_secret_that_cannot_be_read_is_named_with_the_next_step(
+    asking: Asking, workers: ClusterWorkers, secret: Answer, says: str
+) -> None:
+    asking.secret = secret
+    with pytest.raises(QueryError, match=says):
+        ask_for_key(workers, QUESTION)
+
+
+def test_a_worker_cannot_name_the_secret_that_it_is_sent(
+    asking: Asking, workers: ClusterWorkers
+) -> None:
+    asking.app = {"metadata": {"name": "orders"}, "spec": {}}
+    with pytest.raises(QueryError, match=r"names no Secret \(spec.http.authentication\)"):
+        ask_for_key(workers, QUESTION)
+    assert asking.count("/secrets/") == 0
+
+
+def test_a_file_holds_the_token_for_who_may_not_read_secrets(
+    asking: Asking, client: KubeClient, tmp_path: Path
+) -> None:
+    file = tmp_path / "of-callers"
+    workers = ClusterWorkers(client, "shop", "orders", token_file=file)
+    with pytest.raises(QueryError, match=r"--token-file .* cannot be read"):
+        ask_for_key(workers, QUESTION)
+    file.write_text("\n")
+    with pytest.raises(QueryError, match="is empty: write the token into it"):
+        ask_for_key(workers, QUESTION)
+    file.write_text("now\n")
+    assert ask_for_key(workers, QUESTION) == FOUND
+    assert asking.count("/secrets/") == 0

@@ -30,6 +30,8 @@ PAGE = "tests/unit/web/test_serving.py"
 BROWSER = "tests/unit/web/test_browser.py"
 ACTIONS = "tests/unit/kube_operator/test_streamactions.py"
 AUTOSCALING = "tests/unit/decide/test_autoscaling.py"
+CALLERS = "tests/unit/service/test_httpauth.py"
+ASKING = "tests/contract/test_query_on_cluster.py"
 FROM_SECRETS = "test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_named"
 
 COVERAGE = {
@@ -335,6 +337,15 @@ COVERAGE = {
         f"{BROWSER}::test_actions_ask_for_the_token_until_it_is_right",
         f"{PAGE}::test_an_action_takes_the_token_and_no_other_page_can_ask_for_it",
         f"{PAGE}::test_a_token_comes_from_a_file_or_the_environment_and_is_long_enough",
+    ],
+    "a token for workers that is wrong, expired, of somebody without the right, or missing": [
+        f"{CALLERS}::test_a_token_is_replaced_without_another_process",
+        f"{CALLERS}::test_state_is_handed_over_to_callers_with_the_token_alone",
+        f"{CALLERS}::test_the_operators_token_expires_and_is_renewed",
+        f"{CALLERS}::test_a_signed_token_that_is_not_the_operators_is_refused",
+        f"{CALLERS}::test_a_secret_that_is_emptied_closes_the_door",
+        f"{ASKING}::test_a_secret_that_cannot_be_read_is_named_with_the_next_step",
+        f"{ASKING}::test_a_token_that_is_wrong_is_told_in_the_workers_words",
     ],
     "another page of the browser that reaches for the page": [
         f"{PAGE}::test_a_name_of_somebody_else_that_points_here_is_refused",

@@ -51,6 +51,7 @@ spec:
   scaleDown: {policy: Newest, workersToRemove: [counter-w-1], drainTimeout: 5m}
   upgrade: {readyTimeout: 1h}
   logging: {level: "INFO,my.module=DEBUG", format: "%(name)s %(message)s"}
+  http: {authentication: {secretRef: {name: callers}, protects: All}}
   restartNonce: 3
   kafka:
     bootstrapServers: one:9092, two:9092
@@ -185,6 +186,9 @@ GOOD = (
     Case("spec/applicationId", "Counting.v2_x-y"),
     Case("spec/kafka", {}),
     Case("spec/kafka/tls", {}),
+    Case("spec/http", {}),
+    Case("spec/http/authentication/protects", "State"),
+    Case("spec/http/authentication/protects", LEFT_OUT),
     Case("spec/kafka/authentication", {"type": "TLS", "secretRef": {"name": "me"}}),
     Case("spec/kafka/authentication", LEFT_OUT),
     Case("spec/config/commit.interval.ms", "100"),
@@ -367,6 +371,9 @@ MISTAKES = (
     Case("spec/kafka/topics", [{"name": f"t{n}"} for n in range(101)], "at most 100 entries"),
     Case("spec/kafka/authentication/type", "OAUTHBEARER", "expected PLAIN, SCRAM-SHA-256"),
     Case("spec/kafka/authentication/secretRef", LEFT_OUT, "secretRef: required field is missing"),
+    Case("spec/http/authentication/secretRef", LEFT_OUT, "secretRef: required field is missing"),
+    Case("spec/http/authentication/protects", "None", "expected State, All"),
+    Case("spec/http/tls", {}, "spec.http.tls: unknown field"),
     Case("spec/kafka/tls/caSecretRef/name", "A", "spec.kafka.tls.caSecretRef.name: expected the n"),
     Case("spec/config", [], "spec.config: expected fields (a mapping), got a list"),
     Case(

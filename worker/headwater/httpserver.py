@@ -155,7 +155,7 @@ class HandOver:
         Args:
             head: request line and headers.
         """
-        if not self.token or hmac.compare_digest(_bearer_of(head), self.token.encode()):
+        if not self.token or hmac.compare_digest(bearer_of(head), self.token.encode()):
             return None
         text = (
             f"{self.prefix} is for those who may read the worker's files: send the header "
@@ -176,6 +176,8 @@ class HttpServer:
         limits: what callers may use up.
         advice: what to do if the port cannot be used.
         hand_over: who else answers.
+        guard: is asked about each caller, with the head of the request, before anybody answers; it
+            returns what one is told who may not come. It must not wait.
 
     Raises:
         ConfigError: the port cannot be used.
@@ -190,7 +192,9 @@ class HttpServer:
         limits: Limits = Limits(),
         advice: str = "choose another --http-port (0 picks a free one)",
         hand_over: HandOver | None = None,
+        guard: Callable[[Request, bytes], Answer | None] | None = None,
     ) -> None:
+        self._guard = guard
         self._routes = routes
         self._limits = limits
         self._hand_over = hand_over
@@ -357,7 +361,10 @@ class HttpServer:
             self._begin(connection, _encoded(refused))
             return
         other = self._hand_over
-        if other is None or not request.path.startswith(other.prefix):
+        stopped = None if self._guard is None else self._guarded(self._guard, request, head)
+        if stopped is not None:
+            answer = _encoded(stopped, has_body=method == "GET")
+        elif other is None or not request.path.startswith(other.prefix):
             answer = _encoded(self._routed(request), has_body=method == "GET")
         elif (
             refusal := other.refusal(head) or self._handed_over(other, connection, method, request)
@@ -366,6 +373,15 @@ class HttpServer:
         else:
             return
         self._begin(connection, answer)
+
+    def _guarded(
+        self, guard: Callable[[Request, bytes], Answer | None], request: Request, head: bytes
+    ) -> Answer | None:
+        try:
+            return guard(request, head)
+        except Exception:  # whatever it is, nobody is let in by it, and the others are served
+            log.exception("cannot say who may ask for %s", request.path)
+            return Answer.text("see the log", HTTPStatus.INTERNAL_SERVER_ERROR)
 
     def _handed_over(
         self, other: HandOver, connection: Connection, method: str, request: Request
@@ -431,14 +447,28 @@ def _listening(host: str, port: int, advice: str) -> socket.socket:
     return listener
 
 
-def _bearer_of(head: bytes) -> bytes:
-    """Return the token of the header ``Authorization: Bearer``; empty without one."""
+def header_of(head: bytes, name: bytes) -> bytes:
+    """Return the value of a header; of one that comes twice the first, empty without one.
+
+    Args:
+        head: request line and headers.
+        name: in lower case.
+    """
     for line in head.splitlines()[1:]:
-        name, _, value = line.partition(b":")
-        scheme, _, token = value.strip().partition(b" ")
-        if name.lower() == b"authorization" and scheme.lower() == b"bearer":
-            return token.strip()
+        found, _, value = line.partition(b":")
+        if found.lower() == name:
+            return value.strip()
     return b""
+
+
+def bearer_of(head: bytes) -> bytes:
+    """Return the token of the header ``Authorization: Bearer``; empty without one.
+
+    Args:
+        head: request line and headers.
+    """
+    scheme, _, token = header_of(head, b"authorization").partition(b" ")
+    return token.strip() if scheme.lower() == b"bearer" else b""
 
 
 def _encoded(answer: Answer, *, has_body: bool = True) -> bytes:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.errors import QueryError
@@ -51,6 +52,13 @@ def add_query(subparsers: Parsers[argparse.ArgumentParser]) -> argparse.Argument
     query.add_argument("--base64", action="store_true", help="values as base64 of their bytes")
     query.add_argument("--key-base64", action="store_true", help="keys as base64 of their bytes")
     query.add_argument("--stale", action="store_true", help="copies may answer, too")
+    query.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="holds the token that workers on a cluster may ask for (default: the Secret of "
+        "spec.http.authentication)",
+    )
     query.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
     query.set_defaults(run=run_query)
     return query
@@ -82,7 +90,9 @@ def run_query(args: argparse.Namespace) -> int:
             here = query_workers.local_workers(place.cluster, args.app)
             return query.run(here, question, args.output)
         app = chosen(place, args.app)
-        workers = query_workers.ClusterWorkers(place.client, place.namespace, app)
+        workers = query_workers.ClusterWorkers(
+            place.client, place.namespace, app, token_file=args.token_file
+        )
         return query.run(workers, question, args.output)
 
 

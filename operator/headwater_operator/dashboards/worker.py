@@ -73,6 +73,13 @@ WORKER: Final = Dashboard(
                     CLIENT,
                     function=INCREASE,
                 ),
+                lines(
+                    "Callers by HTTP that were refused",
+                    "Expired after a token was replaced: somebody still shows the former one.",
+                    metrics.HTTP_REFUSED_REQUESTS,
+                    ("client_id", "reason"),
+                    function=INCREASE,
+                ),
             ),
         ),
         Row(

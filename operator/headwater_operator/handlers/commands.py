@@ -78,6 +78,7 @@ def register(subparsers: Any) -> None:
         help="make a NetworkPolicy for the pods of each StreamApp: a list of peers, as in a "
         "NetworkPolicy, that may call their HTTP port (default: no policy is made)",
     )
+    _add_identity(parser)
     _option(parser, "--lease-name", metavar="NAME", help="of the Lease that the leader holds")
     _option(parser, "--lease-namespace", metavar="NAME", help="where that lives")
     _option(parser, "--pod-name", metavar="NAME", help="the pod that this process runs in")
@@ -104,6 +105,21 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="instead of KUBECONFIG")
     _add_deletion(parser)
     parser.set_defaults(run=run)
+
+
+def _add_identity(parser: argparse.ArgumentParser) -> None:
+    _option(
+        parser,
+        "--account",
+        metavar="USER",
+        help="this operator's user name, which workers with spec.http.authentication answer",
+    )
+    _option(
+        parser,
+        "--worker-token-file",
+        metavar="FILE",
+        help="the token with the audience headwater.dev/workers that such workers are shown",
+    )
 
 
 def _add_page(parser: argparse.ArgumentParser) -> None:
@@ -170,7 +186,9 @@ def run(arguments: argparse.Namespace) -> int:
                 bootstrap_servers=arguments.bootstrap_servers,
                 user_id=_user(arguments.worker_user),
                 callers=_callers(arguments.worker_callers),
+                account=arguments.account,
             ),
+            worker_token=Path(arguments.worker_token_file) if arguments.worker_token_file else None,
             terms=Terms(
                 lease_ms=lease_ms, renew_ms=lease_ms * 2 // 3, retry_ms=min(2_000, lease_ms // 6)
             ),

@@ -36,6 +36,7 @@ from headwater_operator.kube.election import (
 )
 from headwater_operator.kube.errors import KubeApiError
 from headwater_operator.manifests.settings import Installation
+from headwater_operator.observe.asking import reader_of
 from headwater_operator.observe.numbers import HttpNumbers
 from headwater_operator.web.cluster import ClusterSource
 from headwater_operator.web.scraping import HttpScraper
@@ -88,6 +89,8 @@ class Options:
         hands: how many StreamApps are seen to at the same time.
         sweep_ms: between two sweeps, give or take a tenth.
         kubeconfig: this file instead of the environment.
+        worker_token: the file with the token that workers are shown that ask for one; the kubelet
+            renews it. ``None``: there is none.
     """
 
     lease_namespace: str
@@ -104,6 +107,7 @@ class Options:
     hands: int = 4
     sweep_ms: int = SWEEP_MS
     kubeconfig: Path | None = None
+    worker_token: Path | None = None
 
 
 class Operator:
@@ -121,6 +125,7 @@ class Operator:
         self._options = options
         self._namespaces: tuple[str | None, ...] = options.namespaces or (None,)
         self._metrics = Metrics()
+        token = reader_of(options.worker_token)
         api = KubeClient.from_environment(options.kubeconfig, observe_call=self._metrics.count_call)
         self._election = Election(
             api,
@@ -142,7 +147,7 @@ class Operator:
             self._leases,
             options.installation,
             self._metrics,
-            HttpNumbers(count=self._metrics.count_question),
+            HttpNumbers(count=self._metrics.count_question, token=token),
             shard=shard,
         )
         self._hearing = Hearing(boot_ms, options.sweep_ms)
@@ -173,8 +178,12 @@ class Operator:
 
     def _served_page(self, api: KubeClient, options: Options) -> Server:
         """Serve the page: any operator does, also one that stands by."""
+        token = reader_of(options.worker_token)
         source = ClusterSource(
-            api, self._namespaces, numbers=lambda _: HttpNumbers(), scraper=lambda _: HttpScraper()
+            api,
+            self._namespaces,
+            numbers=lambda _: HttpNumbers(token=token),
+            scraper=lambda _: HttpScraper(token=token),
         )
         where = f"{options.http_host}:{options.web_port}"
         server = server_of(

@@ -224,7 +224,14 @@ class KubeClient:
         return True
 
     def ask_pod(
-        self, namespace: str, pod: str, port: int, path: str, *, timeout_s: float | None = None
+        self,
+        namespace: str,
+        pod: str,
+        port: int,
+        path: str,
+        *,
+        timeout_s: float | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, bytes]:
         """Return what a pod answers to a GET through the API server, whatever its status is.
 
@@ -234,6 +241,7 @@ class KubeClient:
             port: where it serves HTTP.
             path: with its query.
             timeout_s: of the answer, if it is to come sooner than others.
+            headers: for the pod; ``Authorization`` would not get there.
 
         Raises:
             ApiUnavailableError: the API server does not answer.
@@ -242,7 +250,9 @@ class KubeClient:
         """
         at = f"{PODS.path(namespace, f'{pod}:{port}', 'proxy')}{path}"
         with self._guard:
-            request = self._client.param_serialize("GET", at, auth_settings=["BearerToken"])
+            request = self._client.param_serialize(
+                "GET", at, header_params=dict(headers or {}), auth_settings=["BearerToken"]
+            )
         timeout = self._timeout if timeout_s is None else (self._timeout[0], timeout_s)
         try:
             response = self._client.call_api(*request, _request_timeout=timeout)

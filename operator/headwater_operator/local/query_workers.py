@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater import privatefiles
 from headwater.errors import EnvironmentProblemError, QueryError
 from headwater.model.cluster import StreamWorker
-from headwater.model.podcontract import HTTP_PORT
+from headwater.model.podcontract import HTTP_PORT, TOKEN_HEADER
 from headwater_operator.kube.api import STREAM_WORKERS
 from headwater_operator.kube.errors import ApiUnavailableError, NotFoundError
 from headwater_operator.local import control
 from headwater_operator.local.observe import read_worker
+from headwater_operator.local.query_tokens import AppToken
 from headwater_operator.manifests.names import of_app
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from headwater_operator.kube.client import KubeClient
     from headwater_operator.local.layout import AppDir, ClusterDir
@@ -69,9 +72,15 @@ class ClusterWorkers:
         client: with the rights of whoever asks: to list streamworkers, and get pods/proxy.
         namespace: of the StreamApp.
         app: its name.
+        token_file: holds the token for workers that ask for one; ``None``: the Secret that the
+            StreamApp names does.
     """
 
-    def __init__(self, client: KubeClient, namespace: str, app: str) -> None:
+    def __init__(
+        self, client: KubeClient, namespace: str, app: str, *, token_file: Path | None = None
+    ) -> None:
+        self._token = AppToken(client, namespace, app, token_file)
+        self._shown = ""
         self._client = client
         self._namespace = namespace
         self._app = app
@@ -87,12 +96,23 @@ class ClusterWorkers:
         Raises:
             OSError: there is no such pod, it cannot be reached, or it does not answer with JSON.
             ForbiddenError: pods/proxy may not be read.
+            QueryError: it asks for a token that cannot be read.
         """
+        status, data = self._ask(worker, path)
+        if status == HTTPStatus.UNAUTHORIZED:
+            # None was shown so far, or it was replaced since.
+            self._shown = self._token.read()
+            status, data = self._ask(worker, path)
+        return status, _document(status, data)
+
+    def _ask(self, worker: StreamWorker, path: str) -> tuple[int, bytes]:
+        headers = {TOKEN_HEADER: self._shown} if self._shown else None
         try:
-            status, data = self._client.ask_pod(self._namespace, worker.name, HTTP_PORT, path)
+            return self._client.ask_pod(
+                self._namespace, worker.name, HTTP_PORT, path, headers=headers
+            )
         except (NotFoundError, ApiUnavailableError) as error:
             raise OSError(str(error)) from error
-        return status, _document(status, data)
 
 
 def _document(status: int, data: bytes) -> dict[str, Any]:

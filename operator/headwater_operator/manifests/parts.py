@@ -25,6 +25,7 @@ TMP: Final = "headwater-tmp"
 TOKEN: Final = "headwater-token"  # noqa: S105 - the name of a volume
 _KAFKA: Final = "headwater-kafka"
 _ROLL_ON: Final = "headwater-roll-on-"
+HTTP_AUTH: Final = "headwater-http"
 _SPREAD_OVER: Final = ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
 
 _CREDENTIALS: Final = {"username": podcontract.USERNAME_FILE, "password": podcontract.PASSWORD_FILE}
@@ -171,7 +172,7 @@ def _kafka_sources(app: StreamApp) -> list[Manifest]:
 
 
 def secrets_needed(app: StreamApp) -> list[tuple[str, str]]:
-    """Return the Secrets that ``spec.kafka`` asks for: each name, and what of it is needed."""
+    """Return the Secrets that a StreamApp asks for: each name, and what of it is needed."""
     kafka = app.spec.kafka
     needed: list[tuple[str, str]] = []
     if kafka.tls is not None and kafka.tls.ca_secret_ref is not None:
@@ -185,6 +186,9 @@ def secrets_needed(app: StreamApp) -> list[tuple[str, str]]:
     if (registry := kafka.schema_registry) is not None and registry.secret_ref is not None:
         said = f"spec.kafka.schemaRegistry needs its keys {' and '.join(_REGISTRY)}"
         needed.append((registry.secret_ref.name, said))
+    if (asked := app.spec.http.authentication) is not None:
+        said = f"spec.http.authentication needs its key {podcontract.TOKEN_FILE}"
+        needed.append((asked.secret_ref.name, said))
     return needed
 
 

@@ -21,6 +21,7 @@ from headwater_operator.manifests.names import (
     metadata,
 )
 from headwater_operator.manifests.parts import (
+    HTTP_AUTH,
     STATE,
     STREAMAPP,
     TMP,
@@ -69,7 +70,7 @@ def worker_pod(
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": grace_s(app, podcontract.GRACE_S),
         "securityContext": pod_security(installation.user_id),
-        **containers(app, _container(app, revision)),
+        **containers(app, _container(app, revision, installation)),
         "volumes": _volumes(app, worker, revision),
         "topologySpreadConstraints": spread(app, WORKER_COMPONENT),
         **placement(app),
@@ -77,13 +78,14 @@ def worker_pod(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": spec}
 
 
-def _container(app: StreamApp, revision: str) -> Manifest:
+def _container(app: StreamApp, revision: str, installation: Installation) -> Manifest:
     template = app.spec.pod_template
+    ours = [*podcontract.environment(app.name), *_http_environment(app, installation)]
     container: Manifest = {
         "name": podcontract.CONTAINER,
         "image": app.spec.image,
         "command": list(podcontract.COMMAND),
-        "env": environment(app, [*podcontract.environment(app.name), *_told(app, revision)]),
+        "env": environment(app, [*ours, *_told(app, revision)]),
         **environment_from(app),
         "ports": [{"name": podcontract.PORT_NAME, "containerPort": podcontract.HTTP_PORT}],
         "securityContext": podcontract.security_context(),
@@ -107,6 +109,9 @@ def _mounts(app: StreamApp) -> list[Manifest]:
         {"name": STREAMAPP, "mountPath": podcontract.STREAMAPP_DIR, "readOnly": True},
         {"name": TOKEN, "mountPath": podcontract.SERVICE_ACCOUNT_DIR, "readOnly": True},
     ]
+    if app.spec.http.authentication is not None:
+        tokens = {"name": HTTP_AUTH, "mountPath": podcontract.HTTP_AUTH_DIR, "readOnly": True}
+        mounts.append(tokens)
     return [*mounts, *roll_on_mounts(app), *own_mounts(app)]
 
 
@@ -122,6 +127,16 @@ def _told(app: StreamApp, revision: str) -> list[Manifest]:
     return [{"name": name, "value": value} for name, value in entries.items()]
 
 
+def _http_environment(app: StreamApp, installation: Installation) -> list[Manifest]:
+    """Return what a worker is told of its callers' tokens."""
+    if app.spec.http.authentication is None:
+        return []
+    told = {podcontract.ENV_HTTP_AUTH_DIR: podcontract.HTTP_AUTH_DIR}
+    if installation.account:
+        told[podcontract.ENV_OPERATOR_ACCOUNT] = installation.account
+    return [{"name": name, "value": value} for name, value in told.items()]
+
+
 def _volumes(app: StreamApp, worker: str, revision: str) -> list[Manifest]:
     volumes: list[Manifest] = [
         {"name": STATE, "persistentVolumeClaim": {"claimName": claim_name(worker)}},
@@ -129,4 +144,9 @@ def _volumes(app: StreamApp, worker: str, revision: str) -> list[Manifest]:
         {"name": STREAMAPP, "configMap": {"name": config_name(app.name, revision)}},
         podcontract.token_volume(TOKEN),
     ]
+    if (asked := app.spec.http.authentication) is not None:
+        # As a whole, so that the kubelet replaces its files when it changes, and adds the key
+        # token-previous once it is there.
+        secret = {"secretName": asked.secret_ref.name}
+        volumes.append({"name": HTTP_AUTH, "secret": secret})
     return [*volumes, *roll_on_volumes(app), *own_volumes(app)]

@@ -24,6 +24,8 @@ class Installation:
             to the image or to the platform, which some platforms insist on.
         callers: peers of a NetworkPolicy that may call workers and drivers at their HTTP port,
             besides the pods of the same application; ``None``: no NetworkPolicy is made.
+        account: the operator's user name, such as ``system:serviceaccount:ns:headwater-operator``;
+            workers answer it if its token says so. Empty: they do not know it.
     """
 
     worker_image: str = ""
@@ -31,3 +33,4 @@ class Installation:
     bootstrap_servers: str = ""
     user_id: int | None = 10_001
     callers: Sequence[Manifest] | None = None
+    account: str = ""

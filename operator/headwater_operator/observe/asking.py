@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 T = TypeVar("T")
 
@@ -34,6 +35,7 @@ class Question(Generic[T]):
         nothing: stands for no answer, and for one that is not understood.
         timeout_s: of each step.
         decode: reads the body; as JSON if not given.
+        token: returns what is shown to one who asks for a token; empty if there is none.
     """
 
     def __init__(
@@ -45,7 +47,9 @@ class Question(Generic[T]):
         *,
         timeout_s: float,
         decode: Callable[[bytes], object] = json.loads,
+        token: Callable[[], str] = str,
     ) -> None:
+        self._token = token
         self._decode = decode
         self._endpoint = endpoint
         self._path = path
@@ -56,17 +60,12 @@ class Question(Generic[T]):
         self._is_over = False
 
     def answer(self) -> T:
-        """Ask, and read the answer."""
-        host, _, port = self._endpoint.rpartition(":")
+        """Ask, and read the answer; whoever asks for a token is asked again with one."""
+        token = ""
         try:
-            # No library that follows redirections, or goes by proxies of the environment.
-            connection = HTTPConnection(host.strip("[]"), int(port), timeout=self._timeout_s)
-        except (ValueError, HTTPException):
-            return self._nothing
-        try:
-            connection.connect()
-            self._socket = connection.sock
-            return self._nothing if self._is_over else self._read(connection)
+            found = self._answer(token)
+            if found is None and (token := self._token()):
+                found = self._answer(token)
         except (
             OSError,
             HTTPException,
@@ -79,6 +78,17 @@ class Question(Generic[T]):
             MemoryError,
         ):
             return self._nothing
+        return self._nothing if found is None else found[0]
+
+    def _answer(self, token: str) -> tuple[T] | None:
+        """Ask once; ``None`` if a token is asked for."""
+        host, _, port = self._endpoint.rpartition(":")
+        # No library that follows redirections, or goes by proxies of the environment.
+        connection = HTTPConnection(host.strip("[]"), int(port), timeout=self._timeout_s)
+        try:
+            connection.connect()
+            self._socket = connection.sock
+            return (self._nothing,) if self._is_over else self._read(connection, token)
         finally:
             connection.close()
 
@@ -89,13 +99,33 @@ class Question(Generic[T]):
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
-    def _read(self, connection: HTTPConnection) -> T:
-        connection.request("GET", self._path, headers={"Connection": "close"})
+    def _read(self, connection: HTTPConnection, token: str) -> tuple[T] | None:
+        shown = {"Authorization": f"Bearer {token}"} if token else {}
+        connection.request("GET", self._path, headers={"Connection": "close", **shown})
         response = connection.getresponse()
+        if response.status == HTTPStatus.UNAUTHORIZED and not token:
+            return None
         if response.status != HTTPStatus.OK:
-            return self._nothing
+            return (self._nothing,)
         body = response.read(_MOST_BYTES + 1)
         if len(body) > _MOST_BYTES:
-            return self._nothing
+            return (self._nothing,)
         with _ONE_AT_A_TIME:
-            return self._parse(self._decode(body))
+            return (self._parse(self._decode(body)),)
+
+
+def reader_of(file: Path | None) -> Callable[[], str]:
+    """Return what reads a token from a file each time, because the kubelet renews it.
+
+    Args:
+        file: ``None`` if there is no token.
+    """
+
+    def read() -> str:
+        if file is None:
+            return ""
+        with suppress(OSError, UnicodeDecodeError):
+            return file.read_text(encoding="ascii").strip()
+        return ""
+
+    return read

@@ -116,6 +116,7 @@ class HttpNumbers:
     Args:
         silence_ms: one that does not answer is not asked again for so long.
         count: told ``"answered"`` or ``"silent"`` of every question.
+        token: what workers are shown that ask for a token; empty if there is none.
         now_ms: a clock that never goes back.
     """
 
@@ -125,7 +126,9 @@ class HttpNumbers:
         silence_ms: int = _SILENCE_MS,
         count: Callable[[str], None] | None = None,
         now_ms: Callable[[], int] = boot_ms,
+        token: Callable[[], str] = str,
     ) -> None:
+        self._token = token
         self._silence_ms = silence_ms
         self._count = count
         self._now_ms = now_ms
@@ -137,7 +140,14 @@ class HttpNumbers:
     def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerAnswer]:
         """Ask workers at the same time."""
         calls = {
-            name: Question(endpoint, "/tasks", parse, WorkerAnswer(), timeout_s=_TIMEOUT_S)
+            name: Question(
+                endpoint,
+                "/tasks",
+                parse,
+                WorkerAnswer(),
+                timeout_s=_TIMEOUT_S,
+                token=self._token,
+            )
             for name, endpoint in endpoints.items()
             if not self._is_silent(endpoint)
         }

@@ -24,6 +24,7 @@ _AT_ONCE: Final = 8
 _TIMEOUT_S: Final = 5.0
 _SILENCE_MS: Final = 10_000
 _OK: Final = 200
+_UNAUTHORIZED: Final = 401
 
 
 class PodAsker(Protocol):
@@ -93,7 +94,7 @@ class PodQuestions(Generic[T]):
         self._silence = silence or Silence()
         self._pool = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="ask")
         self.refused = ""
-        """Why nobody was asked, in the API server's words; empty if it has not refused."""
+        """Why somebody was not answered, in the words of the API server or a worker; else empty."""
 
     def ask(self, pods: Iterable[str]) -> dict[str, T]:
         """Return what those answer that answer soon, and well."""
@@ -115,6 +116,8 @@ class PodQuestions(Generic[T]):
             status, data = self._client.ask_pod(
                 self._namespace, pod, HTTP_PORT, self._path, timeout_s=self._timeout_s
             )
+            if status == _UNAUTHORIZED:
+                self.refused = str(json.loads(data)["message"])
             return self._read(data) if status == _OK else None
         except ForbiddenError as error:
             self.refused = str(error)

@@ -10,7 +10,7 @@ from headwater_operator.observe.proxied import PodQuestions
 from headwater_operator.web.samples import read_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from headwater_operator.dashboards.history import Sample
     from headwater_operator.observe.proxied import PodAsker
@@ -36,14 +36,19 @@ class Scraper(Protocol):
 
 
 class HttpScraper:
-    """Asks workers directly."""
+    """Asks workers directly.
 
-    def __init__(self) -> None:
+    Args:
+        token: what workers are shown that ask for a token; empty if there is none.
+    """
+
+    def __init__(self, *, token: Callable[[], str] = str) -> None:
+        self._token = token
         self._pool = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="scrape")
 
     def scrape(self, endpoints: Mapping[str, str]) -> Mapping[str, Sequence[Sample]]:
         """Ask workers at the same time."""
-        questions = {name: _question(endpoint) for name, endpoint in endpoints.items()}
+        questions = {name: self._question(endpoint) for name, endpoint in endpoints.items()}
         futures = {name: self._pool.submit(each.answer) for name, each in questions.items()}
         wait(futures.values(), _TIMEOUT_S)
         found: dict[str, Sequence[Sample]] = {}
@@ -59,6 +64,17 @@ class HttpScraper:
     def close(self) -> None:
         """Ask nobody any more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _question(self, endpoint: str) -> Question[list[Sample]]:
+        return Question(
+            endpoint,
+            "/metrics",
+            lambda text: read_samples(str(text)),
+            [],
+            timeout_s=_TIMEOUT_S,
+            decode=lambda body: body.decode(),
+            token=self._token,
+        )
 
 
 class ProxiedScraper:
@@ -76,14 +92,3 @@ class ProxiedScraper:
     def close(self) -> None:
         """Ask nobody any more."""
         self._pods.close()
-
-
-def _question(endpoint: str) -> Question[list[Sample]]:
-    return Question(
-        endpoint,
-        "/metrics",
-        lambda text: read_samples(str(text)),
-        [],
-        timeout_s=_TIMEOUT_S,
-        decode=lambda body: body.decode(),
-    )

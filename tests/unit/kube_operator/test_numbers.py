@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import math
 import socket
 import threading
 from contextlib import suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.views import task_view, worker_view
 
+from headwater.httpserver import JSON, Answer, HttpServer, bearer_of
 from headwater.ids import SlotId, TaskId
 from headwater.model import metrics
 from headwater.model.cluster import LAG_UNKNOWN, Role
 from headwater.model.metrics import Snapshot
 from headwater.service.http import document
 from headwater.service.view import ThreadView, WorkerView
+from headwater_operator.observe.asking import reader_of
 from headwater_operator.observe.numbers import HttpNumbers, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from headwater.httpserver import Request
 
 RUNNING, RESTORING, FOLLOWED = TaskId(0, 1), TaskId(1, 1), TaskId(1, 2)
 
@@ -191,3 +198,38 @@ def test_a_worker_that_is_silent_is_left_in_peace_for_a_while(
 
 def test_an_address_that_is_none_is_silence() -> None:
     assert HttpNumbers().ask({"a": "127.0.0.1:1", "b": "nowhere", "c": "[::1]:x"}) == {}
+
+
+def test_a_worker_that_asks_for_a_token_is_shown_the_one_that_the_kubelet_has_renewed(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "token"
+    shown: list[str] = []
+
+    def guard(_: Request, head: bytes) -> Answer | None:
+        shown.append(bearer_of(head).decode())
+        return None if shown[-1] == "now" else Answer.text("no", HTTPStatus.UNAUTHORIZED)
+
+    told = {"worker": "w", "incarnation": "i", "threads": [], "tasks": []}
+    answer = Answer(HTTPStatus.OK, json.dumps(told).encode(), JSON)
+    server = HttpServer("127.0.0.1", 0, {"/tasks": lambda _: answer}, guard=guard)
+    numbers = HttpNumbers(silence_ms=0, token=reader_of(file))
+    try:
+        assert numbers.ask({"w": server.endpoint}) == {}
+        assert set(shown) == {""}, "there is none"
+        for token in ("former", "now"):
+            file.write_text(f"{token}\n")
+            del shown[:]
+            while not (found := numbers.ask({"w": server.endpoint})) and token not in shown:
+                pass
+            assert shown[:2] == ["", token], "it goes to those alone who ask for it"
+        while not found:  # on a busy machine it may not answer in time
+            found = numbers.ask({"w": server.endpoint})
+        assert found["w"].incarnation == "i"
+    finally:
+        numbers.close()
+        server.close()
+
+
+def test_without_a_file_there_is_no_token() -> None:
+    assert reader_of(None)() == ""

@@ -7,11 +7,14 @@ import json
 from typing import Any
 
 import pytest
+import yaml
+from tests.support.pages import blocks
 
 from headwater.errors import ConfigError, SpecError
 from headwater.model import podcontract
 from headwater.model.cluster import StreamWorker, WorkerSpec
 from headwater.model.streamapp import StreamApp, parse
+from headwater.model.streamapp_http import Protected
 from headwater_operator.handlers.commands import register
 from headwater_operator.manifests.access import (
     disruption_budget,
@@ -151,6 +154,40 @@ def test_what_asks_for_a_roll_out_is_mounted_by_itself_and_may_be_missing() -> N
         mount = mounts[str(told[f"HEADWATER_ROLL_ON_{number}"])]
         assert (mount["name"], mount["readOnly"]) == (f"headwater-roll-on-{number}", True)
     assert told["HEADWATER_REVISION"]
+
+
+def test_the_secret_with_callers_tokens_is_mounted_as_a_whole_so_that_it_may_change() -> None:
+    http = {"authentication": {"secretRef": {"name": "callers"}}}
+    spec = pod(http=http)["spec"]
+    [volume] = [each for each in spec["volumes"] if each["name"] == "headwater-http"]
+    [mount] = [
+        each for each in spec["containers"][0]["volumeMounts"] if each["name"] == "headwater-http"
+    ]
+
+    assert volume == {"name": "headwater-http", "secret": {"secretName": "callers"}}
+    assert mount == {
+        "name": "headwater-http",
+        "mountPath": podcontract.HTTP_AUTH_DIR,
+        "readOnly": True,
+    }
+    told = {entry["name"]: entry.get("value") for entry in spec["containers"][0]["env"]}
+    assert told[podcontract.ENV_HTTP_AUTH_DIR] == podcontract.HTTP_AUTH_DIR
+    assert podcontract.ENV_OPERATOR_ACCOUNT not in told, "it is not known"
+
+
+def test_a_worker_of_the_page_finds_the_token_of_the_page() -> None:
+    [page] = blocks("security.md", "yaml")
+    secret, app = yaml.safe_load_all(page)
+    parsed = parse(app)
+
+    asked = parsed.spec.http.authentication
+    assert asked is not None
+    assert (asked.secret_ref.name, asked.protects) == (secret["metadata"]["name"], Protected.ALL)
+    assert list(secret["stringData"]) == [podcontract.TOKEN_FILE]
+    installation = Installation(account="system:serviceaccount:system:headwater-operator")
+    made = worker_pod(parsed, OWNER, "word-count-w-0", revision="1", installation=installation)
+    told = {entry["name"]: entry.get("value") for entry in made["spec"]["containers"][0]["env"]}
+    assert told[podcontract.ENV_OPERATOR_ACCOUNT] == installation.account
 
 
 def test_without_credentials_no_secret_is_mounted() -> None:

@@ -110,7 +110,7 @@ class Pods:
         answer = self.answers[pod]
         if isinstance(answer, Exception):
             raise answer
-        return 200, answer
+        return 401 if b"UNAUTHORIZED" in answer else 200, answer
 
 
 def test_numbers_are_asked_for_through_the_api_server() -> None:
@@ -140,6 +140,16 @@ def test_a_refused_proxy_is_told() -> None:
     assert numbers.ask({"w-0": ""}) == {}
     numbers.close()
     assert numbers.refused == 'cannot get resource "pods/proxy"'
+
+
+def test_a_worker_that_asks_for_a_token_is_told_in_its_own_words() -> None:
+    refusal = {"error": "UNAUTHORIZED", "message": "show the token of the Secret callers"}
+    pods = Pods({"w-0": json.dumps(refusal).encode(), "w-1": b"UNAUTHORIZED, and no JSON"})
+    numbers = ProxiedNumbers(pods, "shop")
+
+    assert numbers.ask({"w-0": "", "w-1": ""}) == {}
+    numbers.close()
+    assert numbers.refused == "show the token of the Secret callers"
 
 
 class SilentPods(Pods):

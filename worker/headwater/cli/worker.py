@@ -24,7 +24,9 @@ from headwater_entry import end_at_once
 if TYPE_CHECKING:
     import argparse
 
+    from headwater.model.streamapp_http import HttpSpec
     from headwater.service.carrier import Carrier
+    from headwater.service.httpauth.guard import Guard
     from headwater.service.settings import WorkerSettings
     from headwater.service.worker import Worker
 
@@ -106,6 +108,18 @@ def _places(parser: argparse.ArgumentParser) -> None:
         "--kafka-dir",
         metavar="DIR",
         help="where the credentials lie that spec.kafka asks for: username, password, ca.crt ...",
+    )
+    _option(
+        parser,
+        "--http-auth-dir",
+        metavar="DIR",
+        help="where the tokens lie that spec.http.authentication asks callers for",
+    )
+    _option(
+        parser,
+        "--operator-account",
+        metavar="USER",
+        help="who may ask for metrics and progress by a token that the API server has signed",
     )
 
 
@@ -227,6 +241,22 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
         import_timeout_ms=streamapp.spec.topology.import_timeout_ms,
         revision=revision,
         changed_files=changed_files,
+        guard=_guard(arguments, streamapp.spec.http),
+    )
+
+
+def _guard(arguments: argparse.Namespace, http: HttpSpec) -> Guard | None:
+    """Return who may ask by HTTP; in a pod, because elsewhere there are no Secrets."""
+    from headwater.service.httpauth.guard import guard_of  # noqa: PLC0415
+
+    if http.authentication is None or not arguments.namespace:
+        return None
+    directory = arguments.http_auth_dir
+    return guard_of(
+        http.authentication,
+        Path(directory) if directory else None,
+        operator=arguments.operator_account or "",
+        service_account=Path(_required(arguments, "service_account_dir")),
     )
 
 

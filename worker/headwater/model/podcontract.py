@@ -8,6 +8,7 @@ drift from the other. Everything is plain JSON, as the Kubernetes API takes it.
     /etc/headwater/topology/     HEADWATER_TOPOLOGY_DIR         modules that an image puts there
     /etc/headwater/kafka/        HEADWATER_KAFKA_DIR            credentials: Secrets
     /etc/headwater/roll-on/N     HEADWATER_ROLL_ON_N            what spec.upgrade.rollOn names
+    /etc/headwater/http/         HEADWATER_HTTP_AUTH_DIR        tokens of callers: a Secret
     /var/run/secrets/headwater/  HEADWATER_SERVICE_ACCOUNT_DIR  pod-bound token, CA
     /var/lib/headwater           HEADWATER_STATE_DIR            the volume
     /tmp                         TMPDIR                         an emptyDir
@@ -41,6 +42,9 @@ ENV_NAMESPACE: Final = "HEADWATER_NAMESPACE"
 ENV_STREAMAPP: Final = "HEADWATER_STREAMAPP"
 ENV_TOPOLOGY_DIR: Final = "HEADWATER_TOPOLOGY_DIR"
 ENV_KAFKA_DIR: Final = "HEADWATER_KAFKA_DIR"
+ENV_HTTP_AUTH_DIR: Final = "HEADWATER_HTTP_AUTH_DIR"
+ENV_OPERATOR_ACCOUNT: Final = "HEADWATER_OPERATOR_ACCOUNT"
+"""The user name of the operator, which may ask for metrics and progress by a token of its own."""
 ENV_SERVICE_ACCOUNT_DIR: Final = "HEADWATER_SERVICE_ACCOUNT_DIR"
 ENV_STATE_DIR: Final = "HEADWATER_STATE_DIR"
 ENV_HTTP_HOST: Final = "HEADWATER_HTTP_HOST"
@@ -56,6 +60,7 @@ STREAMAPP_KEY: Final = "streamapp.json"
 TOPOLOGY_DIR: Final = "/etc/headwater/topology"
 KAFKA_DIR: Final = "/etc/headwater/kafka"
 ROLL_ON_DIR: Final = "/etc/headwater/roll-on"
+HTTP_AUTH_DIR: Final = "/etc/headwater/http"
 SERVICE_ACCOUNT_DIR: Final = "/var/run/secrets/headwater"
 STATE_DIR: Final = "/var/lib/headwater"
 TMP_DIR: Final = "/tmp"  # noqa: S108 - the pod's own emptyDir
@@ -70,6 +75,12 @@ REGISTRY_USERNAME_FILE: Final = "registry-username"
 REGISTRY_PASSWORD_FILE: Final = "registry-password"  # noqa: S105 - the name of a file
 TOKEN_FILE: Final = "token"  # noqa: S105 - the name of a file
 """Below the service account's directory, as ``CA_FILE``."""
+PREVIOUS_TOKEN_FILE: Final = "token-previous"  # noqa: S105 - the name of a file
+"""Below ``HTTP_AUTH_DIR``, beside ``TOKEN_FILE``."""
+OPERATOR_AUDIENCE: Final = "headwater.dev/workers"
+"""Of the token that the operator shows workers; the API server takes no token with it."""
+TOKEN_HEADER: Final = "Headwater-Token"  # noqa: S105 - the name of a header
+"""Besides ``Authorization``, which the API server's proxy to pods does not pass on."""
 
 HTTP_PORT: Final = 8080
 PORT_NAME: Final = "http"

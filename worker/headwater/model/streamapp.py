@@ -39,6 +39,7 @@ from headwater.model.livesettings import LIVE_OPTIONS, live_option_rules
 from headwater.model.streamapp_assignment import AssignmentPolicy
 from headwater.model.streamapp_autoscaling import AutoscalingSpec
 from headwater.model.streamapp_containers import PullPolicy  # noqa: TC001  # read by the codec
+from headwater.model.streamapp_http import HttpSpec
 from headwater.model.streamapp_kafka import (
     NAME_MEANING,
     NAME_PATTERN,
@@ -61,6 +62,7 @@ __all__ = [
     "AutoscalingSpec",
     "ConfigMapSource",
     "Engine",
+    "HttpSpec",
     "KafkaSpec",
     "LoggingSpec",
     "OnFailure",
@@ -222,6 +224,7 @@ class StreamAppSpec:
         kafka: which Kafka.
         config: settings by Kafka Streams' names. Numbers and texts; write true and false in quotes.
         logging: what its processes log.
+        http: what workers serve by HTTP, and to whom. Spark's driver takes no part in it.
         spark: how Spark runs it, if that is the engine.
         state: local state.
         upgrade: how a change that needs new pods is rolled out.
@@ -316,6 +319,7 @@ class StreamAppSpec:
         default_factory=dict, metadata=meta(change=Change.ROLL, live_keys=LIVE_OPTIONS)
     )
     logging: LoggingSpec = field(default=LoggingSpec(), metadata=meta(change=Change.ROLL))
+    http: HttpSpec = field(default=HttpSpec(), metadata=meta(change=Change.ROLL))
     spark: SparkSpec = field(default_factory=SparkSpec, metadata=meta(change=Change.LIVE))
     state: StateSpec = StateSpec()
     upgrade: UpgradeSpec = field(

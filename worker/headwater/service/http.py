@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.httpserver import HandOver
+    from headwater.service.httpauth.guard import Guard
     from headwater.service.view import TaskView, ThreadView, WorkerView
 
 _STALLED_MS: Final = 10_000
@@ -39,6 +40,7 @@ def serve(
     *,
     queries: HandOver | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
+    guard: Guard | None = None,
 ) -> HttpServer:
     """Serve the view of one worker.
 
@@ -49,6 +51,7 @@ def serve(
         now_ms: the boot-time clock that views are stamped with.
         queries: takes callers who ask for stores.
         limits: what callers may use up.
+        guard: says who may come; everybody, if there is none.
 
     Raises:
         ConfigError: the port cannot be used.
@@ -62,7 +65,9 @@ def serve(
         "/tasks": lambda _: Answer(HTTPStatus.OK, _json(document(view())), JSON),
     }
     advice = "choose another --http-port, or http_port of KafkaStreams (0 picks a free one)"
-    return HttpServer(host, port, routes, limits=limits, advice=advice, hand_over=queries)
+    return HttpServer(
+        host, port, routes, limits=limits, advice=advice, hand_over=queries, guard=guard
+    )
 
 
 def document(view: WorkerView) -> dict[str, object]:

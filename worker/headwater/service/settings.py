@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from headwater.model.livesettings import LiveSettings
     from headwater.model.streamapp import StreamApp, TopologySource
     from headwater.native.application import ApplicationSettings, Options
+    from headwater.service.httpauth.guard import Guard
 
 _LEASE_MIN_MS: Final = 3_000
 
@@ -46,6 +47,7 @@ class WorkerSettings:
         tells_restores: whether its children tell how stores are restored.
         revision: of the StreamApp that it is started from, to be shown among its metrics.
         changed_files: looks at what ``spec.upgrade.rollOn`` names.
+        guard: says who may ask by HTTP; everybody, if there is none.
     """
 
     app: str
@@ -59,6 +61,11 @@ class WorkerSettings:
     tells_restores: bool = False
     revision: str = ""
     changed_files: ChangedFiles = field(default_factory=lambda: ChangedFiles({}, ""))
+    guard: Guard | None = None
+
+    def refused(self) -> Mapping[str, int]:
+        """Return how many callers by HTTP were refused, by reason."""
+        return {} if self.guard is None else self.guard.counts()
 
     def parsed(self) -> StreamsConfig:
         """Return the configuration, checked.

@@ -153,6 +153,7 @@ class Numbers:
         settings: what is measured.
         revision: of the specification that the worker was started from; empty if there is none.
         room: asks how much room the stores have.
+        refused: asks how many callers by HTTP were refused, by reason.
     """
 
     def __init__(
@@ -160,10 +161,12 @@ class Numbers:
         settings: MetricsSettings | None = None,
         revision: str = "",
         room: Callable[[], Room | None] = lambda: None,
+        refused: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         self._settings = settings = settings or MetricsSettings()
         self._revision = revision
         self._room = room
+        self._refused = refused
         self._room_due_ms = 0
         self._room_numbers = Snapshot()
         self._rates_here = Rates(settings.samples, settings.window_ms / 1000, _RATES_HERE)
@@ -298,6 +301,8 @@ class Numbers:
             }
         )
         told = [found, Snapshot.of({metrics.STATE: 1}, state)]
+        for reason, count in self._refused().items():
+            told.append(Snapshot.of({metrics.HTTP_REFUSED_REQUESTS: count}, reason))
         if self._settings.level.records(RecordingLevel.INFO):
             told.append(Snapshot.of({metrics.VERSION: 1}, VERSION))
             told.append(self._room_told(now_ms))

@@ -152,7 +152,8 @@ class Worker:
         self._inbox: queue.SimpleQueue[Observation] = queue.SimpleQueue()
         self._table = _table(settings, config, topology, self._epoch_file.read())
         self._table.incarnation = incarnation or self._table.incarnation
-        self._numbers = Numbers(config.metrics, settings.revision, self._directory.room)
+        told = settings.revision, self._directory.room, settings.refused
+        self._numbers = Numbers(config.metrics, *told)
         self._written: WorkerStatus | None = None
         self._renewals = self._renew_due_ms = self._write_due_ms = self._view_due_ms = 0
         self._read_due_ms = 0
@@ -170,7 +171,8 @@ class Worker:
         if settings.http_port is not None:
             at = settings.http_host, settings.http_port
             take = self.queries.over_http(self._directory.path)
-            self._http = serve(*at, lambda: self.view, boot_ms, queries=take)
+            guard = settings.guard
+            self._http = serve(*at, lambda: self.view, boot_ms, queries=take, guard=guard)
             self._table.endpoint = self._http.endpoint
         # Last, because nobody closes a worker that could not be made.
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

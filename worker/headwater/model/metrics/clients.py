@@ -115,6 +115,14 @@ OTLP_FAILED_PUSHES: Final = counter(
     "Pushes by OTLP that failed; the next one holds what they would have told.",
     is_kafkas=False,
 )
+HTTP_REFUSED_REQUESTS: Final = counter(
+    Scope.CLIENT,
+    "http-refused-requests-total",
+    "Callers by HTTP that were refused, by `reason`: `missing`, `wrong` or `expired` token, "
+    "`forbidden`, `unknown_key`.",
+    is_kafkas=False,
+    tags=("reason",),
+)
 STATE_DIR_SIZE: Final = gauge(
     Scope.CLIENT,
     "state-dir-size-bytes",
@@ -149,6 +157,7 @@ METRICS_OF_CLIENTS: Final = (
     STANDBY_UPDATE_RECORDS,
     GLOBAL_REMAINING,
     OTLP_FAILED_PUSHES,
+    HTTP_REFUSED_REQUESTS,
     STATE_DIR_SIZE,
     STATE_DIR_AVAILABLE,
 )

@@ -143,12 +143,13 @@ class KubeClient:
         self._connection: http.client.HTTPSConnection | None = None
         self._is_closed = False
 
-    def get(self, path: str, what: str) -> Manifest:
+    def get(self, path: str, what: str, accept: str = _JSON) -> Manifest:
         """Return an object as it is stored at this moment, never from a cache.
 
         Args:
             path: of the object in the API.
             what: it is, for messages.
+            accept: the kind of document, where it is no object of the API.
 
         Raises:
             NotFoundError: it does not exist.
@@ -156,7 +157,7 @@ class KubeClient:
             CarrierUnavailableError: there was no answer, or "not now".
         """
         # Without a resourceVersion the answer comes from etcd, not from the server's memory.
-        return self._answer("GET", path, what)
+        return self._answer("GET", path, what, accept=accept)
 
     def put(self, path: str, body: Manifest, what: str) -> Manifest:
         """Replace an object; return it as stored.
@@ -222,8 +223,11 @@ class KubeClient:
         what: str,
         body: Manifest | None = None,
         content_type: str = "",
+        accept: str = _JSON,
     ) -> Manifest:
-        headers = {"Content-Type": content_type} if content_type else {}
+        headers = {"Accept": accept}
+        if content_type:
+            headers["Content-Type"] = content_type
         content = _text(body).encode() if body is not None else None
         response = self._begin(method, path, what, content, headers, self._timeout_s)
         try:
@@ -244,7 +248,7 @@ class KubeClient:
     ) -> http.client.HTTPResponse:
         """Send a request; return the answer, unread, if it is a good one."""
         sent = {
-            "Accept": _JSON,
+            "Accept": _JSON,  # unless the headers say otherwise
             "Authorization": f"Bearer {self._access.token()}",
             "User-Agent": _USER_AGENT,
             **headers,
