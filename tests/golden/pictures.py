@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -317,7 +318,8 @@ def _lose_a_worker(cluster: LocalCluster, frozen: Path) -> None:
     os.kill(process.pid, signal.SIGKILL)
     pid = wait_for(lambda: frozen.exists() and frozen.read_text(), what="a restore", timeout_s=240)
     scraped_for(6)
-    os.kill(int(pid), signal.SIGCONT)
+    with suppress(ProcessLookupError):  # it may have been replaced meanwhile
+        os.kill(int(pid), signal.SIGCONT)
 
 
 def _runs(cluster: LocalCluster, replicas: int) -> bool:

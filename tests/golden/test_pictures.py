@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater_operator.dashboards import APPLICATION, FLEET, STATE, WORKER
+from headwater_operator.dashboards import APPLICATION, FLEET, OPERATOR, STATE, WORKER
 from tests.golden.alerts import ALERTS
 from tests.golden.pictures import PICTURES, board_picture, panel_picture
 from tests.support import pages
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 6_000_000
 """Of all pictures: everybody who clones the repository has them."""
 DOCS = pages.ROOT / "docs"
-DRAWN = (FLEET, APPLICATION, WORKER, STATE)
-"""Those of workers, which one run on this machine shows."""
+DRAWN = (FLEET, APPLICATION, WORKER, STATE, OPERATOR)
+"""Those with a picture."""
 OF_WORKERS = [alert for alert in ALERTS if alert.dashboard in DRAWN]
 
 
