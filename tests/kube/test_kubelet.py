@@ -310,7 +310,7 @@ WAIT_FOR_BOTH = """
 import os, pathlib, threading
 place = pathlib.Path(os.environ["PLACE"])
 assert (place / "fetched").exists()
-while (place / "side").read_text() != "xx":
+while not (place / "side").exists() or (place / "side").read_text() != "xx":
     threading.Event().wait(0.05)
 """
 
