@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from headwater_operator.kube.api import CONFIG_MAPS, PODS
-from tests.kube.kubelet.cluster import PYTHON
 from tests.kube.story import APP, Counting, Workers, explained, step, until_shared
 from tests.support import pages
 
@@ -100,10 +98,7 @@ def test_running_workers_take_over_logs_metrics_and_threads_and_count_each_updat
         assert (journey.uids(), journey.status()["revision"]["current"]) == before
         with step("tasks come back to a worker that was lost once a window is open"):
             wait_for_a_window(journey, cluster)
-        with step("other containers in the pods, one of which fails at first"):
-            add_containers(journey)
         counting.feed(KEYS)
-        counting.until_counted()
         journey.kubectl("delete", "sapp", APP, "--timeout=220s")
         counting.check_volumes(journey, cluster)
 
@@ -126,49 +121,6 @@ def look_on(journey: Journey) -> None:
         ),
         "standbys",
     )
-
-
-def add_containers(journey: Journey) -> None:
-    """An init container that fails is named; what corrects it is rolled out, once."""
-
-    def container(name: str, code: str, **more: object) -> dict[str, object]:
-        return {
-            "name": name,
-            "image": PYTHON,
-            "command": ["python", "-c", code],
-            "env": [{"name": "MODELS", "value": "/models"}],
-            "volumeMounts": [{"name": "models", "mountPath": "/models"}],
-            **more,
-        }
-
-    before = journey.uids()
-    volumes = [{"name": "models", "emptyDir": {}}]
-    fails = container("fetch", "import sys; sys.exit('no model there')")
-    fetches = container(
-        "fetch", "import os; open(os.environ['MODELS'] + '/' + os.environ['MODEL'], 'w')"
-    )
-    settings = {"metadata": {"name": "model", "namespace": journey.namespace}}
-    journey.api.create(CONFIG_MAPS, {**settings, "data": {"MODEL": "m"}})
-    proxy = container("proxy", "import signal; signal.pause()", restartPolicy="Always")
-    shipper = container("shipper", "import signal; signal.pause()")
-
-    template = "/spec/podTemplate"
-    journey.patch_all({f"{template}/volumes": volumes, f"{template}/initContainers": [fails]})
-    journey.until_degraded("InitContainerFailed")
-    assert "init container fetch: exit code 1: no model there" in journey.condition("Degraded")[2]
-    assert len({*before.values()} & {*journey.uids().values()}) == 1
-
-    fetches["envFrom"] = [{"configMapRef": {"name": "model"}}]
-    given = {"initContainers": [fetches, proxy], "containers": [shipper]}
-    journey.patch_all({f"{template}/{name}": value for name, value in given.items()})
-    journey.until(
-        lambda: not {*before.values()} & {*journey.uids().values()} and journey.is_settled(),
-        "both workers to be replaced",
-    )
-    assert journey.condition("Degraded")[0] == "False"
-    for pod in journey.api.list(PODS, journey.namespace):
-        statuses = pod["status"]["initContainerStatuses"]
-        assert ["terminated" in each["state"] for each in statuses] == [True, False]
 
 
 def wait_for_a_window(journey: Journey, cluster: Cluster) -> None:

@@ -159,7 +159,6 @@ COVERAGE = {
     ],
     "init container that fails": [
         f"{SIDECARS}::test_an_init_container_that_fails_halts_a_roll_out_with_its_reason",
-        "tests/kube/test_live_changes.py::test_running_workers_take_over_logs_metrics_and_threads_and_count_each_update_once",
     ],
     "sidecar that fails": [
         f"{SIDECARS}::test_a_sidecar_that_fails_stands_in_a_condition_and_moves_no_task",
