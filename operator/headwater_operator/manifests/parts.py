@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.model import podcontract
 from headwater.model.codec import encode_object
-from headwater.model.rollon import RollOnKind
 from headwater.model.streamapp_kafka import AuthenticationType
 from headwater_operator.manifests.names import pod_labels
 
@@ -24,7 +23,6 @@ STREAMAPP: Final = "headwater-streamapp"
 TMP: Final = "headwater-tmp"
 TOKEN: Final = "headwater-token"  # noqa: S105 - the name of a volume
 _KAFKA: Final = "headwater-kafka"
-_ROLL_ON: Final = "headwater-roll-on-"
 HTTP_AUTH: Final = "headwater-http"
 _SPREAD_OVER: Final = ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
 
@@ -114,28 +112,6 @@ def own_volumes(app: StreamApp, *, with_tokens: bool = True) -> list[Manifest]:
         *([{"name": _KAFKA, "projected": {"sources": sources}}] if sources else []),
         *(_volume(each, with_tokens=with_tokens) for each in app.spec.pod_template.volumes),
     ]
-
-
-def roll_on_mounts(app: StreamApp) -> list[Manifest]:
-    """Return where a worker finds what ``spec.upgrade.rollOn`` names, in that order."""
-    return [
-        {"name": volume["name"], "mountPath": f"{podcontract.ROLL_ON_DIR}/{number}"}
-        | {"readOnly": True}
-        for number, volume in enumerate(roll_on_volumes(app))
-    ]
-
-
-def roll_on_volumes(app: StreamApp) -> list[Manifest]:
-    """Return the volumes that ``roll_on_mounts`` mounts; what is missing keeps no pod from it."""
-    found: list[Manifest] = []
-    for number, each in enumerate(app.spec.upgrade.roll_on):
-        volume: Manifest = {"name": f"{_ROLL_ON}{number}"}
-        if each.kind is RollOnKind.SECRET:
-            volume["secret"] = {"secretName": each.name, "optional": True}
-        else:
-            volume["configMap"] = {"name": each.name, "optional": True}
-        found.append(volume)
-    return found
 
 
 def _volume(volume: Volume, *, with_tokens: bool) -> Manifest:

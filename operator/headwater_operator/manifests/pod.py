@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from headwater.model import podcontract
 from headwater.model.codec import encode_object
+from headwater_operator.manifests.mounted import with_roll_on
 from headwater_operator.manifests.names import (
     WORKER_COMPONENT,
     Manifest,
@@ -33,8 +34,6 @@ from headwater_operator.manifests.parts import (
     own_volumes,
     placement,
     pod_security,
-    roll_on_mounts,
-    roll_on_volumes,
     spread,
 )
 from headwater_operator.manifests.sidecars import containers
@@ -70,22 +69,23 @@ def worker_pod(
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": grace_s(app, podcontract.GRACE_S),
         "securityContext": pod_security(installation.user_id),
-        **containers(app, _container(app, revision, installation)),
+        **containers(app, _container(app, installation)),
         "volumes": _volumes(app, worker, revision),
         "topologySpreadConstraints": spread(app, WORKER_COMPONENT),
         **placement(app),
     }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": spec}
+    pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": spec}
+    return with_roll_on(app, revision, pod)
 
 
-def _container(app: StreamApp, revision: str, installation: Installation) -> Manifest:
+def _container(app: StreamApp, installation: Installation) -> Manifest:
     template = app.spec.pod_template
     ours = [*podcontract.environment(app.name), *_http_environment(app, installation)]
     container: Manifest = {
         "name": podcontract.CONTAINER,
         "image": app.spec.image,
         "command": list(podcontract.COMMAND),
-        "env": environment(app, [*ours, *_told(app, revision)]),
+        "env": environment(app, ours),
         **environment_from(app),
         "ports": [{"name": podcontract.PORT_NAME, "containerPort": podcontract.HTTP_PORT}],
         "securityContext": podcontract.security_context(),
@@ -112,19 +112,7 @@ def _mounts(app: StreamApp) -> list[Manifest]:
     if app.spec.http.authentication is not None:
         tokens = {"name": HTTP_AUTH, "mountPath": podcontract.HTTP_AUTH_DIR, "readOnly": True}
         mounts.append(tokens)
-    return [*mounts, *roll_on_mounts(app), *own_mounts(app)]
-
-
-def _told(app: StreamApp, revision: str) -> list[Manifest]:
-    """Return the variables that say what to compare, and as what revision a change is told."""
-    mounts = roll_on_mounts(app)
-    entries = {
-        f"{podcontract.ENV_ROLL_ON}{number}": mount["mountPath"]
-        for number, mount in enumerate(mounts)
-    }
-    if mounts:
-        entries[podcontract.ENV_REVISION] = revision
-    return [{"name": name, "value": value} for name, value in entries.items()]
+    return [*mounts, *own_mounts(app)]
 
 
 def _http_environment(app: StreamApp, installation: Installation) -> list[Manifest]:
@@ -149,4 +137,4 @@ def _volumes(app: StreamApp, worker: str, revision: str) -> list[Manifest]:
         # token-previous once it is there.
         secret = {"secretName": asked.secret_ref.name}
         volumes.append({"name": HTTP_AUTH, "secret": secret})
-    return [*volumes, *roll_on_volumes(app), *own_volumes(app)]
+    return [*volumes, *own_volumes(app)]
