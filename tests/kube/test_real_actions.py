@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
 
 from headwater_operator.kube.api import PODS, STREAM_ACTIONS
+from tests.kube.shell import Shell
 from tests.kube.story import APP, Counting, explained, one_at_a_time, step, until_shared
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.kube.deployed import Operators
     from tests.kube.journey import Journey
 
@@ -28,7 +32,7 @@ WAIT = "--timeout=280s"
 
 
 def test_workers_under_load_are_restarted_and_drained_and_a_task_moves(
-    bootstrap_servers: str, unique_name: str, operators: Operators
+    bootstrap_servers: str, unique_name: str, operators: Operators, tmp_path: Path
 ) -> None:
     journey, cluster = operators.journey, operators.cluster
     counting = Counting(bootstrap_servers, unique_name, partitions=4)
@@ -65,6 +69,8 @@ def test_workers_under_load_are_restarted_and_drained_and_a_task_moves(
                 until_shared(journey, 2)
                 assert task in journey.held()[W1]
         counting.until_counted()
+        with step("what its pods have printed is shown, and is in a report"):
+            show_logs(journey, tmp_path / "report.zip")
         with step("what cannot be done says so"):
             create(journey, "unknown", type="DrainWorker", drainWorker={"worker": f"{APP}-w-7"})
             journey.kubectl("wait", "sact/unknown", "--for=condition=Failed", WAIT)
@@ -74,6 +80,17 @@ def test_workers_under_load_are_restarted_and_drained_and_a_task_moves(
         journey.kubectl("delete", "sapp", APP, "--timeout=220s")
         counting.check_volumes(journey, cluster)
         assert journey.names(PODS) == []
+
+
+def show_logs(journey: Journey, file: Path) -> None:
+    """Read logs by ``kubectl headwater``."""
+    shell = Shell(journey, journey.kubectl.kubeconfig)
+    logged = shell.run(f"logs {APP} --tail 3").splitlines()
+    assert {line.partition(" | ")[0] for line in logged} == {W0, W1}
+    assert len(logged) == 6
+    shell.run(f"report {APP} --file {file}")
+    with zipfile.ZipFile(file) as archive:
+        assert b"headwater" in archive.read(f"logs/{W0}.log")
 
 
 def create(journey: Journey, name: str, **spec: object) -> None:

@@ -8,6 +8,7 @@
     environment  command and variables of a container; pure
     volumes      directories and files of a pod
     storage      a provisioner: a directory for every claim
+    serving      the logs of containers, for the API server
     probes       whether a container answers
     runs         a process with all its descendants
     shim         stands between a kubelet and that process

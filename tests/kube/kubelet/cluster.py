@@ -86,6 +86,7 @@ class Cluster:
                 images=images,
                 disks=self.storage,
                 told=told,
+                authority=control_plane.authority,
             )
             for name, zone in machines
         }

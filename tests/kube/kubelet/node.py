@@ -20,6 +20,7 @@ from headwater_operator.kube.client import KubeClient
 from headwater_operator.kube.errors import KubeApiError
 from tests.kube.kubelet.container import now
 from tests.kube.kubelet.pod import NotActingError, PodLife
+from tests.kube.kubelet.serving import LogServer
 from tests.kube.kubelet.storage import HOSTNAME, ZONE
 from tests.kube.kubelet.watching import CannotWatchError, Watching
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tests.kube.kubelet.container import Container
     from tests.kube.kubelet.environment import Image
     from tests.kube.kubelet.volumes import Disks
+    from tests.kube.pki import Authority
 
 Manifest = dict[str, Any]
 
@@ -65,6 +67,7 @@ class Node:
         images: what can be pulled, by name.
         disks: what claims are bound to.
         told: variables of every container.
+        authority: vouches for its kubelet.
 
     Attributes:
         address: of the machine; those of its pods begin alike.
@@ -82,6 +85,7 @@ class Node:
         images: Mapping[str, Image],
         disks: Disks,
         told: Mapping[str, str],
+        authority: Authority,
     ) -> None:
         self.name = name
         self.zone = zone
@@ -96,6 +100,8 @@ class Node:
         # All of 127/8 is this machine; two runs of the tests at once must not meet there.
         self._network = f"127.{secrets.randbelow(250) + 2}.{secrets.randbelow(256)}"
         self.address = f"{self._network}.{_ADDRESSES + 1}"
+        keys = authority.server(f"kubelet-{name}", [self.address])
+        self._server = LogServer(self.address, keys, self._log_of)
         self._next_address = 0
         self._logs = logs
         self._mode = Mode.UP
@@ -116,6 +122,7 @@ class Node:
         self.api.create(NODES, {"metadata": {"name": self.name, "labels": labels}})
         self._renew()
         self._write_status()
+        self._server.start()
         for thread in self._threads:
             thread.start()
 
@@ -125,6 +132,7 @@ class Node:
             self._mode = Mode.LOST
             self.has_ended.set()
             self._kill_all()
+        self._server.close()
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(30)
@@ -212,6 +220,14 @@ class Node:
     def pod(self, namespace: str, name: str) -> PodLife | None:
         """A pod that is on it."""
         return next((p for p in list(self._pods.values()) if p.key == (namespace, name)), None)
+
+    def _log_of(self, namespace: str, pod: str, container: str) -> Path | None:
+        """The log of a container's last run; ``None`` if there is none, or nobody answers."""
+        life = self.pod(namespace, pod) if self.is_acting else None
+        for each in life.containers if life is not None else ():
+            if each.state.name == container and each.log.exists():
+                return each.log
+        return None
 
     def processes(self) -> list[psutil.Process]:
         """All processes of its pods."""
@@ -304,6 +320,7 @@ class Node:
             "allocatable": capacity,
             "conditions": [ready],
             "addresses": addresses,
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": self._server.port}},
         }
         named = {"metadata": {"name": self.name}, "status": status}
         with self.acting():
