@@ -35,9 +35,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The steps come in the order of the file; what cannot be done here is left out, aloud."""
+    """The steps come in the order of the files; what cannot be done here is left out, aloud."""
     mine = [item for item in items if item.path.is_relative_to(_HERE)]
-    mine.sort(key=lambda item: (item.reportinfo()[1] or 0, item.name))
+    mine.sort(key=lambda item: (item.path.name, item.reportinfo()[1] or 0, item.name))
     items[:] = [*(item for item in items if item not in mine), *mine]
     for item in mine:
         item.add_marker(pytest.mark.e2e)

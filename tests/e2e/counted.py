@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import threading
+import time
 from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
@@ -24,19 +25,35 @@ _ADMIN_S = 60
 _FLUSH_S = 300
 _COUNTED_S = 900
 _LINES = 5
+SLOW = "slowly"
+"""A line that begins so takes a StreamThread ``SLOW_S`` until ``SLOW_FOR_S`` after it was sent."""
+SLOW_S = 0.02
+SLOW_FOR_S = 60
+SLOW_LINES_PER_S = 80
+"""More than one StreamThread can process."""
 _PAUSE_S = 0.2
 _VOCABULARY = 97
 
 _TOPOLOGY = '''
 """Counts words."""
 
+import time
+
 from headwater import Serdes
+
+
+def words(line):
+    found = line.split()
+    # When it is read again later, it is as fast as any other.
+    if found[0] == "{slow}" and time.time() - float(found[-1]) < {slow_for_s}:
+        time.sleep({slow_s})
+    return found
 
 
 def build(builder):
     (
         builder.stream("{source}", key_serde=Serdes.string, value_serde=Serdes.string)
-        .flat_map_values(str.split)
+        .flat_map_values(words)
         .group_by(lambda _key, word: word, key_serde=Serdes.string, value_serde=Serdes.string)
         .count(store="counts-store")
         .to_stream()
@@ -114,15 +131,25 @@ class Counted:
     @property
     def topology(self) -> str:
         """The source text."""
-        return _TOPOLOGY.format(source=self._source, result=self._result)
+        return _TOPOLOGY.format(
+            source=self._source,
+            result=self._result,
+            slow=SLOW,
+            slow_s=SLOW_S,
+            slow_for_s=SLOW_FOR_S,
+        )
 
     # -- in ----------------------------------------------------------------------------------
 
     @contextmanager
-    def under_load(self) -> Iterator[None]:
-        """Send lines all the while; when it ends, all of them have been delivered."""
+    def under_load(self, *, heavy: bool = False) -> Iterator[None]:
+        """Send lines all the while; when it ends, all of them have been delivered.
+
+        Args:
+            heavy: more than one StreamThread can process.
+        """
         ended = threading.Event()
-        thread = threading.Thread(target=self._feed, args=(ended,), daemon=True)
+        thread = threading.Thread(target=self._feed, args=(ended, heavy), daemon=True)
         thread.start()
         try:
             yield
@@ -132,11 +159,14 @@ class Counted:
         left = self._producer.flush(_FLUSH_S)
         assert (left, self._undelivered) == (0, [])
 
-    def _feed(self, ended: threading.Event) -> None:
+    def _feed(self, ended: threading.Event, heavy: bool) -> None:  # not public
+        lines = round(SLOW_LINES_PER_S * _PAUSE_S) if heavy else _LINES
         while not ended.is_set():
-            for _ in range(_LINES):
+            for _ in range(lines):
                 self._lines += 1
                 line = f"all streams lead to word{self._lines % _VOCABULARY}"
+                if heavy:
+                    line = f"{SLOW} {line} {time.time():.0f}"
                 partition = self._lines % PARTITIONS
                 self._producer.produce(
                     self._source, line, partition=partition, callback=self._delivered
@@ -160,6 +190,11 @@ class Counted:
             every_s=0.5,
         )
         return dict(self.seen)
+
+    def begin_anew(self) -> None:
+        """Expect all counts from the first one on again: all that was sent will be read again."""
+        assert self.seen == self.sent
+        self.seen = {}
 
     def until_more(self) -> None:
         """Wait until something is counted that is sent from now on."""

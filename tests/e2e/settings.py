@@ -136,7 +136,9 @@ def backfill_job(found: str, image: str, bootstrap: str) -> str:
     last = "--spark-config=spark.executor.instances=2"
     small = "--spark-config=spark.kubernetes.executor.request.cores=100m"
     quick = f"--spark-config=spark.executor.extraJavaOptions={QUICK}"
-    return re.sub(rf"(?m)^( *- ){last}$", rf"\1{last}\n\1{small}\n\1{quick}", found)
+    found = re.sub(rf"(?m)^( *- ){last}$", rf"\1{last}\n\1{small}\n\1{quick}", found)
+    # A StreamAction lets it run.
+    return re.sub(r"(?m)^spec:\n  template:$", "spec:\n  suspend: true\n  template:", found)
 
 
 def chart_values(settings: Settings) -> dict[str, Any]:
@@ -151,6 +153,7 @@ def chart_values(settings: Settings) -> dict[str, Any]:
         "worker": {"image": settings.worker_image},
         "kafka": {"bootstrapServers": settings.bootstrap},
         "metrics": {"dashboards": {"create": True}},
+        "web": {"create": True},
     }
 
 

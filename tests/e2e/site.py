@@ -30,6 +30,9 @@ Manifest = dict[str, Any]
 
 APP = "word-count"
 DRIVER = f"{APP}-driver"
+SOURCE = "word-count-topology"
+SIZE = "1Gi"
+"""Of a worker's volume."""
 RELEASE = "headwater"
 CRDS = CHART.parents[1] / "crds"
 EXAMPLE = CHART.parents[1] / "examples" / APP.replace("-", "_") / "streamapp.yaml"
@@ -142,10 +145,29 @@ class Site:
     def app(self) -> Manifest:
         return self.get("sapp", APP)
 
+    def autoscaled(self) -> int:
+        """The number of workers that autoscaling has decided; 0 before it has."""
+        status = self.app().get("status") or {}
+        return int((status.get("autoscaling") or {}).get("replicas", 0))
+
     def conditions(self, *kinds: str) -> list[tuple[str, str, str]]:
         """Status, reason and message of conditions of the StreamApp, as they are at one moment."""
         status = self.app().get("status") or {}
         return [condition_in(status, kind) for kind in kinds]
+
+    def lets_claims_grow(self, claim: str) -> bool:
+        """Whether the storage class of a claim lets it ask for more."""
+        found = self.get("storageclass", self.get("pvc", claim)["spec"]["storageClassName"])
+        return bool(found.get("allowVolumeExpansion"))
+
+    def sizes(self, claims: Collection[str]) -> set[str]:
+        """How much the volumes of some claims hold, as their provisioner says."""
+        return {self.get("pvc", name)["status"]["capacity"]["storage"] for name in claims}
+
+    def names_too_small(self, claims: Collection[str]) -> bool:
+        """Whether the StreamApp says of each of these claims that it cannot grow, and why."""
+        _, reason, message = self.conditions("Degraded")[0]
+        return reason == "VolumeTooSmall" and all(name in message for name in claims)
 
     def pods(self) -> dict[str, Manifest]:
         """The workers' pods by name."""
@@ -212,8 +234,12 @@ class Site:
 
     def granted(self) -> dict[str, int]:
         """How many tasks each worker was granted."""
+        return {name: len(tasks) for name, tasks in self.held().items()}
+
+    def held(self) -> dict[str, list[str]]:
+        """The tasks that each worker was granted."""
         workers = self.list("sw", f"-l{_MINE}")
-        return {each["metadata"]["name"]: len(each["spec"].get("active", ())) for each in workers}
+        return {each["metadata"]["name"]: each["spec"].get("active", []) for each in workers}
 
     def threads(self) -> dict[str, int]:
         """How many StreamThreads each worker was told to have, once it has acknowledged that."""

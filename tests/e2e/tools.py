@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.e2e.site import Site
+    from tests.kube.fixtures import Command
 
 STORE: Final = "counts-store"
 QUERY, PAUSE, COMPARE, RESET = (block.splitlines() for block in blocks("tools-on-a-cluster.md"))
@@ -90,6 +93,23 @@ class Reader:
         told = self.finish(self.start(command), code)
         say(f"{command}: {time.monotonic() - began:.0f} s\n{told[:2_000]}")
         return told
+
+    def word(self, words: str, *, code: int = 0) -> str:
+        """Run a word of ``kubectl headwater``."""
+        return self.run(f"kubectl headwater {words} --namespace shop", code=code)
+
+    @contextmanager
+    def page(self) -> Iterator[str]:
+        """Have ``kubectl headwater web`` run; yields its URL."""
+        process = self.start("exec kubectl headwater web --web 127.0.0.1:0 --namespace shop")
+        try:
+            assert process.stdout is not None
+            url, _, said = process.stdout.readline().partition(" ")
+            assert said.startswith("shows "), (url, said)
+            yield url
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_S) == 0
 
     def as_account(self, name: str) -> Reader:
         """Return the same reader with the rights of a service account, which is made."""
@@ -200,6 +220,26 @@ def missing_rights(site: Site, reader: Reader) -> None:
             ("serviceaccount", "asker"),
         ):
             kubectl("delete", kind, name, "--ignore-not-found")
+
+
+@contextmanager
+def forwarded(kubectl: Command, service: str, port: int) -> Iterator[str]:
+    """Have ``kubectl port-forward`` run; yields the URL at which a Service answers here."""
+    command = [
+        str(kubectl.program),
+        f"--kubeconfig={kubectl.kubeconfig}",
+        f"--namespace={kubectl.namespace}",
+        *("port-forward", f"service/{service}", f":{port}"),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            found = re.search(r"127\.0\.0\.1:(\d+)", said)
+            assert found is not None, said
+            yield f"http://127.0.0.1:{found[1]}/"
+        finally:
+            process.terminate()
 
 
 class Versions:

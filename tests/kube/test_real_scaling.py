@@ -118,7 +118,7 @@ def test_workers_of_an_installed_chart_are_scaled_and_count_each_update_once(
         counting.check_volumes(journey, cluster)
 
 
-@pytest.mark.soak(stays="tests/e2e/test_journey.py::test_another_tag_is_rolled_out")
+@pytest.mark.soak(stays="tests/e2e/test_6_changing.py::test_another_tag_is_rolled_out")
 def test_workers_of_an_installed_chart_are_rolled_one_at_a_time_and_count_each_update_once(
     bootstrap_servers: str, unique_name: str, operators: Operators
 ) -> None:

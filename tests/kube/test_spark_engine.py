@@ -235,7 +235,7 @@ def test_another_driver_takes_over_from_one_that_is_deleted_or_changed_or_scaled
     counting.until_counted()
 
 
-@pytest.mark.soak(stays="tests/e2e/test_journey.py::test_it_goes_to_spark_and_back")
+@pytest.mark.soak(stays="tests/e2e/test_6_changing.py::test_it_goes_to_spark_and_back")
 @pytest.mark.spark
 def test_executors_are_pods_of_the_driver_and_counts_stay_exact_when_they_go(
     bootstrap_servers: str, unique_name: str, switching: Switching

@@ -151,7 +151,7 @@ COVERAGE = {
         f"{USERS}::test_what_keeps_workers_from_starting_is_named_with_the_next_step",
         f"{USERS}::test_a_new_image_is_rolled_out_and_one_that_does_not_exist_halts",
         f"{ROUNDS}::test_an_image_that_cannot_be_pulled_is_named_and_waited_for",
-        "tests/e2e/test_journey.py::test_a_bad_tag_halts_the_roll_out_and_costs_nothing",
+        "tests/e2e/test_6_changing.py::test_a_bad_tag_halts_the_roll_out_and_costs_nothing",
     ],
     "pod template that asks for what a restricted pod may not have": [
         f"{DEFINITIONS}::test_a_broken_rule_is_told_with_the_message_of_headwater_up",

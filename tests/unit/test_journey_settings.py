@@ -27,7 +27,7 @@ from tests.e2e.settings import (
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "word_count" / "streamapp.yaml"
-STEPS = ROOT / "tests" / "e2e" / "test_journey.py"
+STEPS = ROOT / "tests" / "e2e"
 
 
 def settings(**changes: str) -> Settings:
@@ -42,7 +42,7 @@ def settings(**changes: str) -> Settings:
 
 def collected(*options: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", str(STEPS.parent), "--collect-only", "-q", *options],
+        [sys.executable, "-m", "pytest", str(STEPS), "--collect-only", "-q", *options],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -149,10 +149,15 @@ def test_nobody_who_runs_all_tests_sets_out_on_the_journey() -> None:
     assert "no tests collected" in collected()
 
 
-def test_the_steps_come_in_the_order_of_the_file_and_what_is_left_out_is_said() -> None:
+def test_the_steps_come_in_the_order_of_the_files_and_what_is_left_out_is_said() -> None:
     shown = collected("--worker-image=worker:1", "--next-worker-image=worker:2")
     found = re.findall(r"::(test_\w+)", shown)
-    written = re.findall(r"^def (test_\w+)", STEPS.read_text(), re.MULTILINE)
+    files = sorted(STEPS.glob("test_*.py"))
+    written = [
+        name
+        for file in files
+        for name in re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE)
+    ]
     left_out = {
         "test_a_kubelet_that_is_away_costs_no_count",
         "test_the_committed_example_counts_words",
