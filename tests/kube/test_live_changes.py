@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.request
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from headwater_operator.kube.api import CLAIMS
+from tests.kube.kubelet.storage import FIXED, ZONAL
 from tests.kube.story import APP, Counting, Workers, explained, step, until_shared
 from tests.support import pages
 
@@ -55,8 +58,12 @@ def test_running_workers_take_over_logs_metrics_and_threads_and_count_each_updat
     counting = Counting(bootstrap_servers, unique_name, partitions=4)
     workers = Workers(journey)
     with explained(journey, own_installation.process("first"), cluster):
-        with step("two workers"):
-            journey.apply(counting.app(replicas=2, topology={"inline": CHATTY}))
+        with step("two workers, of which one has a volume that cannot grow"):
+            state = {"storageClassName": FIXED, "size": "10Gi"}
+            journey.apply(counting.app(replicas=1, topology={"inline": CHATTY}, state=state))
+            journey.until(lambda: journey.names(CLAIMS), "the first volume")
+            other = {"storageClassName": ZONAL, "size": "10Gi"}
+            journey.patch_all({"/spec/state": other, "/spec/replicas": 2})
             until_shared(journey, 2)
             counting.feed(KEYS)
         before = journey.uids(), journey.status()["revision"]["current"]
@@ -92,6 +99,13 @@ def test_running_workers_take_over_logs_metrics_and_threads_and_count_each_updat
                     ),
                     "a second StreamThread in each worker",
                 )
+            with step("larger volumes"):
+                grow(journey)
+            with step("smaller write buffers, in every open store"):
+                journey.patch("/spec/config/rocksdb.write_buffer_size", 1_048_576)
+                journey.until(
+                    lambda: buffers(journey, cluster) == {"1048576"}, "smaller write buffers"
+                )
         counting.until_counted()
         with step("the operator is told to look on, with the commands of the page"):
             look_on(journey)
@@ -101,6 +115,45 @@ def test_running_workers_take_over_logs_metrics_and_threads_and_count_each_updat
         counting.feed(KEYS)
         journey.kubectl("delete", "sapp", APP, "--timeout=220s")
         counting.check_volumes(journey, cluster)
+
+
+def buffers(journey: Journey, cluster: Cluster) -> set[str]:
+    """The sizes of write buffers that RocksDB has noted last, of every database."""
+    found = set()
+    for claim in journey.api.list(CLAIMS, journey.namespace):
+        noted = list(cluster.storage.path(claim["spec"]["volumeName"]).rglob("OPTIONS-*"))
+        for directory in {path.parent for path in noted}:
+            newest = max(path for path in noted if path.parent == directory)
+            found |= set(
+                re.findall(r"^  write_buffer_size=(\d+)$", newest.read_text(), re.MULTILINE)
+            )
+    return found
+
+
+def grow(journey: Journey) -> None:
+    """A volume grows where it is; a claim that cannot is named, with its class and the way out."""
+    fixed, grown = (f"{name}-state" for name in sorted(journey.held()))
+    journey.patch("/spec/state/size", "20Gi")
+    wanted = {fixed: ("10Gi", "10Gi"), grown: ("20Gi", "20Gi")}
+    journey.until(lambda: sizes(journey) == wanted, "one larger volume")
+    journey.until_degraded("VolumeTooSmall")
+    message = journey.condition("Degraded")[2]
+    assert message.startswith(f"{fixed} holds less than spec.state.size (20Gi)"), message
+    assert f"Set allowVolumeExpansion in its storage class {FIXED}" in message
+    journey.patch("/spec/state/size", "10Gi")
+    journey.until(lambda: journey.condition("Degraded")[0] == "False", "the size taken back")
+    assert sizes(journey) == wanted
+
+
+def sizes(journey: Journey) -> dict[str, tuple[str, str]]:
+    """What claims ask for, and what they have."""
+    return {
+        each["metadata"]["name"]: (
+            each["spec"]["resources"]["requests"]["storage"],
+            each["status"].get("capacity", {}).get("storage", ""),
+        )
+        for each in journey.api.list(CLAIMS, journey.namespace)
+    }
 
 
 def look_on(journey: Journey) -> None:
