@@ -38,6 +38,7 @@ _TOPOLOGY = '''
 """Counts words."""
 
 import time
+from threading import Event
 
 from headwater import Serdes
 
@@ -46,7 +47,7 @@ def words(line):
     found = line.split()
     # When it is read again later, it is as fast as any other.
     if found[0] == "{slow}" and time.time() - float(found[-1]) < {slow_for_s}:
-        time.sleep({slow_s})
+        Event().wait({slow_s})
     return found
 
 

@@ -92,7 +92,7 @@ def show_logs(journey: Journey, file: Path) -> None:
     assert len(logged) == 6
     shell.run(f"report {APP} --file {file}")
     with zipfile.ZipFile(file) as archive:
-        assert b"headwater" in archive.read(f"logs/{W0}.log")
+        assert b"StreamThread" in archive.read(f"logs/{W0}.log")
 
 
 def replace_processes(journey: Journey, operators: Operators) -> None:

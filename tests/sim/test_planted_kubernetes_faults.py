@@ -92,7 +92,7 @@ def test_a_mistake_about_actions_is_found(mistake: type[Mistake], first: int, fo
 @pytest.mark.parametrize(
     ("mistake", "first", "found"),
     [
-        (LiveChangeRolls, 0, "replaced because of a live change|another revision"),
+        (LiveChangeRolls, 0, "because of a live change|another revision|are rolled out"),
         (GrownOnTheWrongWorker, 0, "the volume of .* is too small"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

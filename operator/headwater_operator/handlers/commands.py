@@ -38,24 +38,7 @@ def register(subparsers: Any) -> None:
         "others stand by.",
         epilog=f"Options may also be environment variables: --http-port is {_PREFIX}HTTP_PORT.",
     )
-    scope = parser.add_mutually_exclusive_group()
-    scope.add_argument(
-        "--namespace",
-        action="append",
-        dest="namespaces",
-        metavar="NAME",
-        help="run the StreamApps of this namespace; may be repeated",
-    )
-    scope.add_argument(
-        "--all-namespaces", action="store_true", help="run the StreamApps of all namespaces"
-    )
-    _option(
-        parser,
-        "--namespace-selector",
-        metavar="SELECTOR",
-        help="with --all-namespaces: run the StreamApps of namespaces with these labels only, for "
-        "example headwater.dev/shard=a; other operators, with Leases of their own, run the others",
-    )
+    _add_scope(parser)
     _option(parser, "--worker-image", metavar="IMAGE", help="for StreamApps without spec.image")
     _option(parser, "--spark-image", metavar="IMAGE", help="the same for StreamApps on Spark")
     _option(
@@ -119,6 +102,27 @@ def _add_identity(parser: argparse.ArgumentParser) -> None:
         "--worker-token-file",
         metavar="FILE",
         help="the token with the audience headwater.dev/workers that such workers are shown",
+    )
+
+
+def _add_scope(parser: argparse.ArgumentParser) -> None:
+    scope = parser.add_mutually_exclusive_group()
+    scope.add_argument(
+        "--namespace",
+        action="append",
+        dest="namespaces",
+        metavar="NAME",
+        help="run the StreamApps of this namespace; may be repeated",
+    )
+    scope.add_argument(
+        "--all-namespaces", action="store_true", help="run the StreamApps of all namespaces"
+    )
+    _option(
+        parser,
+        "--namespace-selector",
+        metavar="SELECTOR",
+        help="with --all-namespaces: run the StreamApps of namespaces with these labels only, for "
+        "example headwater.dev/shard=a; other operators, with Leases of their own, run the others",
     )
 
 
