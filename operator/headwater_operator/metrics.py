@@ -31,7 +31,7 @@ RECONCILES: Final = _declare(
     MetricType.HISTOGRAM,
     "reconcile-duration-seconds",
     "Rounds of observe, decide, act for one StreamApp, by how they ended: acted, idle, held_up, "
-    "outdated, error.",
+    "outdated, handed_over, error.",
     "result",
     unit=Unit.SECONDS,
 )

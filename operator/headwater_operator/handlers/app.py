@@ -30,7 +30,7 @@ class App:
         view: what was read last.
         status: what was written or found last.
         is_dirty: something may have changed since.
-        is_outranked: our epochs are greater than every one that was there before.
+        outranked_in: the generation of ours that is greater than every one that was there before.
         refused: what the API server refused in the last round.
         held_up: why actions of the last round could not be carried out.
         stuck: by worker, why its last start could not be carried out; starts are tried seldom.
@@ -55,7 +55,7 @@ class App:
     view: AppView | None = None
     status: AppStatus = field(default_factory=AppStatus)
     is_dirty: bool = True
-    is_outranked: bool = False
+    outranked_in: int = 0
     refused: tuple[Problem, ...] = ()
     held_up: tuple[Problem, ...] = ()
     stuck: dict[str, Problem] = field(default_factory=dict)

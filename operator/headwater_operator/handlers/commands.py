@@ -18,6 +18,7 @@ from headwater.jsonlog import JSON, log_to
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Collection
 
 _PREFIX: Final = "HEADWATER_"
 _FORMATS: Final = {
@@ -218,6 +219,7 @@ def _delete_streamapps(arguments: argparse.Namespace) -> int:
     import time
 
     try:
+        from headwater_operator.handlers.shard import Shard
         from headwater_operator.handlers.uninstall import delete_stream_apps
         from headwater_operator.kube.client import KubeClient
         from headwater_operator.kube.clock import boot_ms
@@ -225,13 +227,16 @@ def _delete_streamapps(arguments: argparse.Namespace) -> int:
         raise _needs(error) from error
     flag = "--delete-timeout-seconds"
     seconds = _number(flag, arguments.delete_timeout_seconds, at_least=1)
-    namespaces = _namespaces(arguments) or (None,)
+    selector = _selector(arguments)
+    namespaces: Collection[str | None] = _namespaces(arguments) or (None,)
     _log_to_stderr(arguments.log_level, arguments.log_format)
     client = KubeClient.from_environment(arguments.kubeconfig)
     try:
+        if selector:
+            namespaces = Shard(client, selector).read()
         count = delete_stream_apps(
             client,
-            namespaces,
+            sorted(namespaces, key=str),
             timeout_ms=seconds * 1_000,
             now_ms=boot_ms,
             pause=lambda pause_ms: time.sleep(pause_ms / 1_000),

@@ -33,7 +33,7 @@ class Metrics:
         self.reconciles: Final = Histogram(
             declared.name, declared.help, declared.labels, buckets=_SECONDS, registry=self.registry
         )
-        """Rounds, by result: acted, idle, held_up, outdated, error."""
+        """Rounds, by result: acted, idle, held_up, outdated, handed_over, error."""
         self.looks: Final = self._counter(metrics.LOOKS)
         """Decisions that read nothing."""
         self.actions: Final = self._counter(metrics.ACTIONS)

@@ -140,7 +140,7 @@ class Operator:
             lambda: float(len(self._queue)), lambda: self._queue.late_ms() / 1000
         )
         self._leases = LeaseBook(api, self._namespaces, boot_ms)
-        shard = Shard(api, options.namespace_selector)
+        self._shard = shard = Shard(api, options.namespace_selector)
         self._reconciler = Reconciler(
             api,
             self._election,
@@ -337,7 +337,7 @@ class Operator:
     def _obstacle(self) -> str:
         if self._stop.is_set():
             return "stopping"
-        return deafness(self._hearing.deaf_ms())
+        return self._shard.refusal or deafness(self._hearing.deaf_ms())
 
     def _remark(self) -> str:
         return shut_out(self._sweep.closed)

@@ -258,6 +258,7 @@ class Reconciler:
             return "gone", self._actions.of_none(key, view)
         view = view.with_wishes(self._clock())
         app.view, app.status, app.has_actions = view, view.status, is_of_interest(view.actions)
+        self._outrank(app, view)
         app.forget_stuck(view)
         with self._guard:
             if (name := name_of(view)) is not None:
@@ -317,9 +318,6 @@ class Reconciler:
 
     def _act(self, app: App, view: AppView) -> tuple[str, int]:
         assert view.app is not None
-        generation = outrank(self._election, self._shard, view, is_first=not app.is_outranked)
-        self._metrics.generation.set(generation)
-        app.is_outranked = True
         if view.status.failure is not None and view.status.observed_generation != view.generation:
             # It was given up, and has been changed: what was said before is not held against it.
             app.memory = Memory()
@@ -474,6 +472,11 @@ class Reconciler:
             if key not in self._apps:
                 self._apps[key] = App(upkeep=Upkeep(self._api, self._gate, self._installation))
             return self._apps[key]
+
+    def _outrank(self, app: App, view: AppView) -> None:
+        is_first = app.outranked_in != self._election.generation
+        app.outranked_in = outrank(self._election, self._shard, view, is_first=is_first)
+        self._metrics.generation.set(app.outranked_in)
 
     def _hand_over(self, key: Key) -> int:
         """Forget a StreamApp that another operator runs, but for its name, which stays in use."""

@@ -10,9 +10,11 @@ again whose the namespace is.
 from __future__ import annotations
 
 import logging
+import threading
 from typing import TYPE_CHECKING, Final
 
 from headwater_operator.kube.api import NAMESPACES
+from headwater_operator.kube.errors import ApiUnavailableError, KubeApiError
 
 if TYPE_CHECKING:
     from headwater_operator.kube.api import KubeApi
@@ -40,8 +42,11 @@ class Shard:
     def __init__(self, api: KubeApi, selector: str = "") -> None:
         self._api = api
         self._selector = selector
+        self._guard = threading.Lock()
         self._names: frozenset[str] = frozenset()
         self._was_read = False
+        self.refusal = ""
+        """Why our namespaces cannot be listed, until somebody does something; else empty."""
 
     def read(self) -> frozenset[str]:
         """Read anew which namespaces are ours, and return them; none if all are.
@@ -51,12 +56,18 @@ class Shard:
         """
         if not self._selector:
             return frozenset()
-        found = frozenset(
-            str(each["metadata"]["name"])
-            for each in self._api.list(NAMESPACES, None, labels=self._selector)
-        )
-        self._tell(found)
-        self._names, self._was_read = found, True
+        try:
+            listed = self._api.list(NAMESPACES, None, labels=self._selector)
+        except ApiUnavailableError:
+            raise
+        except KubeApiError as error:
+            self.refusal = f"namespaces with the label {self._selector} cannot be listed: {error}"
+            raise
+        self.refusal = ""
+        found = frozenset(str(each["metadata"]["name"]) for each in listed)
+        with self._guard:
+            self._tell(found)
+            self._names, self._was_read = found, True
         return found
 
     def has(self, namespace: str) -> bool:
@@ -74,7 +85,8 @@ class Shard:
             return
         name = f"metadata.name={namespace}"
         if not self._api.list(NAMESPACES, None, labels=self._selector, fields=name):
-            self._names -= {namespace}
+            with self._guard:
+                self._names -= {namespace}
             raise NotOursError(f"namespace {namespace} has no label {self._selector} any more")
 
     def _tell(self, found: frozenset[str]) -> None:
@@ -103,7 +115,7 @@ def outrank(election: Election, shard: Shard, view: AppView, *, is_first: bool) 
         election: under which we write.
         shard: the namespaces that are ours.
         view: what is there.
-        is_first: nothing was written about the StreamApp by this process.
+        is_first: nothing was written about the StreamApp under this generation.
 
     Returns:
         the generation of our leadership.
@@ -118,4 +130,13 @@ def outrank(election: Election, shard: Shard, view: AppView, *, is_first: bool) 
     if not is_theirs:
         return election.generation
     shard.require(view.owner.namespace)
+    if not is_first:
+        log.warning(
+            "%s/%s: somebody else has written epochs of generation %d: the operator's Lease was "
+            "deleted, or another operator runs the same namespace (compare their "
+            "--namespace-selector)",
+            view.owner.namespace,
+            view.owner.name,
+            found,
+        )
     return election.raise_generation(found)

@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 SWEEP_MS: Final = 30_000
 """Between two sweeps, give or take a tenth."""
 
+_NAMING: Final = ("applicationId", "kafka")
 WATCHED: Final = (STREAM_APPS, STREAM_WORKERS, PODS, CLAIMS, STREAM_ACTIONS)
 
 
@@ -108,9 +109,10 @@ class Sweep:
             is_app = resource is STREAM_APPS
             live[resource.plural][metadata["uid"]] = metadata["resourceVersion"]
             key = (metadata["namespace"], _app_named(resource, manifest))
-            if is_app:
-                named[key] = self._reconciler.read(manifest)
-            if not self._shard.has(key[0]):
+            is_ours = self._shard.has(key[0])
+            if is_app and (is_ours or _says_which_kafka(manifest)):
+                named[key] = self._reconciler.read(manifest if is_ours else _with_name(manifest))
+            if not is_ours:
                 continue
             if resource is STREAM_ACTIONS:
                 acted.add(key)
@@ -177,6 +179,17 @@ class Sweep:
             self._reconciler.changed(key, has_actions=key in acted)
         for key in {*gone, *seen}:
             self._wake(key)
+
+
+def _says_which_kafka(manifest: Manifest) -> bool:
+    """Whether a StreamApp names its Kafka: the default of another operator is not known here."""
+    return "bootstrapServers" in ((manifest.get("spec") or {}).get("kafka") or {})
+
+
+def _with_name(manifest: Manifest) -> Manifest:
+    """Return what says which application on which Kafka a StreamApp is, and no more."""
+    spec = {name: manifest["spec"][name] for name in _NAMING if name in manifest["spec"]}
+    return {**manifest, "spec": {**spec, "image": "other", "topology": {"module": "other:build"}}}
 
 
 def _app_named(resource: Resource, manifest: Manifest) -> str:

@@ -67,7 +67,7 @@ def noticed(view: AppView, before: str) -> str:
     is_same = base_of(view.revision) == base_of(before)
     if not is_same or changes_of(view.revision) <= changes_of(before):
         return ""
-    return f"{changed_names(view)} has changed: workers are replaced one at a time"
+    return f"{changed_names(view)} has changed since workers were started from it"
 
 
 def _reports(view: AppView) -> Iterator[RollOnStatus]:

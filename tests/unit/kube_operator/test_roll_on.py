@@ -58,7 +58,7 @@ def test_workers_are_replaced_one_at_a_time_and_once(serving: KubeRig) -> None:
     serving.turn(300)
     assert pods(serving) == after, "once"
     said = [text for reason, text in serving.events() if reason == "ConfigurationChanged"]
-    assert said == ["Secret db has changed: workers are replaced one at a time"]
+    assert said == ["Secret db has changed since workers were started from it"]
 
 
 def test_the_condition_names_what_has_changed_and_nothing_of_its_content(serving: KubeRig) -> None:
