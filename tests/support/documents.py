@@ -210,7 +210,6 @@ _NAME = (
     "volumes are named after it"
 )
 _LABELS = "keys that begin with headwater.dev/ or app.kubernetes.io/ are the operator's: "
-_PATHS = "/var/lib/headwater, /etc/headwater, /tmp, /var/run/secrets are the worker's own: "
 _SECURITY = (
     "tls and authentication decide about security.protocol, sasl.* and ssl.*.location: take these "
     "out of config, or take tls and authentication out"
@@ -276,7 +275,7 @@ BROKEN_RULES = (
         "nothing",
         rule="every mount names one of podTemplate.volumes",
     ),
-    Case("spec/podTemplate/volumeMounts/0/mountPath", "/tmp", rule=_PATHS),
+    Case("spec/podTemplate/volumeMounts/0/mountPath", "/tmp", rule=pod_documents.PATHS),
     Case("spec/config/metrics.recording.level", "LOUD", rule=_LEVEL),
     Case("spec/config/metrics.recording.level", 2, rule=_LEVEL),
     *(
@@ -302,7 +301,11 @@ BROKEN_RULES = (
     Case("spec/autoscaling/schedule/0/minReplicas", 3, rule=LEAST_AND_MOST, base=AUTOSCALED),
     Case("spec/autoscaling/targetLag", 100, rule="set one target", base=AUTOSCALED),
     Case("spec/autoscaling/targetCatchUp", LEFT_OUT, rule="set one target", base=AUTOSCALED),
-    Case("spec/podTemplate/volumeMounts/0/mountPath", "/etc/headwater/kafka", rule=_PATHS),
+    Case(
+        "spec/podTemplate/volumeMounts/0/mountPath",
+        "/etc/headwater/kafka",
+        rule=pod_documents.PATHS,
+    ),
     *(Case(path, value, rule=rule) for path, value, rule in pod_documents.BROKEN),
 )
 

@@ -154,6 +154,13 @@ _NAMES = "worker, driver, executor and names that begin with headwater- are the 
 _PORT = "8080, 7078, 7079 are the worker's and Spark's own"
 _PORT_NAME = "http, rpc, blocks are the worker's and Spark's own"
 _NODE = "pods share nothing with their node"
+_CONFINED = "containers are confined by AppArmor: give "
+_APPARMOR = "container.apparmor.security.beta.kubernetes.io"
+PATHS = (
+    "/var/lib/headwater, /etc/headwater, /tmp, /var/run/secrets, /run/secrets are the worker's own:"
+)
+_PLAIN = "write the path without '//', '.' and '..' in it"
+_MOUNT = f"{_POD}/volumeMounts/0/mountPath"
 _MOUNTS = "every mount in {0} names one of podTemplate.volumes"
 _KEY = {"name": "a", "key": "b"}
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -243,6 +250,24 @@ BROKEN: tuple[Row, ...] = (
     (f"{_POD}/dnsConfig", LEFT_OUT, "dnsPolicy None needs dnsConfig.nameservers"),
     (f"{_POD}/dnsConfig/nameservers", [], "dnsPolicy None needs dnsConfig.nameservers"),
     (f"{_POD}/serviceAccountName", "admin", "pods have the account that the operator makes"),
+    *(
+        (f"{_POD}/annotations", {f"{_APPARMOR}/{name}": value}, _CONFINED)
+        for name, value in (("worker", "unconfined"), ("shipper", "localhost"), ("a", ""))
+    ),
+    *(
+        (_MOUNT, path, PATHS)
+        for path in ("/run/secrets/headwater", "/", "/etc", "/etc/", "/var", "/run", "/tmp/")
+    ),
+    *(
+        (_MOUNT, path, _PLAIN)
+        for path in (
+            "//etc/headwater/http",
+            "/etc/./headwater/http",
+            "/x/../etc/headwater/http",
+            "/x/..",
+            "/x//",
+        )
+    ),
     (f"{_POD}/hostNetwork", True, _NODE),
     (f"{_POD}/hostPID", True, _NODE),
     (f"{_POD}/hostIPC", True, _NODE),
@@ -341,6 +366,16 @@ KEPT: tuple[Row, ...] = (
     (f"{_POD}/containers/0/name", "proxy2", "no two containers of a pod have one name"),
     (f"{_POD}/dnsPolicy", "Default", "dnsPolicy None needs dnsConfig.nameservers"),
     (f"{_POD}/serviceAccount", {}, "pods have the account that the operator makes"),
+    *(
+        (f"{_POD}/annotations", {f"{_APPARMOR}{name}": value}, _CONFINED)
+        for name, value in (
+            ("/worker", "runtime/default"),
+            ("/shipper", "localhost/strict"),
+            (".example/worker", "unconfined"),
+        )
+    ),
+    *((_MOUNT, path, PATHS) for path in ("/tmpx", "/etc/headwaters/kafka", "/x/tmp", "/var/tmp/")),
+    *((_MOUNT, path, _PLAIN) for path in ("/.x/..y/", "/x./y../...", "/x.y")),
     (f"{_POD}/hostAliases", [], _NODE),
     (f"{_POD}/schedulerName", "x", "pods are restricted, and their user is"),
     (f"{_POD}/topologySpreadConstraints/0/minDomains", LEFT_OUT, "minDomains goes"),

@@ -79,6 +79,18 @@ def role_binding(owner: Owner, name: str = "") -> Manifest:
     }
 
 
+def _eviction_policy(app: StreamApp) -> str:
+    """Return whether a drain may take pods that are not ready, however few are ready.
+
+    A worker that is not ready holds no caught-up task: it must not block a drain. That is not known
+    of a pod with other containers that last, for each of them can make it not ready: by its probe,
+    or because it has ended.
+    """
+    template = app.spec.pod_template
+    has_others = template.containers or any(each.is_sidecar for each in template.init_containers)
+    return "IfHealthyBudget" if has_others else "AlwaysAllow"
+
+
 def disruption_budget(app: StreamApp, owner: Owner, *, recount: str = "") -> Manifest:
     """Return the budget that lets a drain of nodes take one worker at a time.
 
@@ -101,8 +113,7 @@ def disruption_budget(app: StreamApp, owner: Owner, *, recount: str = "") -> Man
         "spec": {
             "maxUnavailable": 1,
             "selector": {"matchLabels": pod_labels(app.name)},
-            # A worker that is not ready holds no caught-up task: it must not block a drain.
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            "unhealthyPodEvictionPolicy": _eviction_policy(app),
         },
     }
 
@@ -170,6 +181,6 @@ def spark_budget(app: StreamApp, owner: Owner) -> Manifest:
                     }
                 ],
             },
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            "unhealthyPodEvictionPolicy": _eviction_policy(app),
         },
     }

@@ -172,6 +172,7 @@ def _what_is_wrong(container: Mapping[str, Any], *, is_restarted: bool) -> str:
         return _looping(container)
     if reason in _WAITS_IN_VAIN:
         return f"{reason}: {waiting.get('message') or reason}"
-    if terminated.get("exitCode") and not is_restarted:
+    if terminated and not is_restarted:
+        # Whatever its exit code: from now on the pod is not ready for Kubernetes.
         return f"{how_it_ended(terminated)}, and is not started again"
     return ""

@@ -136,10 +136,13 @@ def test_what_is_wrong_beside_a_worker_that_runs_is_told_and_no_problem_of_the_w
     assert view.beside.reason == "SidecarFailed"
 
 
-def test_a_container_that_has_done_its_work_is_no_problem() -> None:
-    beside = {"once": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+def test_a_container_beside_the_worker_that_has_ended_well_is_told_too() -> None:
+    once = {"once": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    view = read_pod(pod(RUNNING, beside=once, phase="Running", ready=True))
 
-    assert read_pod(pod(RUNNING, beside=beside, phase="Running")).beside is None
+    assert view.beside is not None, "its pod is not ready for Kubernetes any more"
+    assert "container once: exit code 0, and is not started again" in view.beside.message
+    assert read_pod(pod(RUNNING, once, phase="Running", ready=True)).beside is None
 
 
 def test_a_ready_sidecar_makes_no_worker_ready_and_ends_none() -> None:

@@ -21,6 +21,7 @@ from headwater_operator.manifests.access import (
     network_policy,
     role,
     role_binding,
+    spark_budget,
 )
 from headwater_operator.manifests.config import config_map
 from headwater_operator.manifests.effective import effective
@@ -273,6 +274,30 @@ def test_the_budget_lets_one_worker_go_and_never_protects_a_broken_one() -> None
     assert spec["maxUnavailable"] == 1
     assert spec["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
     assert spec["selector"]["matchLabels"] == pod_labels("orders")
+
+
+_FETCH = {"name": "fetch", "image": "fetch:1"}
+_PROXY = {"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"}
+_READY = {"readinessProbe": {"tcpSocket": {"port": 9000}}}
+
+
+@pytest.mark.parametrize(
+    ("template", "policy"),
+    [
+        ({"initContainers": [_FETCH]}, "AlwaysAllow"),
+        ({"initContainers": [_FETCH, _PROXY]}, "IfHealthyBudget"),
+        ({"initContainers": [{**_PROXY, **_READY}]}, "IfHealthyBudget"),
+        ({"containers": [_FETCH]}, "IfHealthyBudget"),
+    ],
+)
+def test_a_pod_that_others_make_not_ready_is_no_broken_one(
+    template: dict[str, Any], policy: str
+) -> None:
+    for made in (
+        disruption_budget(app(podTemplate=template), OWNER),
+        spark_budget(app(podTemplate=template, engine="Spark"), OWNER),
+    ):
+        assert made["spec"]["unhealthyPodEvictionPolicy"] == policy
 
 
 def test_whom_a_policy_lets_in_is_the_application_itself_and_whom_the_installation_names() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import resource
 import socket
 import urllib.error
 import urllib.request
@@ -26,7 +27,7 @@ from tests.support.signed_tokens import (
 from tests.support.views import worker_view
 from tests.support.waiting import wait_for
 
-from headwater.httpserver import Answer, HandOver, HttpServer
+from headwater.httpserver import Answer, HandOver, HttpServer, Request
 from headwater.model.streamapp_http import Protected
 from headwater.service.carrier import CarrierUnavailableError
 from headwater.service.http import serve
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from headwater.httpserver import Request
     from headwater.service.httpauth.jwt import PublicKey
 
 KEYS = jwt.public_keys(key_set("one"))
@@ -395,6 +395,52 @@ def test_a_secret_that_is_emptied_closes_the_door(
         assert everything.ask("/tasks", "other")[0] == 401
     assert "the Secret callers holds no token" in caplog.text
     assert everything.ask("/healthz")[0] == 200
+
+
+@contextmanager
+def no_file_can_be_opened() -> Iterator[None]:
+    """Take every further file from this process: ``open`` fails with EMFILE, ``stat`` does not."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_file_that_cannot_be_read_once_locks_nobody_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = Place(tmp_path, Protected.ALL)
+
+    def is_let_in(token: str) -> bool:
+        place.later()
+        head = f"GET /tasks HTTP/1.1\r\nAuthorization: Bearer {token}\r\n\r\n"
+        return place.guard(Request("/tasks"), head.encode()) is None
+
+    place.write(token="second")
+    with caplog.at_level(logging.WARNING), no_file_can_be_opened():
+        assert is_let_in("first"), "what was known counts meanwhile"
+        assert is_let_in("first")
+    assert caplog.text.count("the Secret callers cannot be read, and will be tried again") == 1
+
+    assert is_let_in("second"), "the files are read though they have not changed since"
+    assert not is_let_in("first")
+
+    place.write(token_previous="second")
+    assert is_let_in("second"), "a file that is gone is none that cannot be read"
+
+
+def test_how_many_tokens_are_accepted_stands_in_the_log(
+    everything: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        for files in ({"token": "second", "token_previous": "first"}, {"token": "second"}):
+            everything.write(**files)
+            everything.later()
+            assert everything.ask("/tasks", "second")[0] == 200
+    told = [each.message for each in caplog.records if "show other tokens" in each.message]
+    assert [each.rpartition(": ")[2] for each in told] == ["2 accepted", "1 accepted"]
 
 
 def test_the_operators_token_expires_and_is_renewed(everything: Place) -> None:

@@ -32,6 +32,7 @@ _ADDRESS: Final = meta(
 _DOMAIN: Final = meta(
     pattern=r"[a-z0-9_.]([-a-z0-9._]{0,251}[a-z0-9.])?", meaning="a domain", max_length=253
 )
+_APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _NODE: Final = "pods share nothing with their node: take it out"
 
 
@@ -230,6 +231,14 @@ def _is_well_asked(container: Container) -> bool:
     return container.is_sidecar or asked == (None,) * len(asked)
 
 
+def _is_confined(template: Any) -> bool:
+    return all(
+        value == "runtime/default" or value.startswith("localhost/")
+        for key, value in template.annotations.items()
+        if key.startswith(_APPARMOR)
+    )
+
+
 def _names(template: Any) -> list[str]:
     return [each.name for each in (*template.init_containers, *template.containers)]
 
@@ -285,6 +294,17 @@ _POD_RULES: Final = (
         holds=lambda template: (
             template.dns_policy is not DnsPolicy.NONE or bool(template.dns_config.nameservers)
         ),
+    ),
+    Rule(
+        cel=(
+            f"!has(self.annotations) || self.annotations.all(k, !k.startsWith('{_APPARMOR}') || "
+            "self.annotations[k] == 'runtime/default' || "
+            "self.annotations[k].startsWith('localhost/'))"
+        ),
+        message=f"containers are confined by AppArmor: give {_APPARMOR}NAME the value "
+        "runtime/default or localhost/PROFILE, or take it out",
+        field="annotations",
+        holds=_is_confined,
     ),
     Rule.refusing(
         "serviceAccountName",

@@ -13,7 +13,13 @@ from headwater.model.streamapp_env import KEY, OBJECT, FieldReference, ResourceR
 from headwater.model.streamapp_kafka import SecretReference  # noqa: TC001  # read by the codec
 from headwater.model.streamapp_labels import LABEL_NAME, QUANTITY, Labelled, Quantity
 
-_OUR_PATHS: Final = ("/var/lib/headwater", "/etc/headwater", "/tmp", "/var/run/secrets")  # noqa: S108
+_OUR_PATHS: Final = (
+    "/var/lib/headwater",
+    "/etc/headwater",
+    "/tmp",  # noqa: S108
+    "/var/run/secrets",
+    "/run/secrets",  # where /var/run is a link, as in most images, it is the same directory
+)
 _PATH: Final = meta(
     pattern="[^/.][^/]*(/[^/.][^/]*)*", meaning="a path in the volume", max_length=512
 )
@@ -396,6 +402,23 @@ class Volume:
 MOUNT_PATH: Final = meta(pattern="/[^:]*", meaning="an absolute path without ':'", max_length=512)
 
 
+def _is_plain(mount: VolumeMount) -> bool:
+    return not {".", ".."} & {*mount.mount_path.split("/")} and "//" not in mount.mount_path
+
+
+def _is_elsewhere(mount: VolumeMount) -> bool:
+    """Whether a mount hides nothing of ours: neither lies in the other."""
+    path = mount.mount_path if mount.mount_path.endswith("/") else f"{mount.mount_path}/"
+    return not any(
+        path.startswith(f"{ours}/") or f"{ours}/".startswith(path) for ours in _OUR_PATHS
+    )
+
+
+_AS_DIRECTORY: Final = (
+    "(self.mountPath.endsWith('/') ? self.mountPath : self.mountPath + '/')"  # in CEL
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeMount:
     """Where a volume's files are to be found in the worker.
@@ -411,13 +434,19 @@ class VolumeMount:
         Rule(
             cel=(
                 f"[{', '.join(repr(path) for path in _OUR_PATHS)}]"
-                ".all(p, self.mountPath != p && !self.mountPath.startsWith(p + '/'))"
+                f".all(p, !{_AS_DIRECTORY}.startsWith(p + '/') && "
+                f"!(p + '/').startsWith({_AS_DIRECTORY}))"
             ),
-            message=f"{', '.join(_OUR_PATHS)} are the worker's own: take another path",
+            message=f"{', '.join(_OUR_PATHS)} are the worker's own: take a path that is neither in "
+            "one of them nor above one",
             field="mountPath",
-            holds=lambda mount: (
-                not any(f"{mount.mount_path}/".startswith(f"{path}/") for path in _OUR_PATHS)
-            ),
+            holds=_is_elsewhere,
+        ),
+        Rule(
+            cel="!self.mountPath.matches('//|/[.][.]?(/|$)')",
+            message="write the path without '//', '.' and '..' in it",
+            field="mountPath",
+            holds=_is_plain,
         ),
     )
 

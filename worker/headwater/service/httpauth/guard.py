@@ -70,7 +70,7 @@ class Guard:
         self._clock = clock
         self._steady = steady
         self._look_at = float("-inf")
-        self._stamps: tuple[object, ...] = ()
+        self._stamps: Mapping[str, object] = {}
         self._is_told = False
         self.refused: Counter[str] = Counter()
         """How many callers were refused, by reason."""
@@ -102,13 +102,25 @@ class Guard:
         if now < self._look_at:
             return
         self._look_at = now + _LOOK_S
-        stamps = tuple(self._stamp(name) for name in (TOKEN_FILE, PREVIOUS_TOKEN_FILE))
+        stamps = {name: self._stamp(name) for name in (TOKEN_FILE, PREVIOUS_TOKEN_FILE)}
         if stamps == self._stamps:
             return
-        self._stamps = stamps
-        found = [self._read(name) for name in (TOKEN_FILE, PREVIOUS_TOKEN_FILE)]
-        accepted = tuple(digest(token) for token in found if token)
         before = self._known
+        try:
+            found = [self._read(name) for name, stamp in stamps.items() if stamp is not None]
+        except OSError as error:
+            # What was known counts until the files can be read.
+            self._stamps = {}
+            if not self._is_told:
+                log.warning(
+                    "the Secret %s cannot be read, and will be tried again: %s",
+                    before.secret,
+                    error,
+                )
+            self._is_told = True
+            return
+        self._stamps, self._is_told = stamps, False
+        accepted = tuple(digest(token) for token in found if token)
         gone = [each for each in before.accepted if each not in accepted]
         kept = [each for each in before.replaced if each not in accepted]
         replaced = frozenset([*gone, *kept][:_REPLACED_MAX])
@@ -120,7 +132,7 @@ class Guard:
                 TOKEN_FILE,
             )
         elif before.accepted:
-            log.info("callers by HTTP show other tokens from now on: %d are accepted", len(found))
+            log.info("callers by HTTP show other tokens from now on: %d accepted", len(accepted))
 
     def _stamp(self, name: str) -> object:
         if self._directory is None:
@@ -131,13 +143,14 @@ class Guard:
         return None
 
     def _read(self, name: str) -> bytes:
-        if self._directory is None:
-            return b""
-        try:
-            with (self._directory / name).open("rb") as file:
-                return file.read(_TOKEN_MAX).strip()
-        except OSError:
-            return b""
+        """Return what a file that is there holds.
+
+        Raises:
+            OSError: it cannot be read now.
+        """
+        assert self._directory is not None
+        with (self._directory / name).open("rb") as file:
+            return file.read(_TOKEN_MAX).strip()
 
 
 def guard_of(
