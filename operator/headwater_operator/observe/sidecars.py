@@ -66,7 +66,8 @@ def read_others(manifest: Manifest, *, has_begun: bool, has_ended: bool) -> Othe
     ]
     sidecars = _sidecars(manifest)
     running = tuple(str(each["name"]) for each in (*before, *with_it) if "running" in _state(each))
-    if has_ended:
+    is_asked_to_go = "deletionTimestamp" in manifest["metadata"]  # and so is each container
+    if has_ended or (has_begun and is_asked_to_go):
         return Others(running=running)
     if has_begun:
         lasting = [each for each in before if each["name"] in sidecars]

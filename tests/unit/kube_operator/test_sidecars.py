@@ -145,6 +145,16 @@ def test_a_container_beside_the_worker_that_has_ended_well_is_told_too() -> None
     assert read_pod(pod(RUNNING, once, phase="Running", ready=True)).beside is None
 
 
+@pytest.mark.parametrize("code", [0, 143])
+def test_a_container_that_ends_because_its_pod_is_deleted_is_no_problem(code: int) -> None:
+    manifest = pod(RUNNING, beside={"shipper": failed(code)}, phase="Running", ready=True)
+    assert read_pod(manifest).beside is not None
+
+    manifest["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    assert read_pod(manifest).beside is None
+
+
 def test_a_ready_sidecar_makes_no_worker_ready_and_ends_none() -> None:
     manifest = pod(RUNNING, beside={"shipper": RUNNING}, phase="Running")
     manifest["status"]["containerStatuses"][0]["ready"] = True
