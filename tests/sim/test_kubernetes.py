@@ -71,3 +71,7 @@ def test_a_claim_of_a_pod_that_never_came_to_a_node_is_kept_without_a_volume():
 
 def test_a_claim_that_was_given_to_a_pod_is_not_deleted_by_who_decided_so_before():
     simulate("42fda66d88f4117a8568ce41b0e24ca88912cf09:39")
+
+
+def test_a_claim_that_has_grown_is_not_made_smaller_by_who_decided_so_before():
+    simulate("fca96bab9c6ae366d6b140d0877ee7192fab9f06:5", changes=True)

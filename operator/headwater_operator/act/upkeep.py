@@ -312,7 +312,8 @@ class Upkeep:
         self._gate.before("grow_claim")
         namespace = view.owner.namespace
         try:
-            self._api.patch(CLAIMS, namespace, claim.name, claim_grown(claim.uid, size))
+            operations = claim_grown(claim.uid, claim.version, size)
+            self._api.patch(CLAIMS, namespace, claim.name, operations)
         except (ConflictError, NotFoundError):
             return None
         except (ForbiddenError, InvalidError) as error:

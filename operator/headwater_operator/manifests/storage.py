@@ -98,10 +98,14 @@ def bytes_of(quantity: str | int) -> int:
     return math.ceil(Decimal(number) * _UNITS[unit])
 
 
-def claim_grown(uid: str, size: str | int) -> list[Manifest]:
-    """Return the patch that has a claim ask for more."""
+def claim_grown(uid: str, version: str, size: str | int) -> list[Manifest]:
+    """Return the patch that has a claim ask for more, if nobody has changed it meanwhile.
+
+    An API server takes a smaller request, too, while the volume has not grown to the larger.
+    """
     return [
         {"op": "test", "path": "/metadata/uid", "value": uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
         {"op": "replace", "path": "/spec/resources/requests/storage", "value": str(size)},
     ]
 
