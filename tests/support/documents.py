@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from headwater.model.livesettings import ROCKSDB_LEAST
+from headwater.rocksdb_settings import LIVE_MINIMA, MAXIMA, ORDERED, PREFIX, TRIGGERS
 from tests.support import pod_documents
 from tests.support.pod_documents import LEFT_OUT, POD_TEMPLATE, VOLUMES
 
@@ -166,6 +166,16 @@ class Case:
         return f"{self.path}: {shown:.40}"
 
 
+def in_order(option: str, value: Any) -> dict[str, Any]:
+    """Return a configuration with an option of RocksDB; no other rule says anything of it."""
+    names = list(TRIGGERS)
+    place = names.index(option) if option in names else 0
+    others = dict.fromkeys(names[:place], 1)
+    if option in names:
+        others |= {name: MAXIMA[name] for name in names[place + 1 :]}
+    return {f"{PREFIX}{name}": each for name, each in {option: value, **others}.items()}
+
+
 _ROLL_ON = [{"kind": "Secret", "name": "db"}, {"kind": "ConfigMap", "name": "db"}]
 
 GOOD = (
@@ -280,10 +290,21 @@ BROKEN_RULES = (
     Case("spec/config/metrics.recording.level", 2, rule=_LEVEL),
     *(
         Case(
-            f"spec/config/{name}", value, rule=f"{name}: expected a whole number, at least {least}"
+            "spec/config",
+            in_order(name, value),
+            rule=f"{PREFIX}{name}: expected a whole number, at least {least} and at most ",
         )
-        for name, least in ROCKSDB_LEAST.items()
-        for value in (least - 1, "many", str(-least))
+        for name, least in LIVE_MINIMA.items()
+        for value in (least - 1, "many", str(-least), MAXIMA[name] + 1, str(MAXIMA[name] + 1))
+    ),
+    *(
+        Case("spec/config", config, rule=f"{PREFIX}{high}: expected at least {PREFIX}{low}")
+        for low, high in ORDERED
+        for config in (
+            {f"{PREFIX}{low}": TRIGGERS[high] + 1},
+            {f"{PREFIX}{high}": str(TRIGGERS[low] - 1)},
+            {f"{PREFIX}{low}": f"0{TRIGGERS[high] + 1}", f"{PREFIX}{high}": TRIGGERS[high]},
+        )
     ),
     Case("spec/paused", True, rule="Spark cannot pause; set suspend instead"),
     Case(

@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headwater.model.livesettings import ROCKSDB_LEAST
+from headwater.rocksdb_settings import LIVE_MINIMA, MAXIMA, ORDERED, PREFIX, TRIGGERS
 from tests.support import pod_documents
-from tests.support.documents import AUTOSCALED, LEAST_AND_MOST, MINIMAL, Case
+from tests.support.documents import AUTOSCALED, LEAST_AND_MOST, MINIMAL, Case, in_order
 from tests.support.pod_documents import LEFT_OUT
 
 if TYPE_CHECKING:
@@ -72,9 +72,23 @@ JUST_KEPT = (
     ),
     Case("spec/config/metrics.recording.levels", "x", rule="metrics.recording.level: expected"),
     *(
-        Case(f"spec/config/{name}", given(least), rule=f"{name}: expected")
-        for name, least in ROCKSDB_LEAST.items()
+        Case(
+            "spec/config",
+            in_order(name, given(value)),
+            rule=f"{PREFIX}{name}: expected a whole number",
+        )
+        for name, least in LIVE_MINIMA.items()
+        for value in (least, MAXIMA[name])
         for given in (int, str)
+    ),
+    *(
+        Case("spec/config", config, rule=f"{PREFIX}{high}: expected at least {PREFIX}{low}")
+        for low, high in ORDERED
+        for config in (
+            {f"{PREFIX}{low}": TRIGGERS[high]},
+            {f"{PREFIX}{high}": TRIGGERS[low]},
+            {f"{PREFIX}{name}": str(40) for name in TRIGGERS},
+        )
     ),
     Case("spec/autoscaling/targetCatchUp", "1ms", rule="set one target", base=AUTOSCALED),
     Case("spec/autoscaling/minReplicas", 6, rule=LEAST_AND_MOST, base=AUTOSCALED),

@@ -14,9 +14,9 @@ from tests.support.kube_rig import NAMESPACE, KubeRig
 from headwater.errors import SpecError
 from headwater.model.changes import rolled_part
 from headwater.model.fields import Change
-from headwater.model.livesettings import ROCKSDB_LEAST as LEAST
 from headwater.model.livesettings import LiveSettings, live_options, live_settings, with_live
 from headwater.model.streamapp import StreamAppSpec, parse
+from headwater.rocksdb_settings import LIVE_MINIMA, PREFIX, TRIGGERS
 from headwater_operator.kube.api import PODS, STREAM_APPS, STREAM_WORKERS
 from headwater_operator.observe.snapshot import read_worker
 from headwater_operator.spec import field_changes, live_changes_page
@@ -98,7 +98,11 @@ SEEN: dict[str, tuple[dict[str, object], str]] = {
     ),
     "config[metrics.recording.level]": ({"config": {"metrics.recording.level": "DEBUG"}}, LIVE),
     **{
-        f"config[{name}]": ({"config": {name: 4 * least}}, ROCKSDB) for name, least in LEAST.items()
+        f"config[{PREFIX}{name}]": (
+            {"config": {f"{PREFIX}{name}": 4 * least + TRIGGERS.get(name, 0)}},
+            ROCKSDB,
+        )
+        for name, least in LIVE_MINIMA.items()
     },
     "logging.level": ({"logging": {"level": "DEBUG"}}, LIVE),
     "spark.master": ({"spark": {"master": "local[1]"}}, SPARK),

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from headwater.config import StreamsConfig
-from headwater.errors import ConfigError
+from headwater.errors import ConfigError, StateError
 from headwater.model.livesettings import LiveSettings, live_options, with_live
+from headwater.model.rocksdb import RocksDBConfigSetter
 from headwater.native.blocks import shared_blocks
-from headwater.rocksdb_settings import LIVE_MINIMA, MINIMA, RocksSettings
+from headwater.rocksdb_settings import (
+    LIVE_MINIMA,
+    MAXIMA,
+    MINIMA,
+    PREFIX,
+    TRIGGERS,
+    RocksSettings,
+)
 from headwater.state.backends.rocks import BlockCache, RocksBackend
 from headwater.state.backends.segments import SegmentedRocksBackend
 from headwater.state.expiry import Expiry
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 VALUES = {
@@ -74,6 +86,101 @@ def test_an_option_is_changed_in_an_open_store_which_keeps_what_it_holds(
     assert not list(blocks.opened)
 
 
+FLUSHES = """
+import json, sys
+from pathlib import Path
+from headwater.rocksdb_settings import RocksSettings
+from headwater.state.backends.rocks import BlockCache, RocksBackend
+
+before, now = (
+    RocksSettings.parse({f"rocksdb.{n}": (n, v) for n, v in json.loads(given).items()})
+    for given in sys.argv[2:]
+)
+blocks = BlockCache(settings=before)
+store = RocksBackend(Path(sys.argv[1]), block_cache=blocks)
+blocks.configure(now)
+for number in range(45):
+    store.write([(number.to_bytes(2), b"value")], None)
+    store._db.flush(wait=True)
+store.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [((), (40, 40, 40)), ((2, 5, 5), (10,)), ((40, 50, 60), ()), ((4, 40, 50), (30, 30))],
+)
+def test_writes_do_not_stop_for_good_once_triggers_are_changed(
+    before: tuple[int, ...], now: tuple[int, ...], tmp_path: Path
+) -> None:
+    given = [json.dumps(dict(zip(TRIGGERS, each, strict=False))) for each in (before, now)]
+
+    # Writes that are stopped keep the interpreter's lock: only another process can tell.
+    subprocess.run([sys.executable, "-c", FLUSHES, str(tmp_path), *given], check=True, timeout=20)
+
+
+def test_one_trigger_brings_the_others_at_the_opening_and_later(tmp_path: Path) -> None:
+    given = settings(level0_slowdown_writes_trigger=25)
+    wanted = {**TRIGGERS, "level0_slowdown_writes_trigger": 25}
+    for place, begun in (("opened", given), ("changed", settings())):
+        blocks = BlockCache(config_setter=Triggers, settings=begun)
+        store = RocksBackend(tmp_path / place, block_cache=blocks)
+        blocks.configure(given)
+
+        for name, value in wanted.items():
+            assert in_force(tmp_path / place, name) == {str(value)}, place
+        store.close()
+
+
+class Triggers(RocksDBConfigSetter):
+    """Sets triggers of its own."""
+
+    def set_config(self, store_name: str, options: Any, configs: Mapping[str, object]) -> None:
+        options.set_level_zero_file_num_compaction_trigger(6)
+        options.set_level_zero_slowdown_writes_trigger(8)
+        options.set_level_zero_stop_writes_trigger(10)
+
+
+@pytest.mark.parametrize("name", sorted(MAXIMA))
+def test_the_greatest_value_is_taken_and_one_more_is_refused(name: str, tmp_path: Path) -> None:
+    triggers = list(TRIGGERS)
+    raised = triggers[triggers.index(name) :] if name in TRIGGERS else [name]
+    greatest = settings(**dict.fromkeys(raised, MAXIMA[name]))
+    option = f"{PREFIX}{name}"
+    for place, begun in (("opened", greatest), ("changed", settings())):
+        blocks = BlockCache(settings=begun)
+        store = RocksBackend(tmp_path / place, block_cache=blocks)
+        blocks.configure(greatest)
+
+        store.write([(b"key", b"value")], None)
+        assert store.get(b"key") == b"value"
+        if name == "block_cache_size":
+            capacity = store._db.property_int_value("rocksdb.block-cache-capacity")
+            assert capacity == MAXIMA[name]
+        elif place == "opened" or name in LIVE_MINIMA:
+            values = {each.removesuffix(".000000") for each in in_force(tmp_path / place, name)}
+            assert values == {str(MAXIMA[name])}
+        store.close()
+    given = {f"{PREFIX}{each}": (each, value) for each, value in greatest.given}
+
+    assert RocksSettings.parse(given) == greatest
+    with pytest.raises(ConfigError, match=f"{option}: .* at most {MAXIMA[name]}"):
+        RocksSettings.parse({**given, option: (option, MAXIMA[name] + 1)})
+
+
+def test_a_value_that_rocksdb_does_not_take_is_named(tmp_path: Path) -> None:
+    too_great = settings(max_write_buffer_number=2**31)
+    with pytest.raises(StateError, match=r"cannot be opened: rocksdb.max_write_buffer_number: 2"):
+        RocksBackend(tmp_path / "refused", block_cache=BlockCache(settings=too_great))
+    blocks = BlockCache()
+    store = RocksBackend(tmp_path / "open", block_cache=blocks)
+
+    with pytest.raises(StateError, match=r"cannot be configured: rocksdb.max_write_buffer_number"):
+        blocks.configure(too_great)
+
+    store.close()
+
+
 def test_every_segment_has_it_also_one_that_is_made_later(tmp_path: Path) -> None:
     blocks = BlockCache()
     expiry = Expiry(retention_ms=60_000, segment_ms=1_000, persistent=True)
@@ -129,6 +236,22 @@ def test_a_configuration_gives_them_by_their_names_in_any_spelling(tmp_path: Pat
         ({"rocksdb.write_buffer_size": "64k"}, "expected a whole number, at least 65536"),
         ({"rocksdb.write_buffer_size": 5}, "at least 65536"),
         ({"rocksdb.max_write_buffer_number": True}, "at least 2"),
+        ({"rocksdb.max_write_buffer_number": 5_000_000_000}, "at most 2147483647"),
+        ({"rocksdb.write_buffer_size": "9" * 5_000}, "at most 68719476736"),
+        (
+            {"rocksdb.level0_file_num_compaction_trigger": 40},
+            (
+                "rocksdb.level0_slowdown_writes_trigger: 20 is less than 40; expected at least "
+                "rocksdb.level0_file_num_compaction_trigger"
+            ),
+        ),
+        (
+            {"rocksdb.level0.stop.writes.trigger": 1},
+            (
+                "rocksdb.level0.stop.writes.trigger: 1 is less than 20; expected at least "
+                "rocksdb.level0_slowdown_writes_trigger"
+            ),
+        ),
         ({"rocksdb.write_bufer_size": 70_000}, "did you mean rocksdb.write_buffer_size"),
         (
             {"rocksdb.write_buffer_size": 70_000, "rocksdb.write.buffer.size": 70_000},

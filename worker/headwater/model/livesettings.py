@@ -8,13 +8,22 @@ configuration is read once, when a process starts.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from headwater.metrics_settings import RecordingLevel
 from headwater.model.fields import Rule, meta
-from headwater.rocksdb_settings import LIVE_MINIMA, PREFIX
+from headwater.rocksdb_settings import (
+    LIVE_MINIMA,
+    MAXIMA,
+    NUMBER,
+    ORDERED,
+    PREFIX,
+    TRIGGERS,
+    expected_number,
+    expected_order,
+    is_allowed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +38,6 @@ ROCKSDB_LEAST: Final[Mapping[str, int]] = {
 LIVE_OPTIONS: Final = (METRICS_LEVEL, *ROCKSDB_LEAST)
 """Options of ``spec.config`` that are taken over; by this spelling only."""
 
-_NUMBER: Final = re.compile("[0-9]{1,12}")
 _LEVELS: Final = tuple(
     text for level in RecordingLevel for text in (level.name, level.name.lower())
 )
@@ -108,22 +116,50 @@ def live_option_rules() -> tuple[Rule, ...]:
             field="config",
             holds=lambda spec: spec.config.get(METRICS_LEVEL, "INFO") in _LEVELS,
         ),
-        *(_number_rule(name, least) for name, least in ROCKSDB_LEAST.items()),
+        *(_number_rule(name) for name in LIVE_MINIMA),
+        *(_order_rule(low, high) for low, high in ORDERED),
     )
 
 
-def _number_rule(name: str, least: int) -> Rule:
-    def holds(spec: StreamAppSpec) -> bool:
-        text = str(spec.config.get(name, least))
-        return _NUMBER.fullmatch(text) is not None and int(text) >= least
-
+def _number_rule(option: str) -> Rule:
+    name, least, most = f"{PREFIX}{option}", LIVE_MINIMA[option], MAXIMA[option]
     given = f"string(self.config['{name}'])"
     return Rule(
         cel=(
             f"!has(self.config) || !('{name}' in self.config) || "
-            f"({given}.matches('^[0-9]{{1,12}}$') && int({given}) >= {least})"
+            f"({given}.matches('^{NUMBER}$') && int({given}) >= {least} && int({given}) <= {most})"
         ),
-        message=f"{name}: expected a whole number, at least {least}",
+        message=f"{name}: {expected_number(option)}",
+        field="config",
+        holds=lambda spec: is_allowed(option, str(spec.config.get(name, least))),
+    )
+
+
+def _order_rule(low: str, high: str) -> Rule:
+    """Return the rule for two of RocksDB's triggers, of which either may be left out.
+
+    It says nothing of values that another rule refuses.
+    """
+
+    def holds(spec: StreamAppSpec) -> bool:
+        least, value = (
+            str(spec.config.get(f"{PREFIX}{name}", TRIGGERS[name])) for name in (low, high)
+        )
+        are_allowed = is_allowed(low, least) and is_allowed(high, value)
+        return not are_allowed or int(least) <= int(value)
+
+    least, value = (
+        f"('{PREFIX}{name}' in self.config ? string(self.config['{PREFIX}{name}']) : "
+        f"'{TRIGGERS[name]}')"
+        for name in (low, high)
+    )
+    is_number = "matches('^0*[1-9][0-9]{0,9}$')"
+    return Rule(
+        cel=(
+            f"!has(self.config) || !{least}.{is_number} || !{value}.{is_number} || "
+            f"int({least}) <= int({value})"
+        ),
+        message=f"{PREFIX}{high}: {expected_order(low, high)}",
         field="config",
         holds=holds,
     )

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from headwater.model.topology import Topology
     from headwater.native.process import Link
     from headwater.native.queries.values import QuerySettings
+    from headwater.state import BlockCache
     from headwater.state.asks import Found
 
 log = logging.getLogger(__name__)
@@ -64,10 +65,19 @@ def run(settings: QuerySettings, link: Link) -> None:
         HeadwaterError: the topology or its options cannot be used.
     """
     sys.setswitchinterval(_SWITCH_S)
+    answer(settings, link, shared_blocks(settings.child.application.parsed()))
+
+
+def answer(settings: QuerySettings, link: Link, blocks: BlockCache) -> None:
+    """Answer queries from stores that share a block cache, until told to stop.
+
+    Raises:
+        HeadwaterError: the topology or its options cannot be used.
+    """
     config = settings.child.application.parsed()
     topology = child_topology(settings.child)
     directory = StateDirectory(Path(settings.child.state_dir), settings.child.application_id)
-    secondaries = Secondaries(directory, shared_blocks(config))
+    secondaries = Secondaries(directory, blocks)
     questions = TaskQuestions(link.send)
     answerer = Answerer(held_stores(topology), secondaries, questions)
     http = HttpQueries(answerer, config)
@@ -86,6 +96,7 @@ def run(settings: QuerySettings, link: Link) -> None:
                 questions.take(command)
             case Configure():
                 logs.give_levels(command.levels)
+                blocks.configure(command.rocksdb)
             case Stop():
                 link.send(Stopped())
                 return

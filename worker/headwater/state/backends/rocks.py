@@ -36,7 +36,13 @@ from rocksdict import (
 
 from headwater import failpoints
 from headwater.errors import DiskFullError, StateError, StoreCorruptedError, StoreLockedError
-from headwater.rocksdb_settings import BLOCK_CACHE_SIZE, LIVE_MINIMA, RocksSettings
+from headwater.rocksdb_settings import (
+    BLOCK_CACHE_SIZE,
+    LIVE_MINIMA,
+    PREFIX,
+    TRIGGERS,
+    RocksSettings,
+)
 from headwater.state.backends.statistics import numbers_of, properties_of
 from headwater.state.diskfull import is_disk_full
 from headwater.state.position import decode_position, encode_position
@@ -132,6 +138,8 @@ class BlockCache:
             for name, value in now.items()
             if name in LIVE_MINIMA and name != BLOCK_CACHE_SIZE and before.get(name) != value
         }
+        if TRIGGERS.keys() & changed.keys():  # RocksDB does not put them in order by itself
+            changed |= {name: now[name] for name in TRIGGERS}
         for backend in list(self.opened):
             backend.configure(changed)
         return bool(before.keys() - now.keys() - {BLOCK_CACHE_SIZE})
@@ -156,6 +164,8 @@ class RocksBackend:
     """
 
     persistent = True
+    writes = True
+    """Whether it takes over other options; threads open what they only read whenever they like."""
 
     def __init__(
         self,
@@ -182,8 +192,8 @@ class RocksBackend:
         self._setter = None if blocks.config_setter is None else blocks.config_setter()
         if self._setter is not None:
             self._setter.set_config(self._store_name, built, blocks.configs)
-        _set(built, blocks.settings.values())
         try:
+            _set(built, blocks.settings.values())
             self._db = self._opened()
             failpoints.hit("rocks.opened")
             data = self._newest(POSITION_KEY)
@@ -192,7 +202,8 @@ class RocksBackend:
         self._position = None if data is None else decode_position(data)
         self._iterators: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
         self._blocks = blocks
-        blocks.opened.add(self)
+        if self.writes:
+            blocks.opened.add(self)
 
     def configure(self, options: Mapping[str, int]) -> None:
         """Change options of RocksDB while the database is open.
@@ -200,8 +211,8 @@ class RocksBackend:
         Raises:
             StateError: RocksDB refuses one.
         """
-        _set(self._built, options)  # for column families that are made later
         try:
+            _set(self._built, options)  # for column families that are made later
             if options:
                 for family in self._all():
                     family.set_options({name: str(value) for name, value in options.items()})
@@ -432,10 +443,17 @@ _SETTERS: Final[Mapping[str, str]] = {
 
 
 def _set(built: Any, options: Mapping[str, int]) -> None:
-    """Set options of RocksDB by its own names; those of tables and caches are set elsewhere."""
+    """Set options of RocksDB by its own names; those of tables and caches are set elsewhere.
+
+    Raises:
+        ValueError: it does not take a value.
+    """
     for name, value in options.items():
         if name in _SETTERS:
-            getattr(built, _SETTERS[name])(value)
+            try:
+                getattr(built, _SETTERS[name])(value)
+            except (OverflowError, TypeError, ValueError) as error:
+                raise ValueError(f"{PREFIX}{name}: {value} is not taken: {error}") from error
 
 
 def read_position(path: Path) -> Position | None:

@@ -28,7 +28,7 @@ from headwater.state.backends.rocks import POSITION_KEY, RocksBackend, stored_ke
 from headwater.state.position import decode_position
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Generator, Iterable
     from pathlib import Path
 
     from headwater.ports import Position
@@ -51,6 +51,8 @@ class RocksSecondary(RocksBackend):
         StateError: there is no database yet.
         StoreCorruptedError: it cannot be read.
     """
+
+    writes = False
 
     def __init__(self, path: Path, scratch: Path, **others: Any) -> None:
         self._scratch = scratch
@@ -80,9 +82,6 @@ class RocksSecondary(RocksBackend):
             if self._follows(opened):
                 return opened
             opened.close()
-
-    def configure(self, options: Mapping[str, int]) -> None:
-        """Change nothing: a reader writes no tables."""
 
     def catch_up(self) -> bool:
         """Show from now on what the writer has written up to now; return whether that is new.
