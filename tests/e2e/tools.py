@@ -101,15 +101,15 @@ class Reader:
     @contextmanager
     def page(self) -> Iterator[str]:
         """Have ``kubectl headwater web`` run; yields its URL."""
-        process = self.start("exec kubectl headwater web --web 127.0.0.1:0 --namespace shop")
-        try:
-            assert process.stdout is not None
-            url, _, said = process.stdout.readline().partition(" ")
-            assert said.startswith("shows "), (url, said)
-            yield url
-        finally:
-            process.send_signal(signal.SIGINT)
-            assert process.wait(PATIENCE_S) == 0
+        with self.start("exec kubectl headwater web --web 127.0.0.1:0 --namespace shop") as process:
+            try:
+                assert process.stdout is not None
+                url, _, said = process.stdout.readline().partition(" ")
+                assert said.startswith("shows "), (url, said)
+                yield url
+            finally:
+                process.send_signal(signal.SIGINT)
+                assert process.wait(PATIENCE_S) == 0
 
     def as_account(self, name: str) -> Reader:
         """Return the same reader with the rights of a service account, which is made."""

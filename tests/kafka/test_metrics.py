@@ -35,8 +35,10 @@ INFO, DEBUG = RecordingLevel.INFO, RecordingLevel.DEBUG
 NOT_HAPPENING = {
     metric.name
     for metric in (
-        # Nothing is restored or punctuated here, nothing is in flight, and there is no StreamApp.
+        # Nothing is restored or punctuated here, nothing is in flight, nobody is asked for a token,
+        # and there is no StreamApp.
         metrics.REVISION,
+        metrics.HTTP_REFUSED_REQUESTS,
         metrics.RESTORE_REMAINING_RECORDS,
         metrics.RESTORED_RECORDS,
         metrics.GLOBAL_REMAINING,
