@@ -37,7 +37,8 @@ NAMESPACE: Final = "live"
 WITHOUT: Final = {
     STATE.uid: {
         "Records of global stores still to read": "is there only while a global store is filled"
-    }
+    },
+    WORKER.uid: {"Callers by HTTP that were refused": "workers here ask nobody for a token"},
 }
 """Panels without data here, with the reason, by the dashboard."""
 HAPPENED: Final = (
