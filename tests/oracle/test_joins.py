@@ -289,3 +289,30 @@ def test_rows_in_memory_stay_when_a_pattern_finds_another_topic(oracle: Oracle) 
     assert ours["stores"] == java["stores"]
     assert ours["outputs"] == java["outputs"]
     assert len(ours["outputs"]) == 3
+
+
+def test_a_late_record_within_the_grace_is_given_alone_and_then_with_its_partner(
+    oracle: Oracle,
+) -> None:
+    """Its window has passed when it is read, so it does not wait: what is read first decides."""
+    windows = {"before": 100, "after": 100, "grace": 2_500}
+    joined = {"key": "string", "value": "string", "other": "string"}
+    join = {"op": "left_join", "with": "r", "fn": "both", "windows": windows}
+    request = _asked(
+        [
+            {"id": "l", "op": "stream", "topics": ["left"]},
+            {"id": "r", "op": "stream", "topics": ["right"]},
+            {"id": "j", "on": "l", **join, "stream_joined": joined},
+            {"id": "out", "op": "to", "on": "j", "topic": "out"},
+        ]
+    )
+    records = [("right", "62", 1_500), ("left", "61", 1_000), ("right", "61", 1_050)]
+    request["inputs"] = [
+        {"topic": topic, "key": key, "value": "78", "timestamp": at} for topic, key, at in records
+    ]
+
+    java, ours = oracle.ask(request), run(request)
+
+    assert ours["outputs"] == java["outputs"]
+    said = [bytes.fromhex(record["value"]).decode() for record in ours["outputs"]]
+    assert said == ["x+null", "x+x"]

@@ -4,7 +4,9 @@ What it puts out does not depend on which partition is read first, so Java can b
 records in any order that keeps each partition's. Time is that of the records. They come in blocks,
 and a block is sent only when the one before the last has been committed; every grace is longer than
 two blocks. So no record is ever late, however far apart two partitions are, and still windows close
-and records stay without a partner all the time.
+and records stay without a partner all the time. A view meets the clicks of two blocks and more: one
+that is read after the end of its own window has its result without a partner at once, as in Java,
+although a partner may come within the grace.
 """
 
 from __future__ import annotations
@@ -47,8 +49,11 @@ BLOCK_RECORDS: Final = 200
 BLOCK_MS: Final = BLOCK_RECORDS * STEP_MS
 GRACE_MS: Final = 2 * BLOCK_MS + 500
 WINDOW_MS: Final = 500
-WITHIN_MS: Final = 100
+BEFORE_MS: Final = 100
+AFTER_MS: Final = 2 * BLOCK_MS + 500
 KEYS: Final = [f"k{number}" for number in range(20)]
+LONELY: Final = [f"l{number}" for number in range(8)]
+"""Keys of views that no click has."""
 LETTERS: Final = "abcdefghijkl"
 
 
@@ -63,7 +68,7 @@ def steps(prefix: str) -> list[dict[str, Any]]:
         stored = {"store": topic}
         return {"id": topic, "op": "table", "topic": f"{prefix}-{topic}", "materialized": stored}
 
-    within = {"before": WITHIN_MS, "after": WITHIN_MS, "grace": GRACE_MS}
+    within = {"before": BEFORE_MS, "after": AFTER_MS, "grace": GRACE_MS}
     windows = {"kind": "time", "size": WINDOW_MS, "grace": GRACE_MS}
     counted = {"store": "windows", "key": "string", "retention": 86_400_000}
     return [
@@ -182,7 +187,7 @@ class Records:
             case 0 | 2 | 4:
                 return "clicks", choose(KEYS), f"c{number}", now + self._shift()
             case 1 | 3 | 5:
-                return "views", choose(KEYS), f"v{number}", now + self._shift()
+                return "views", choose(KEYS + LONELY), f"v{number}", now + self._shift()
             case 6:
                 order = choose((None, *[f"{choose(LETTERS)}{number}"] * 4))
                 return "orders", f"o{self._random.randrange(40)}", order, now
