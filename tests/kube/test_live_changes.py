@@ -124,9 +124,11 @@ def buffers(journey: Journey, cluster: Cluster) -> set[str]:
         noted = list(cluster.storage.path(claim["spec"]["volumeName"]).rglob("OPTIONS-*"))
         for directory in {path.parent for path in noted}:
             newest = max(path for path in noted if path.parent == directory)
-            found |= set(
-                re.findall(r"^  write_buffer_size=(\d+)$", newest.read_text(), re.MULTILINE)
-            )
+            try:
+                text = newest.read_text()
+            except FileNotFoundError:  # RocksDB has written a newer one
+                return set()
+            found |= set(re.findall(r"^  write_buffer_size=(\d+)$", text, re.MULTILINE))
     return found
 
 
