@@ -23,6 +23,7 @@ from headwater.model.lifecycle import ClientState
 from headwater.version import VERSION
 from headwater_operator.manifests.names import PAUSE_ANNOTATION
 from headwater_operator.rollout import Roll, failed_revision
+from headwater_operator.wording import counted, every
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -215,10 +216,8 @@ def _halted(roll: Roll) -> str:
     rest = len(roll.outdated)
     if not rest:
         return f"the roll-out has halted with its last worker: {roll.halted}"
-    return (
-        f"the roll-out has halted, {rest} worker{'s' if rest != 1 else ''} of the revision before "
-        f"go{'es' if rest == 1 else ''} on: {roll.halted}"
-    )
+    old = counted(rest, "worker of the revision before goes", "workers of the revision before go")
+    return f"the roll-out has halted, {old} on: {roll.halted}"
 
 
 def _ready(facts: Facts, before: Condition | None) -> _Judged:
@@ -260,10 +259,10 @@ def _not_yet(facts: Facts, problem: Problem | None) -> tuple[str, str]:
 
 
 def _rest(facts: Facts) -> str:
-    count = len(facts.outdated)
-    are = "process of another revision is" if count == 1 else "processes of another revision are"
+    one, many = "process of another revision is", "processes of another revision are"
+    old = counted(len(facts.outdated), one, many)
     because = f", because of spec.upgrade.rollOn: changed is {facts.changed}"
-    rest = f"{count} {are} still to be replaced{because if facts.changed else ''}"
+    rest = f"{old} still to be replaced{because if facts.changed else ''}"
     return f"{rest}; {facts.roll.waits_for}" if facts.roll.waits_for else rest
 
 
@@ -387,7 +386,8 @@ def _converged(facts: Facts) -> _Judged:
         return kind, False, "Moving", facts.unsettled
     if facts.held_back:
         return kind, True, "WaitsForWindow", facts.held_back
-    return kind, True, "Assigned", f"all {tasks.total} tasks are where they belong"
+    said = every(tasks.total, "task is where it belongs", "tasks are where they belong")
+    return kind, True, "Assigned", said
 
 
 def _restored(facts: Facts) -> _Judged:
@@ -395,7 +395,8 @@ def _restored(facts: Facts) -> _Judged:
     if tasks.total == 0:
         return kind, None, "NoTasks", "no topology was reported yet"
     if tasks.restoring:
-        return kind, False, "Restoring", f"{tasks.restoring} tasks start or restore"
+        said = counted(tasks.restoring, "task starts or restores", "tasks start or restore")
+        return kind, False, "Restoring", said
     return kind, True, "Restored", "no active task restores"
 
 
@@ -411,7 +412,7 @@ def _standbys(facts: Facts) -> _Judged:
         return kind, True, "CaughtUp", said
     if facts.wanted <= facts.standby_replicas:
         message = (
-            f"{said}: {facts.standby_replicas} standbys of a task need as many other workers; "
+            f"{said}: each standby of a task needs a worker of its own beside the task's; "
             "raise spec.replicas or lower spec.assignment.standbyReplicas"
         )
         return kind, False, "TooFewWorkers", message
@@ -438,11 +439,8 @@ def _paused(facts: Facts) -> _Judged:
         until = f"until the annotation {PAUSE_ANNOTATION} is gone"
         return kind, True, "Annotation", f"the operator looks on and does nothing {until}"
     if facts.is_to_pause and facts.decided.paused:
-        message = (
-            "nothing is processed, and what was processed is committed; set spec.paused to false "
-            "to go on"
-        )
-        return kind, True, "SpecPaused", message
+        said = "nothing is processed, and all is committed; set spec.paused to false to go on"
+        return kind, True, "SpecPaused", said
     if facts.is_to_pause:
         return kind, False, "Pausing", "workers commit what they have processed, and pause"
     return kind, False, "NotPaused", "the operator works, and tasks are processed"
@@ -452,9 +450,9 @@ def _limited(facts: Facts) -> _Judged:
     kind, total = ConditionType.SCALING_LIMITED, facts.decided.tasks.total
     if 0 < total < facts.wanted:
         message = (
-            f"{facts.wanted} workers are wanted but there are only {total} tasks: "
-            f"{facts.wanted - total} workers hold copies at best; lower spec.replicas, or give the "
-            "input topics more partitions"
+            f"{facts.wanted} workers are wanted for {counted(total, 'task')}: "
+            f"{counted(facts.wanted - total, 'worker holds', 'workers hold')} copies at best; "
+            "lower spec.replicas, or give the input topics more partitions"
         )
         return kind, True, "FewerTasksThanWorkers", message
     return kind, False, "Sufficient", "there is a task for every worker"
@@ -474,6 +472,7 @@ def full_status(
     """
     decided = facts.decided
     is_stable = decided.state is ClientState.RUNNING and not facts.outdated
+    is_yet_to_run = bool(facts.roll.outdated) or facts.acted_on is not None
     failed, failed_message = failed_revision(
         facts.roll,
         facts.revision,
@@ -482,7 +481,7 @@ def full_status(
         is_rolled_back=facts.rolled_back is not None,
     )
     revision = Revision(
-        current=facts.revision if not facts.roll.outdated else before.revision.current,
+        current=before.revision.current if is_yet_to_run else facts.revision,
         update=facts.revision,
         last_stable=facts.revision if is_stable else before.revision.last_stable,
         failed=failed,

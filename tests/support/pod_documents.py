@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from headwater.model.drivercontract import own_variables
+
 Row: TypeAlias = tuple[str, Any, str]
 """Where, what it is changed to, and the beginning of a rule's message."""
 
@@ -151,6 +153,7 @@ _PROJECTED = "give exactly one of secret, configMap, downwardAPI and serviceAcco
 _FILE = "give exactly one of fieldRef and resourceFieldRef"
 _RESTRICTED = "containers are restricted, as the worker's is"
 _NAMES = "worker, driver, executor and names that begin with headwater- are the operator's"
+_VARIABLES = f"{', '.join(own_variables())} and names that begin with HEADWATER_ROLL_ON_ are"
 _PORT = "8080, 7078, 7079 are the worker's and Spark's own"
 _PORT_NAME = "http, rpc, blocks are the worker's and Spark's own"
 _NODE = "pods share nothing with their node"
@@ -268,6 +271,9 @@ BROKEN: tuple[Row, ...] = (
             "/x//",
         )
     ),
+    (f"{_POD}/env/0/name", "HEADWATER_NAME", _VARIABLES),
+    (f"{_POD}/env/0/name", "HOME", _VARIABLES),
+    (f"{_POD}/env/0/name", "HEADWATER_ROLL_ON_0", _VARIABLES),
     (f"{_POD}/hostNetwork", True, _NODE),
     (f"{_POD}/hostPID", True, _NODE),
     (f"{_POD}/hostIPC", True, _NODE),
@@ -376,6 +382,9 @@ KEPT: tuple[Row, ...] = (
     ),
     *((_MOUNT, path, PATHS) for path in ("/tmpx", "/etc/headwaters/kafka", "/x/tmp", "/var/tmp/")),
     *((_MOUNT, path, _PLAIN) for path in ("/.x/..y/", "/x./y../...", "/x.y")),
+    (f"{_POD}/env/0/name", "HEADWATER_NAMES", _VARIABLES),
+    (f"{_POD}/env/0/name", "HEADWATER_FAILPOINTS", _VARIABLES),
+    (f"{_POD}/initContainers/0/env/0/name", "HOME", _VARIABLES),
     (f"{_POD}/hostAliases", [], _NODE),
     (f"{_POD}/schedulerName", "x", "pods are restricted, and their user is"),
     (f"{_POD}/topologySpreadConstraints/0/minDomains", LEFT_OUT, "minDomains goes"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headwater.errors import UserError
 from headwater.model.streamapp import parse
 from headwater_operator.kube.errors import ConflictError
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,10 +50,10 @@ def scale(place: OnCluster, name: str, replicas: int | None, threads: int | None
         place, name, scaled, {"replicas": replicas, "threadsPerWorker": threads}
     )
     if replicas is not None:
-        _say(f"{name}: {before.spec.replicas} -> {after.spec.replicas} workers")
+        _say(f"{name}: {before.spec.replicas} -> {counted(after.spec.replicas, 'worker')}")
     if threads is not None:
-        numbers = f"{before.spec.threads_per_worker} -> {after.spec.threads_per_worker}"
-        _say(f"{name}: {numbers} StreamThreads per worker")
+        now = counted(after.spec.threads_per_worker, "StreamThread")
+        _say(f"{name}: {before.spec.threads_per_worker} -> {now} per worker")
     return 0
 
 

@@ -10,6 +10,7 @@ from headwater.model.cluster import Role
 from headwater_operator.commands.output import Cell, Column, Table, state
 from headwater_operator.overview.events import EventKind
 from headwater_operator.overview.texts import Tone, duration, number, size
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -194,7 +195,8 @@ def tasks(one: Snapshot) -> list[Block]:
     table = Table(columns=columns, rows=rows)
     blocks: list[Block] = [table] if rows else [Cell(f"{one.app} has no tasks yet: {_why(one)}")]
     if one.unassigned:
-        blocks.append(Cell(f"{one.unassigned} tasks are held by nobody: {_why(one)}", Tone.BAD))
+        lost = counted(one.unassigned, "task is", "tasks are")
+        blocks.append(Cell(f"{lost} held by nobody: {_why(one)}", Tone.BAD))
     if one.inexact:
         blocks.append(Cell(f"note: {one.inexact}", Tone.BUSY))
     return blocks

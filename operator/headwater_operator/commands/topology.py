@@ -12,6 +12,7 @@ from headwater_operator.commands.arguments import Parsers, add_app, add_output
 from headwater_operator.commands.output import Form, print_document
 from headwater_operator.commands.places import chosen, place_of
 from headwater_operator.overview.texts import number
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     import argparse
@@ -85,7 +86,7 @@ def loads_of(found: Snapshot) -> dict[int, str]:
         known = [row.lag for row in rows if row.lag is not None]
         lag = number(sum(known)) if known else "not known"
         rate = number(sum(row.records_per_s for row in rows))
-        loads[group] = f"{len(rows)} tasks · lag {lag} · {rate} records/s"
+        loads[group] = f"{counted(len(rows), 'task')} · lag {lag} · {rate} records/s"
     return loads
 
 

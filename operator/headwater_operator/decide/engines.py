@@ -27,6 +27,7 @@ from headwater_operator.decide.limits import (
 )
 from headwater_operator.decide.observed import RUNNING, Intent
 from headwater_operator.decide.progress import is_stalled
+from headwater_operator.wording import every
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -238,7 +239,9 @@ def _doing(driver: DriverView) -> str:
         return (
             "Spark's driver runs; its executors start and restore state for the first micro-batch"
         )
-    return f"all {driver.tasks} tasks run on Spark" if driver.tasks else "runs on Spark"
+    if not driver.tasks:
+        return "runs on Spark"
+    return every(driver.tasks, "task runs on Spark", "tasks run on Spark")
 
 
 def _silence(scene: Scene) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from headwater.model.movewindows import may_move, next_opening, shown
 from headwater_operator.decide.processes import was_told_just_now
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -50,7 +51,7 @@ class Waiting:
         ]
         more = f" and {count - _NAMED} more" if count > _NAMED else ""
         return (
-            f"{count} move{'s' if count > 1 else ''} for balance wait{'' if count > 1 else 's'} "
+            f"{counted(count, 'move for balance waits', 'moves for balance wait')} "
             f"until {self.until} (spec.assignment.moveWindows): {', '.join(named)}{more}"
         )
 

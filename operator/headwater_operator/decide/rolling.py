@@ -17,6 +17,7 @@ from headwater_operator.decide.scene import is_on_trial
 from headwater_operator.decide.status import count_tasks, is_ready
 from headwater_operator.decide.streamactions.asked import digest_of
 from headwater_operator.rollout import Roll, RollingWorker, plan_roll
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from headwater_operator.decide.fleet import Fleet
@@ -102,7 +103,7 @@ def _waits_for(scene: Scene, worker: Judged | None) -> str:
     if tasks.running == tasks.total or is_given_up:
         return ""
     # The last one that was replaced may not have its tasks back yet.
-    return f"{tasks.running} of {tasks.total} tasks run"
+    return f"{tasks.running} of {counted(tasks.total, 'task runs', 'tasks run')}"
 
 
 def _least_first(scene: Scene) -> list[Judged]:

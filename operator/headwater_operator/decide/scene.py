@@ -17,6 +17,7 @@ from headwater_operator.decide.judge import Judged, judge
 from headwater_operator.decide.observed import Intent
 from headwater_operator.decide.streamactions.asked import Demands, demands_of
 from headwater_operator.rollout import difference
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -179,8 +180,8 @@ def differing_topics(app: StreamApp, memory: Memory) -> tuple[str, ...]:
     """
     known = memory.partitions or {}
     return tuple(
-        f"topic {topic.name} has {known[topic.name]} partitions, and spec.kafka.topics lists "
-        f"{topic.partitions}: it stays as it is; correct the StreamApp"
+        f"topic {topic.name} has {counted(known[topic.name], 'partition')}, and spec.kafka.topics "
+        f"lists {topic.partitions}: it stays as it is; correct the StreamApp"
         for topic in listed_topics(app.spec.kafka)
         if known.get(topic.name, topic.partitions) != topic.partitions
     )

@@ -15,6 +15,7 @@ from headwater_operator.decide.engines import (
 )
 from headwater_operator.decide.observed import Intent
 from headwater_operator.decide.placing import running_tasks
+from headwater_operator.wording import counted, every
 
 if TYPE_CHECKING:
     from headwater.model.cluster import WorkerSpec
@@ -94,7 +95,7 @@ def why_unsettled(
         return waits_for
     if placing.away:
         count = len(placing.away)
-        return f"{count} task{' is' if count == 1 else 's are'} to move to another worker"
+        return f"{counted(count, 'task is', 'tasks are')} to move to another worker"
     if any(_is_move(scene.named(write.worker), write.spec) for write in writes):
         return "tasks or copies of them are being placed"
     return ""
@@ -206,7 +207,7 @@ def _reason(scene: Scene, placing: Placing, state: ClientState, tasks: TaskCount
         return said
     match state:
         case ClientState.RUNNING:
-            said = f"all {tasks.total} tasks {_do(scene)}"
+            said = _all(scene, tasks.total)
             waits = placing.waiting.described
             return f"{said}; {waits}" if waits else said
         case ClientState.NOT_RUNNING:
@@ -228,10 +229,12 @@ def is_paused(scene: Scene) -> bool:
     )
 
 
-def _do(scene: Scene) -> str:
+def _all(scene: Scene, total: int) -> str:
     if not scene.app.spec.paused:
-        return "run"
-    return "have paused" if is_paused(scene) else "run; they are about to pause"
+        return every(total, "task runs", "tasks run")
+    if is_paused(scene):
+        return every(total, "task has paused", "tasks have paused")
+    return every(total, "task runs; it is about to pause", "tasks run; they are about to pause")
 
 
 def why_importing(scene: Scene) -> str:
@@ -249,10 +252,10 @@ def why_importing(scene: Scene) -> str:
 
 def _progress(tasks: TaskCounts) -> str:
     parts = (
-        (tasks.running, "run"),
-        (tasks.restoring, "start or restore"),
-        (tasks.revoking, "are being released"),
-        (tasks.unassigned, "wait for a worker"),
+        (tasks.running, "runs", "run"),
+        (tasks.restoring, "starts or restores", "start or restore"),
+        (tasks.revoking, "is being released", "are being released"),
+        (tasks.unassigned, "waits for a worker", "wait for a worker"),
     )
-    said = ", ".join(f"{count} {what}" for count, what in parts if count)
-    return f"of {tasks.total} tasks {said}"
+    said = ", ".join(counted(count, one, many) for count, one, many in parts if count)
+    return f"of {counted(tasks.total, 'task')} {said}"

@@ -236,7 +236,7 @@ def _delete_streamapps(arguments: argparse.Namespace) -> int:
             namespaces = Shard(client, selector).read()
         count = delete_stream_apps(
             client,
-            sorted(namespaces, key=str),
+            namespaces,
             timeout_ms=seconds * 1_000,
             now_ms=boot_ms,
             pause=lambda pause_ms: time.sleep(pause_ms / 1_000),

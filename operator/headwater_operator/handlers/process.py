@@ -43,7 +43,7 @@ from headwater_operator.web.scraping import HttpScraper
 from headwater_operator.web.starting import WebOptions, server_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from headwater_operator.handlers.leases import Key
@@ -174,11 +174,10 @@ class Operator:
             obstacle=self._obstacle,
             remark=self._remark,
         )
-        self._page = None if options.web_port is None else self._served_page(api, options)
+        self._page = None if options.web_port is None else self._served_page(api, options, token)
 
-    def _served_page(self, api: KubeClient, options: Options) -> Server:
+    def _served_page(self, api: KubeClient, options: Options, token: Callable[[], str]) -> Server:
         """Serve the page: any operator does, also one that stands by."""
-        token = reader_of(options.worker_token)
         source = ClusterSource(
             api,
             self._namespaces,

@@ -17,7 +17,7 @@ from headwater_operator.kube.errors import ApiUnavailableError, ConflictError, N
 from headwater_operator.manifests.names import FINALIZER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from headwater_operator.kube.api import KubeApi, Manifest
 
@@ -35,7 +35,7 @@ class StreamAppsRemainError(EnvironmentProblemError):
 
 def delete_stream_apps(
     api: KubeApi,
-    namespaces: Sequence[str | None],
+    namespaces: Collection[str | None],
     *,
     timeout_ms: int,
     now_ms: Callable[[], int],
@@ -80,7 +80,7 @@ def delete_stream_apps(
 
 
 def _delete_each(
-    api: KubeApi, namespaces: Sequence[str | None], deleted: set[str]
+    api: KubeApi, namespaces: Collection[str | None], deleted: set[str]
 ) -> list[Manifest]:
     """Ask for the deletion of every StreamApp that is not being deleted; return all there are."""
     left = [app for namespace in namespaces for app in _listed(api, namespace)]

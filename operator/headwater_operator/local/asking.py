@@ -21,6 +21,7 @@ from headwater_operator.local.observe import (
 )
 from headwater_operator.local.tables import print_table
 from headwater_operator.observe.driver import DriverAnswer, question
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from headwater.driverlock import HandDriver
@@ -83,10 +84,10 @@ def scale(cluster: ClusterDir, app: str, replicas: int | None, threads: int | No
 
     after = control.change_app(cluster, app, scaled).app.spec
     if replicas is not None:
-        _say(cluster, f"{app}: {before.replicas} -> {after.replicas} workers")
+        _say(cluster, f"{app}: {before.replicas} -> {counted(after.replicas, 'worker')}")
     if threads is not None:
-        numbers = f"{before.threads_per_worker} -> {after.threads_per_worker}"
-        _say(cluster, f"{app}: {numbers} StreamThreads per worker")
+        now = counted(after.threads_per_worker, "StreamThread")
+        _say(cluster, f"{app}: {before.threads_per_worker} -> {now} per worker")
     return 0
 
 

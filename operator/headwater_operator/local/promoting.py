@@ -19,6 +19,7 @@ from headwater_operator.local import control
 from headwater_operator.local.observe import read_report, read_worker
 from headwater_operator.local.resetting import confirmed
 from headwater_operator.local.running import is_stopped, wait_until
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -138,7 +139,7 @@ def answer_of(program: Sequence[str], name: str, timeout_s: float) -> Any:
 
 def records(count: int) -> str:
     """Return a number of records in words."""
-    return f"{count:,} record{'s' if count != 1 else ''}"
+    return counted(count, "record")
 
 
 def _outputs(cluster: ClusterDir, name: str) -> str:

@@ -13,6 +13,7 @@ from rich.text import Text
 from headwater.model.cluster import Role
 from headwater_operator.overview.events import EventKind
 from headwater_operator.overview.texts import MARKS, Tone, duration, number, tone_of
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +121,7 @@ def _header(snapshot: Snapshot) -> Text:
 
 def _size(snapshot: Snapshot) -> str:
     if snapshot.driver is not None and not snapshot.workers:
-        return f"{snapshot.driver.tasks} tasks on {snapshot.engine}"
+        return f"{counted(snapshot.driver.tasks, 'task')} on {snapshot.engine}"
     return f"{snapshot.live_workers}/{snapshot.replicas} workers"
 
 

@@ -16,6 +16,7 @@ from headwater_operator.local.journeys import JourneyProgram
 from headwater_operator.local.observe import process_state, read_process, read_worker
 from headwater_operator.web.scraping import HttpScraper
 from headwater_operator.web.starting import server_of
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,7 +108,7 @@ class LocalSource:
                 if not isinstance(replicas, int) or isinstance(replicas, bool):
                     raise UserError(f"replicas: {replicas!r} is no whole number")
                 control.change_app(self._cluster, app, lambda now: now.with_replicas(replicas))
-                return f"{app} is to have {replicas} workers"
+                return f"{app} is to have {counted(replicas, 'worker')}"
             case _:
                 raise UserError(f"there is no action {action!r}: pause, resume, scale")
 

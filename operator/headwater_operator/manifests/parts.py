@@ -78,11 +78,11 @@ def grace_s(app: StreamApp, least_s: int) -> int:
 
 
 def environment(app: StreamApp, ours: Sequence[Json]) -> list[Manifest]:
-    """Return the variables of a container: the user's, then ours, of which none is his."""
-    names = {str(entry["name"]) for entry in ours}
-    given = [entry for entry in app.spec.pod_template.env if entry.name not in names]
-    # The last of two variables of one name counts: ours.
-    return [*(encode_object(entry) for entry in given), *ours]
+    """Return the variables of a container: the user's, then ours.
+
+    The StreamApp's rules refuse names of ours. The last of two variables of one name would count.
+    """
+    return [*(encode_object(entry) for entry in app.spec.pod_template.env), *ours]
 
 
 def environment_from(app: StreamApp) -> Manifest:

@@ -10,6 +10,7 @@ from headwater.ids import TaskId
 from headwater.model.cluster import Role
 from headwater_operator.overview.snapshot import TaskRow, WorkerRow
 from headwater_operator.overview.texts import number
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from headwater_operator.overview.snapshot import CopyRow, Snapshot
@@ -122,9 +123,9 @@ def _step_of(row: TaskRow, holder: WorkerRow) -> str:
     if row.state == "REVOKING":
         return f"{holder.name} to commit and close it; then it is granted elsewhere"
     if row.remaining is not None:
-        return f"{number(row.remaining)} changelog records to be restored"
+        return f"{counted(row.remaining, 'changelog record')} to be restored"
     if holder.filling is not None:
-        return f"{number(holder.filling)} records of global stores to be read"
+        return f"{counted(holder.filling, 'record')} of global stores to be read"
     return f"{holder.name} to take notice of it" if row.state == "GRANTED" else ""
 
 

@@ -73,6 +73,31 @@ def test_a_drain_waits_for_warm_ups_no_longer_than_drain_timeout(more: dict[str,
     assert cluster.asked.phase is ActionPhase.COMPLETE
 
 
+def test_one_task_is_not_called_several() -> None:
+    cluster = serving()
+    cluster.slow = set(cluster.views)
+    name = next(name for name in cluster.views if len(cluster.held(name)) == 1)
+    cluster.ask("DrainWorker", drainWorker={"worker": name})
+
+    cluster.decide()
+    assert cluster.asked.message == f"1 task leaves {name}"
+    cluster.rounds(2)
+    assert cluster.asked.message == f"1 task is to leave {name}"
+
+
+def test_of_actions_that_were_created_in_one_second_the_name_decides() -> None:
+    cluster = serving()
+    cluster.ask("Restart")
+    [it] = cluster.actions
+    cluster.actions = tuple(replace(it, name=name, uid=name) for name in ("b", "a", "c"))
+
+    cluster.rounds(2)
+
+    phases = {each.name: each.status.phase for each in cluster.actions}
+    assert phases["a"] is not ActionPhase.WAITING
+    assert phases["b"] is phases["c"] is ActionPhase.WAITING
+
+
 def test_a_restart_replaces_a_worker_that_restores_for_ever() -> None:
     cluster = serving()
     for name, view in cluster.views.items():

@@ -593,6 +593,21 @@ def test_a_paused_streamapp_is_looked_at_and_left_alone(ready: KubeRig) -> None:
     assert ready.condition("Paused")[0] == "False"
 
 
+def test_while_paused_the_current_revision_is_the_one_that_workers_run(ready: KubeRig) -> None:
+    before = ready.status()["revision"]
+    ready.set("/metadata/annotations", {"headwater.dev/pause-reconciliation": "true"})
+    ready.turn(2)
+    ready.set("/spec/restartNonce", 1)
+
+    ready.turn(20)
+
+    said = ready.status()["revision"]
+    assert said["update"] != before["current"]
+    assert said["current"] == said["lastStable"] == before["current"]
+    ready.set("/metadata/annotations", {})
+    ready.until(lambda: ready.status()["revision"]["current"] == said["update"], turns=2_000)
+
+
 def test_another_number_of_threads_and_a_pause_are_carried_out_in_the_pods_that_run(
     ready: KubeRig,
 ) -> None:

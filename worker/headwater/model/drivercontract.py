@@ -13,10 +13,13 @@ from typing import Final
 
 from headwater.model.podcontract import (
     CA_FILE,
+    ENV_HTTP_AUTH_DIR,
     ENV_HTTP_HOST,
     ENV_KAFKA_DIR,
     ENV_LOG_LEVEL,
     ENV_NAMESPACE,
+    ENV_OPERATOR_ACCOUNT,
+    ENV_REVISION,
     ENV_SERVICE_ACCOUNT_DIR,
     ENV_STATE_DIR,
     ENV_STREAMAPP,
@@ -32,6 +35,7 @@ from headwater.model.podcontract import (
     TOKEN_FILE,
     TOPOLOGY_DIR,
     Json,
+    environment,
     probes,
 )
 
@@ -140,6 +144,21 @@ def driver_environment(
 def executor_environment(*, log_level: str = "INFO") -> list[Json]:
     """Return the variables of an executor's container; Spark adds its own."""
     return _variables(_shared(log_level))
+
+
+def own_variables() -> tuple[str, ...]:
+    """Return the variables that Headwater sets in its containers, whatever they run; sorted."""
+    ours = (
+        *environment(""),
+        *driver_environment(executors=0, image="", pull_policy=""),
+        *executor_environment(),
+    )
+    asked_for = {
+        ENV_HTTP_AUTH_DIR,
+        ENV_OPERATOR_ACCOUNT,
+        ENV_REVISION,
+    }
+    return tuple(sorted({str(entry["name"]) for entry in ours} | asked_for))
 
 
 def driver_probes(import_timeout_ms: int) -> dict[str, Json]:

@@ -12,7 +12,9 @@ from enum import StrEnum
 from typing import Any, ClassVar, Final
 
 from headwater.model import podcontract
+from headwater.model.drivercontract import own_variables
 from headwater.model.fields import Rule, meta
+from headwater.model.podcontract import ENV_ROLL_ON
 from headwater.model.streamapp_affinity import Affinity
 from headwater.model.streamapp_containers import Container, Resources
 from headwater.model.streamapp_env import OBJECT, EnvFrom, EnvVar
@@ -33,6 +35,7 @@ _DOMAIN: Final = meta(
     pattern=r"[a-z0-9_.]([-a-z0-9._]{0,251}[a-z0-9.])?", meaning="a domain", max_length=253
 )
 _APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+_VARIABLES: Final = own_variables()
 _NODE: Final = "pods share nothing with their node: take it out"
 
 
@@ -239,11 +242,26 @@ def _is_confined(template: Any) -> bool:
     )
 
 
+def _are_theirs(template: Any) -> bool:
+    names = [each.name for each in template.env]
+    return not any(name in _VARIABLES or name.startswith(ENV_ROLL_ON) for name in names)
+
+
 def _names(template: Any) -> list[str]:
     return [each.name for each in (*template.init_containers, *template.containers)]
 
 
 _POD_RULES: Final = (
+    Rule(
+        cel=(
+            f"!has(self.env) || self.env.all(e, !(e.name in {list(_VARIABLES)}) && "
+            f"!e.name.startsWith('{ENV_ROLL_ON}'))"
+        ),
+        message=f"{', '.join(_VARIABLES)} and names that begin with {ENV_ROLL_ON} are variables "
+        "that Headwater sets: take them out, or take other names",
+        field="env",
+        holds=_are_theirs,
+    ),
     Rule(
         cel=(
             "!has(self.volumeMounts) || self.volumeMounts.all(m, "
@@ -334,7 +352,7 @@ class PodTemplate:
         service_account: labels and annotations of the account that the operator makes for the
             pods, for example for workload identity.
         resources: what the worker's container asks for and may use at most.
-        env: environment variables of the worker's container.
+        env: environment variables of the worker's container, but for those that Headwater sets.
         env_from: Secrets and ConfigMaps each of whose keys is an environment variable of the
             worker's container. Variables in env, and the operator's, go before them.
         node_selector: labels that a node must have.

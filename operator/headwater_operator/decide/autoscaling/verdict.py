@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from headwater_operator.decide.autoscaling import sizing
 from headwater_operator.decide.autoscaling.load import Load, learn
 from headwater_operator.decide.autoscaling.windows import Window
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -286,4 +287,4 @@ def _right(seen: Seen, load: Load, wanted: int, most: int) -> Verdict:
 
 
 def _workers(count: int) -> str:
-    return f"{count} worker{'' if count == 1 else 's'}"
+    return counted(count, "worker")

@@ -34,7 +34,7 @@ class ActionView:
         name: its name.
         uid: tells it from another one of that name.
         version: resource version it was read at.
-        created: when; the order in which actions have their turn.
+        created: when, to the second; the order in which actions have their turn.
         generation: of its specification.
         problem: why its specification cannot be used.
         written: its status as it was read.
@@ -64,7 +64,10 @@ class ActionView:
 
     @property
     def turn(self) -> tuple[str, str]:
-        """Its place in the order of all."""
+        """Its place in the order of all: of those created in one second the name decides.
+
+        Nothing that the API server tells is finer: a resource version is that of the last change.
+        """
         return self.created, self.name
 
     @property

@@ -14,6 +14,7 @@ from headwater_operator.decide.rolling import is_settled
 from headwater_operator.decide.streamactions.asked import DRAINING, RETURNING
 from headwater_operator.decide.streamactions.standing import Standing, complete, failed, runs
 from headwater_operator.decide.streamactions.workers import refused
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from headwater_operator.decide.fleet import Fleet
@@ -34,7 +35,7 @@ def begin(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
         return problem
     worker = scene.named(part.worker)
     count = len(worker.held) if worker is not None else 0
-    return runs(DRAINING, f"{count} tasks leave {part.worker}", total=count)
+    return runs(DRAINING, f"{leave(count)} {part.worker}", total=count)
 
 
 def go_on(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
@@ -53,10 +54,22 @@ def go_on(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
             RETURNING, f"{part.worker} has ended and is started anew", done=total, total=total
         )
     left = len(worker.held)
-    said = f"{left} tasks are to leave {part.worker}" if left else f"{part.worker} is to end"
+    said = still_held(left, part.worker)
     if part.worker not in fleet.unwanted:
         said = f"no other worker takes the tasks of {part.worker}: scale to 2 or more"
     return runs(DRAINING, said, done=min(total, max(0, total - left)), total=total)
+
+
+def leave(count: int) -> str:
+    """Say that tasks leave a worker, whose name follows."""
+    return counted(count, "task leaves", "tasks leave")
+
+
+def still_held(count: int, worker: str) -> str:
+    """Say what a worker that is drained still has to do."""
+    if not count:
+        return f"{worker} is to end"
+    return f"{counted(count, 'task is', 'tasks are')} to leave {worker}"
 
 
 def leaves_already(fleet: Fleet, name: str) -> Standing | None:

@@ -45,7 +45,7 @@ def begin(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
         its = listed(sorted(scene.plan.tasks))
         return failed(
             "UnknownTask",
-            f"{part.task}: no task of {scene.app.name}; its {len(scene.plan.tasks)} tasks are "
+            f"{part.task}: no task of {scene.app.name}; its tasks are "
             f"{its}. Create another StreamAction with one of these",
         )
     return runs(STEP, f"{part.task} is to move to {part.worker}", total=1)

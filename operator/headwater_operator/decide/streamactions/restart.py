@@ -14,6 +14,7 @@ from headwater_operator.decide.status import count_tasks
 from headwater_operator.decide.streamactions.asked import digest_of
 from headwater_operator.decide.streamactions.standing import Standing, complete, runs
 from headwater_operator.decide.streamactions.workers import refused, why_nothing_runs
+from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from headwater_operator.decide.fleet import Fleet
@@ -33,7 +34,7 @@ def begin(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
     there = [worker for worker in _meant(scene, fleet, names) if not worker.has_ended]
     processes = tuple(sorted(digest_of(worker.view.process_id) for worker in there))
     count = len(processes)
-    said = f"{count} process{'es are' if count != 1 else ' is'} to be replaced, one at a time"
+    said = f"{counted(count, 'process is', 'processes are')} to be replaced, one at a time"
     return runs(STEP, said, total=count, processes=processes)
 
 
@@ -57,9 +58,9 @@ def go_on(scene: Scene, fleet: Fleet, view: ActionView, roll: Roll) -> Standing:
     tasks = count_tasks(scene)
     if tasks.running < tasks.total:
         # The last one that was replaced does not have its tasks back yet.
-        said = f"{tasks.running} of {tasks.total} tasks run"
+        said = f"{tasks.running} of {counted(tasks.total, 'task runs', 'tasks run')}"
         return runs(STEP, said, done=done, total=total)
-    said = f"{total} process{'es were' if total != 1 else ' was'} replaced"
+    said = f"{counted(total, 'process was', 'processes were')} replaced"
     return complete(said, done=total, total=total)
 
 

@@ -14,7 +14,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headwater_operator.decide.streamactions.asked import DRAINING, RETURNING
-from headwater_operator.decide.streamactions.drain import leaves_already, returning, without_it
+from headwater_operator.decide.streamactions.drain import (
+    leave,
+    leaves_already,
+    returning,
+    still_held,
+    without_it,
+)
 from headwater_operator.decide.streamactions.objects import REPLACING, SNAPSHOTTING
 from headwater_operator.decide.streamactions.standing import (
     Standing,
@@ -88,7 +94,7 @@ def begin_restore(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
         return problem
     worker = scene.named(part.worker)
     count = len(worker.held) if worker is not None else 0
-    return runs(DRAINING, f"{count} tasks leave {part.worker}", total=count)
+    return runs(DRAINING, f"{leave(count)} {part.worker}", total=count)
 
 
 def go_on_restore(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
@@ -111,8 +117,9 @@ def go_on_restore(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
         said = f"the volume of {name} is made anew from {part.snapshot}"
         return runs(REPLACING, said, done=total, total=total)
     left = len(worker.held)
-    said = f"{left} tasks are to leave {name}" if left else f"{name} is to end"
-    return runs(DRAINING, said, done=min(total, max(0, total - left)), total=total)
+    return runs(
+        DRAINING, still_held(left, name), done=min(total, max(0, total - left)), total=total
+    )
 
 
 def _unknown_kind() -> Standing:
