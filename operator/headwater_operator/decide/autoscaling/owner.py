@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.model.streamapp_autoscaling import AutoscalingMode
-from headwater_operator.wording import counted
 
 if TYPE_CHECKING:
     from headwater.model.appstatus import AppStatus
@@ -43,4 +42,4 @@ def news_of(before: AppStatus, after: AppStatus) -> str | None:
         return None
     if then.replicas == now.replicas or not then.replicas:
         return None
-    return f"autoscaling, from {then.replicas} to {counted(now.replicas, 'worker')}: {now.reason}"
+    return f"autoscaling, from {then.replicas} to {now.replicas} workers: {now.reason}"

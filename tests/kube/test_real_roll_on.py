@@ -1,0 +1,144 @@
+"""Real workers are rolled out when a Secret that asks for it changes; the operator reads none."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.kube.story import APP, Counting, Workers, explained, one_at_a_time, step, until_shared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.kube.journey import Installation, Journey
+    from tests.kube.kubelet.cluster import Cluster
+
+pytestmark = [
+    pytest.mark.usefixtures("crds"),
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.timeout(1_800),
+]
+
+TELLING = """
+import logging, os
+from pathlib import Path
+from headwater import Serdes
+
+log = logging.getLogger("shop.orders")
+
+
+def build(builder):
+    prefix, password = os.environ["HEADWATER_TEST_TOPICS"], os.environ["PASSWORD"]
+    note = Path(os.environ["NOTES"], "note")
+
+    def tell(key, value):
+        if key.startswith("look-"):
+            log.info("%s sees password %s, note %s.", key, password, note.read_text())
+
+    (
+        builder.stream(f"{prefix}-in", key_serde=Serdes.string, value_serde=Serdes.string)
+        .peek(tell)
+        .group_by_key()
+        .count(store="counts")
+        .to_stream()
+        .to(f"{prefix}-out", key_serde=Serdes.string, value_serde=Serdes.long)
+    )
+"""
+TEMPLATE = {
+    "volumes": [{"name": "notes", "secret": {"secretName": "notes"}}],
+    "volumeMounts": [{"name": "notes", "mountPath": "/notes", "readOnly": True}],
+}
+PASSWORD = {
+    "name": "PASSWORD",
+    "valueFrom": {"secretKeyRef": {"name": "db", "key": "password"}},
+}
+
+
+@dataclass
+class Telling:
+    """Workers that say which password they began with, and what a mounted note says now."""
+
+    counting: Counting
+    journey: Journey
+    cluster: Cluster
+    _looks: Iterator[int] = field(default_factory=itertools.count)
+
+    def apply(self) -> None:
+        """Make both Secrets, and two workers that are rolled out with one of them."""
+        for name, key in (("db", "password"), ("notes", "note")):
+            self.journey.kubectl("create", "secret", "generic", name, f"--from-literal={key}=first")
+        app = self.counting.app(
+            replicas=2,
+            topology={"inline": TELLING},
+            upgrade={"rollOn": [{"kind": "Secret", "name": "db"}]},
+            env={"NOTES": "/notes"},
+            template=TEMPLATE,
+        )
+        assert isinstance(app["spec"], dict)
+        app["spec"]["podTemplate"]["env"].append(PASSWORD)
+        self.journey.apply(app)
+
+    def change(self, secret: str, key: str) -> None:
+        """Give a key of a Secret another value."""
+        change = json.dumps({"stringData": {key: "second"}})
+        self.journey.kubectl("patch", "secret", secret, f"--patch={change}")
+
+    def do_all_see(self, password: str, note: str) -> bool:
+        """Have a few records counted; whether each worker has seen these with them."""
+        look = next(self._looks)
+        self.counting.feed(f"look-{look}-{number}" for number in range(40))
+        pattern = rf"look-{look}-\d+ sees password (\w+), note (\w+)\."
+        seen = {
+            name: set(re.findall(pattern, self.cluster.log(self.journey.namespace, name)))
+            for name in self.journey.held()
+        }
+        return list(seen.values()) == [{(password, note)}] * 2
+
+    def revision(self) -> str:
+        """The revision that all workers run."""
+        return str(self.journey.status()["revision"]["current"])
+
+
+def test_a_changed_secret_that_asks_for_it_replaces_each_worker_once_and_no_other_one_does(
+    bootstrap_servers: str,
+    unique_name: str,
+    journey: Journey,
+    own_installation: Installation,
+    cluster: Cluster,
+) -> None:
+    counting = Counting(bootstrap_servers, unique_name, partitions=4)
+    telling, workers = Telling(counting, journey, cluster), Workers(journey)
+    with explained(journey, own_installation.process("first"), cluster):
+        with step("two workers"):
+            telling.apply()
+            until_shared(journey, 2)
+            assert telling.do_all_see("first", "first")
+        before, revision = journey.uids(), telling.revision()
+        with step("a Secret that does not ask for it changes"):
+            telling.change("notes", "note")
+            journey.until(lambda: telling.do_all_see("first", "second"), "the note to be mounted")
+            assert not any(each.status.roll_on for each in workers.all().values())
+        with counting.under_load():
+            with step("one that asks for it changes"), one_at_a_time(journey):
+                # The first step has replaced nobody, and its change is not among those counted.
+                assert (journey.uids(), telling.revision()) == (before, revision)
+                telling.change("db", "password")
+                journey.until(
+                    lambda: telling.revision() == f"{revision}-1" and journey.is_settled(),
+                    "the change to be rolled out",
+                )
+            counting.until_more()
+        counting.until_counted()
+        until_shared(journey, 2)
+        assert telling.do_all_see("second", "second")
+        told = journey.kubectl("get", "events", "--field-selector=reason=ConfigurationChanged")
+        assert told.count("Secret db has changed since workers were started from it") == 1
+        assert telling.revision() == f"{revision}-1"
+        journey.kubectl("delete", "sapp", APP, "--timeout=220s")
+        counting.check_volumes(journey, cluster)
