@@ -32,6 +32,7 @@ ACTIONS = "tests/unit/kube_operator/test_streamactions.py"
 AUTOSCALING = "tests/unit/decide/test_autoscaling.py"
 CALLERS = "tests/unit/service/test_httpauth.py"
 ASKING = "tests/contract/test_query_on_cluster.py"
+REAL_ACTIONS = "tests/kube/test_real_actions.py::test_each_kind_of_action_is_carried_out_under_load"
 FROM_SECRETS = "test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_named"
 
 COVERAGE = {
@@ -360,17 +361,21 @@ COVERAGE = {
     "two actions that exclude each other": [
         f"{ACTIONS}::test_of_two_that_exclude_each_other_the_second_waits_and_names_the_first",
         f"{ACTIONS}::test_of_two_types_either_each_excludes_the_other_or_neither_does",
+        REAL_ACTIONS,
     ],
     "an action on an application that is gone, or was never there": [
         f"{ACTIONS}::test_an_action_of_an_application_that_is_not_there_says_so",
         f"{ACTIONS}::test_an_action_ends_with_its_application",
+        REAL_ACTIONS,
     ],
     "an action with a worker that never answers": [
         f"{ACTIONS}::test_a_drain_of_a_worker_that_lets_go_of_nothing_runs_out_of_time",
+        REAL_ACTIONS,
     ],
     "an action that is cancelled half-way": [
         f"{ACTIONS}::test_a_cancelled_drain_leaves_the_worker_as_it_was",
         f"{ACTIONS}::test_a_reset_that_is_cancelled_before_its_duty_leaves_everything",
+        REAL_ACTIONS,
     ],
     "an action that the API server refuses something": [
         f"{ACTIONS}::test_each_action_says_itself_what_the_api_server_refuses_it",
@@ -385,6 +390,7 @@ COVERAGE = {
     "a cluster without VolumeSnapshots, or a snapshot that is never ready": [
         f"{ACTIONS}::test_a_cluster_without_volume_snapshots_says_what_is_missing",
         f"{ACTIONS}::test_a_snapshot_that_is_not_there_is_not_restored_from",
+        REAL_ACTIONS,
     ],
     "a claim that cannot grow": [
         f"{ROUNDS}::test_volumes_that_cannot_grow_are_named",

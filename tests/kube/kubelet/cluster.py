@@ -176,17 +176,26 @@ class Cluster:
         assert run is not None
         run.kill()
 
-    def freeze(self, namespace: str, pod: str) -> None:
-        """Stop the processes of a pod's first container in their tracks."""
-        run = self.container(namespace, pod).run
-        assert run is not None
-        run.freeze()
+    def freeze(self, namespace: str, pod: str, *, is_noticed: bool = True) -> None:
+        """Stop the processes of a pod's first container in their tracks.
+
+        Args:
+            namespace: of the pod.
+            pod: its name.
+            is_noticed: its kubelet asks on, and ends it after a while as its probes say. Otherwise
+                it asks no more, until the container is thawed.
+        """
+        container = self.container(namespace, pod)
+        assert container.run is not None
+        container.is_asked = is_noticed
+        container.run.freeze()
 
     def thaw(self, namespace: str, pod: str) -> None:
         """Let them go on."""
-        run = self.container(namespace, pod).run
-        assert run is not None
-        run.thaw()
+        container = self.container(namespace, pod)
+        assert container.run is not None
+        container.run.thaw()
+        container.is_asked = True
 
     def manifest(self, namespace: str, pod: str) -> dict[str, Any]:
         """A pod as stored; empty if there is none."""

@@ -50,6 +50,10 @@ class Container:
         acting: held while a process is started; raises if the machine may not.
         pool: where its probes ask.
         tell: told of reason and message of what is worth an Event.
+
+    Attributes:
+        run: its process; ``None`` while there is none.
+        is_asked: its probes are asked. If not, what they have said last holds.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Container:
     ) -> None:
         self.state = ContainerState(spec["name"], spec["image"])
         self.run: Run | None = None
+        self.is_asked = True
         self._spec = spec
         self._policy = pod["spec"].get("restartPolicy") or "Always"
         self._grace_s = float(pod["spec"].get("terminationGracePeriodSeconds", 30))
@@ -167,7 +172,7 @@ class Container:
             reason = "Completed" if code == 0 else "Error"
             self._ended(code, reason, self._last_words(code), self._since())
             return
-        if self._kill_at is None:
+        if self._kill_at is None and self.is_asked:
             for probe in self._asked():
                 probe.step()
         self._judge()

@@ -73,6 +73,28 @@ def test_a_drain_waits_for_warm_ups_no_longer_than_drain_timeout(more: dict[str,
     assert cluster.asked.phase is ActionPhase.COMPLETE
 
 
+def test_a_drain_of_a_silent_worker_goes_on_once_its_lease_has_run_out() -> None:
+    cluster = serving()
+    name = next(name for name in cluster.views if cluster.held(name))
+    cluster.silent.add(name)
+    cluster.ask("DrainWorker", drainWorker={"worker": name})
+    cluster.rounds(3)
+    assert cluster.asked.message.endswith(f"to leave {name}")
+    held = cluster.held(name)
+
+    cluster.now_ms += 12_000
+    cluster.rounds(3)
+
+    assert cluster.asked.message.endswith(
+        "does not answer: others get them once its Lease has run out"
+    )
+    assert cluster.held(name) == held
+    for _ in range(40):
+        cluster.now_ms += 10_000
+        cluster.rounds(2)
+    assert cluster.asked.phase is ActionPhase.COMPLETE
+
+
 def test_one_task_is_not_called_several() -> None:
     cluster = serving()
     cluster.slow = set(cluster.views)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater_operator.decide.judge import is_quiet
 from headwater_operator.decide.rolling import is_settled
 from headwater_operator.decide.streamactions.asked import DRAINING, RETURNING
 from headwater_operator.decide.streamactions.standing import Standing, complete, failed, runs
@@ -54,7 +55,7 @@ def go_on(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
             RETURNING, f"{part.worker} has ended and is started anew", done=total, total=total
         )
     left = len(worker.held)
-    said = still_held(left, part.worker)
+    said = still_held(scene, worker)
     if part.worker not in fleet.unwanted:
         said = f"no other worker takes the tasks of {part.worker}: scale to 2 or more"
     return runs(DRAINING, said, done=min(total, max(0, total - left)), total=total)
@@ -65,11 +66,14 @@ def leave(count: int) -> str:
     return counted(count, "task leaves", "tasks leave")
 
 
-def still_held(count: int, worker: str) -> str:
-    """Say what a worker that is drained still has to do."""
-    if not count:
-        return f"{worker} is to end"
-    return f"{counted(count, 'task is', 'tasks are')} to leave {worker}"
+def still_held(scene: Scene, worker: Judged) -> str:
+    """Say what a worker that is drained still has to do, and what happens if it is silent."""
+    if not worker.held:
+        return f"{worker.name} is to end"
+    said = f"{counted(len(worker.held), 'task is', 'tasks are')} to leave {worker.name}"
+    if not worker.is_silent and not is_quiet(worker.view, worker.memory, scene.now_ms):
+        return said
+    return f"{said}, which does not answer: others get them once its Lease has run out"
 
 
 def leaves_already(fleet: Fleet, name: str) -> Standing | None:

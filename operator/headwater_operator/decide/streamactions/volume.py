@@ -118,7 +118,7 @@ def go_on_restore(scene: Scene, fleet: Fleet, view: ActionView) -> Standing:
         return runs(REPLACING, said, done=total, total=total)
     left = len(worker.held)
     return runs(
-        DRAINING, still_held(left, name), done=min(total, max(0, total - left)), total=total
+        DRAINING, still_held(scene, worker), done=min(total, max(0, total - left)), total=total
     )
 
 
