@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from playwright.sync_api import sync_playwright
 
 from tests.debian import CHROMIUM, find
+from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,3 +46,12 @@ def opened(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
     yield page
     context.close()
     assert problems == []
+
+
+def shows(tab: Page, selector: str, what: str) -> None:
+    """Wait until an element says something."""
+    wait_for(
+        lambda: what in tab.locator(selector).inner_text(),
+        what=f"{what!r} in {selector}",
+        timeout_s=120,
+    )

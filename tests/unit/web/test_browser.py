@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.browser import chromium, opened
+from tests.support.browser import chromium, opened, shows
 from tests.support.made_up import Applications, snapshot
+from tests.support.mute import Wire
 from tests.support.page_events import events
 from tests.support.waiting import wait_for
 
@@ -46,11 +47,6 @@ def source() -> Applications:
 
 def text(tab: Tab, selector: str) -> str:
     return tab.locator(selector).inner_text()
-
-
-def shows(tab: Tab, selector: str, what: str) -> None:
-    """Wait until an element says something."""
-    wait_for(lambda: what in text(tab, selector), what=f"{what!r} in {selector}", timeout_s=120)
 
 
 def test_numbers_topology_tasks_and_decisions_are_shown_and_chosen_by_keys(
@@ -101,6 +97,33 @@ def test_a_server_that_is_gone_is_told_with_the_age_of_the_values_and_found_agai
                 shows(tab, "#reason", "found again")
                 shows(tab, "#freshness", "live")
                 assert tab.locator("#notice").is_hidden()
+
+
+def test_another_connection_is_made_once_nothing_comes_by_one_that_does_not_end(
+    browser: Browser, source: Applications
+) -> None:
+    with (
+        Server(Page(source), "127.0.0.1", 0) as server,
+        Wire(server.port) as wire,
+        opened(browser, f"http://127.0.0.1:{wire.port}/") as tab,
+    ):
+        tab.clock.install()
+        tab.reload()
+        shows(tab, "#freshness", "live")
+
+        wire.cut()
+        source.seen["orders"].change(reason="by another connection")
+
+        def is_shown() -> bool:
+            if text(tab, "#reason") == "by another connection":
+                return True
+            # The browser may ask by a connection that it has kept: that is given up, too.
+            tab.clock.fast_forward(16_000)
+            return False
+
+        wait_for(is_shown, what="what came by another connection", every_s=1)
+        shows(tab, "#freshness", "live")
+        assert tab.locator("#notice").is_hidden()
 
 
 def test_a_worker_that_does_not_answer_is_told_with_what_is_known_until_it_is_known_to_have_ended(

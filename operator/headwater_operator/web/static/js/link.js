@@ -13,6 +13,7 @@ const AGAIN_MS = 1000;
 export function follow(key, told) {
   let source = null;
   let heardAt = performance.now();
+  let triedAt = heardAt;
   let timer = 0;
   let isOver = false;
 
@@ -24,6 +25,7 @@ export function follow(key, told) {
 
   function connect() {
     if (isOver) return;
+    triedAt = performance.now();
     const early = globalThis.headwaterEarly;
     const taken = early?.take(key);
     source = taken || new EventSource(`/api/apps/${key}/events`);
@@ -42,8 +44,10 @@ export function follow(key, told) {
   }
 
   async function again() {
+    const asking = new AbortController();
+    setTimeout(() => asking.abort(), SILENT_MS);
     try {
-      const answer = await fetch("/api/apps", { cache: "no-store" });
+      const answer = await fetch("/api/apps", { cache: "no-store", signal: asking.signal });
       const { apps } = await answer.json();
       if (!apps.includes(key)) {
         told.apps(apps);
@@ -52,7 +56,6 @@ export function follow(key, told) {
         return;
       }
       // An EventSource does not say why it was refused.
-      const asking = new AbortController();
       const stream = await fetch(`/api/apps/${key}/events`, { signal: asking.signal });
       if (isOver) {
         asking.abort();
@@ -74,7 +77,13 @@ export function follow(key, told) {
   }
 
   const watch = setInterval(() => {
-    if (performance.now() - heardAt > SILENT_MS) told.trouble("nothing has come for a while");
+    const now = performance.now();
+    if (now - heardAt <= SILENT_MS) return;
+    told.trouble("nothing has come for a while; connecting again");
+    // The connections of a machine that is gone do not end: only a new one finds who serves now.
+    if (source.readyState === EventSource.CLOSED || now - triedAt <= SILENT_MS) return;
+    source.close();
+    connect();
   }, 1000);
   connect();
   return () => {
