@@ -230,6 +230,10 @@ def cases(records: int) -> dict[str, tuple[str, int, Any, Any]]:
         )  # fmt: skip
     found["pairs"] = "pairs", 0, list, lambda: one(drawn(records, 2_500, step=4))
     found["stream_join"] = "stream_join", 0, list, lambda: both(records // 2, 2_500)
+    for keys in (10_000, 100_000, 1_000_000):
+        found[f"stream_join {keys} keys"] = (
+            "stream_join", 0, partial(held_by_two, keys, 0), partial(held_by_two, keys, records),
+        )  # fmt: skip
     found["versioned_join"] = (
         "versioned_join", 0, lambda: table(100_000),
         lambda: both(records // 2, 100_000),
@@ -239,12 +243,25 @@ def cases(records: int) -> dict[str, tuple[str, int, Any, Any]]:
 
 def held(keys: int, records: int) -> Any:
     """Records of ``benchmarks.keys``: one for each key, or those that follow them."""
+    return batches(works.INPUT, _growing(keys, records))
+
+
+def held_by_two(keys: int, records: int) -> Any:
+    """The same in turn to two topics."""
+    rows = list(_growing(keys, records))
+    return alternating(
+        batches(works.INPUT, iter(rows[::2])),
+        batches(works.INPUT + works.OTHER, iter(rows[1::2])),
+    )
+
+
+def _growing(keys: int, records: int) -> Iterator[RawRecord]:
     rows = growing([Step(keys, keys, records)])
     found = (
         (n, START_MS + at, b"key-%07d" % key, b"0123456789-value-%023d" % n, None)
         for n, (key, at) in enumerate(rows)
     )
-    return batches(works.INPUT, islice(found, keys if records else 0, None))
+    return islice(found, keys if records else 0, None)
 
 
 def foreign(records: int, keys: int) -> Iterator[RawRecord]:

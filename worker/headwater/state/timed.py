@@ -166,6 +166,8 @@ class TimedStore(LayeredStore):
         rows: list[tuple[bytes, bytes]] = []
         if oldest <= last and oldest <= self._backend.stream_time:
             rows = self._backend.fetch(self._timed_keys.part_bytes(part), oldest, last)
+        if not rows and not written:
+            return []
         found = self._found(rows, written) if rows else self._of_entries(written)
         if reverse:
             found.reverse()

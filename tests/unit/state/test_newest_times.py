@@ -1,0 +1,60 @@
+"""``NewestTimes`` never says that a key has no row that late when it has."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.state.newest import NewestTimes
+
+BATCHES: Final = st.lists(
+    st.lists(st.tuples(st.binary(max_size=3), st.integers(0, (1 << 63) - 1)), max_size=20),
+    max_size=6,
+)
+MANY: Final = 5_000
+
+
+def _noted(times: NewestTimes, rows: list[tuple[bytes, int]]) -> None:
+    times.note((key for key, _ in rows), (time for _, time in rows))
+
+
+@given(newest=st.integers(-1, 1_000), batches=BATCHES, wasted=st.integers(0, 5_000))
+def test_no_row_of_a_key_is_later_than_what_it_says(
+    newest: int, batches: list[list[tuple[bytes, int]]], wasted: int
+) -> None:
+    times = NewestTimes(newest)
+    latest: dict[bytes, int] = {}
+    for batch in batches:
+        _noted(times, batch)
+        for key, time in batch:
+            latest[key] = max(time, latest.get(key, -1))
+        for _ in range(wasted):
+            times.waste()
+    for key, time in latest.items():
+        assert times.of(key) >= max(time, newest)
+
+
+def test_a_store_that_is_empty_has_nothing_of_any_key() -> None:
+    times = NewestTimes(-1)
+    assert {times.of(b"%d" % number) for number in range(MANY)} == {-1}
+
+
+def test_what_was_there_before_may_be_of_any_key() -> None:
+    times = NewestTimes(7)
+    assert {times.of(b"%d" % number) for number in range(MANY)} == {7}
+
+
+def test_looks_in_vain_make_it_tell_keys_apart() -> None:
+    times = NewestTimes(-1)
+    rows = [(b"%d" % number, number) for number in range(MANY)]
+    _noted(times, rows)
+    before = sum(times.of(key) > time for key, time in rows)
+    for _ in range(MANY * 4):
+        times.waste()
+    _noted(times, [])
+    _noted(times, [(key, time + MANY) for key, time in rows])
+    after = sum(times.of(key) > time + MANY for key, time in rows)
+    assert before > MANY / 2
+    assert after < MANY / 4
