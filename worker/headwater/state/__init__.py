@@ -7,6 +7,7 @@ Stores differ by the layout of their keys and by their backend, never by a layer
                 ``SegmentedRocksBackend``             the same of windows and sessions, which expire
                 ``RocksSecondary``                    those of another process, for reading
     expiry      ``Expiry``                            what has expired by stream time
+    newest      ``NewestTimes``                       how late the rows of a key can be
     keys        ``PlainKeys``, ``TimedKeys``          how keys become bytes
     codec       ``StoreCodec``                        how values become bytes
     layers      ``WriteBack``, ``RecordCache``        what is not committed, what is not forwarded
