@@ -7,7 +7,7 @@ Each run goes through all steps of its row: it fills the stores until so many ke
 measured records of keys at random follow, then the stores are filled up for the next step. Time
 and CPU time are noted at the beginning and the end of each measured part. Here and in Java a record
 is followed by as many others of its key within a second at each step: with more keys records are
-closer together. Everything is committed once a second, so each part has its share of commits.
+closer together. Everything is committed ten times a second: each part has its share of commits.
 
 The page is ``benchmarks/KEYS.md``. ``--page`` writes it from the runs that are known, and
 ``--quick`` makes one round of the first two steps and writes nothing.
@@ -44,7 +44,7 @@ WARM_UP: Final = 50_000
 MEASURED: Final = 100_000
 _BASE: Final = 10_000
 """With so many keys there is a record a millisecond."""
-_SETTINGS: Final = {"commit.interval.ms": "1000"}
+_SETTINGS: Final = {"commit.interval.ms": "100"}
 _SEED: Final = 7
 _APART_MS: Final = 20_000
 _WAIT_S: Final = 30
@@ -323,7 +323,7 @@ _HEAD: Final = """# What a record costs by how much is held
 Written by `python -m benchmarks.keys`: windows and joins on one StreamThread with RocksDB, beside
 Java Kafka Streams 4.3.1, in turns, medians. Cache 0 unless said otherwise. A run fills its stores
 up to 10,000, 100,000 and 1,000,000 keys in four tasks. At each step, 100,000 records of keys at
-random are measured, and commits, of which there is one a second, with them. With more keys records
+random are measured, and commits, of which there are ten a second, with them. With more keys records
 are closer together, so that a key is seen again after ten seconds at each step: windows hold as
 many records of a key, and joins find as many. In the last rows there are so many records of each
 key within a second, in one task. `--quick` takes a few minutes; it makes one round of two steps,

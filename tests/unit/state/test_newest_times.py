@@ -17,7 +17,7 @@ MANY: Final = 5_000
 
 
 def _noted(times: NewestTimes, rows: list[tuple[bytes, int]]) -> None:
-    times.note((key for key, _ in rows), (time for _, time in rows))
+    times.note((key, time, 0) for key, time in rows)
 
 
 @given(newest=st.integers(-1, 1_000), batches=BATCHES, wasted=st.integers(0, 5_000))

@@ -28,6 +28,7 @@ from headwater.state.keys import suffix_bytes_of
 from headwater.state.layers.cache import RecordCache
 from headwater.state.layers.writeback import WriteBack
 from headwater.state.lru import LruRecordCache, LruStore, LruWriteBack
+from headwater.state.newest import NewestTimes
 from headwater.state.store import LayeredStore
 from headwater.state.timed import TimedStore
 from headwater.state.versioned import VersionedStore
@@ -90,6 +91,7 @@ def open_store(
         changelog_send if spec.logging else None,
         partition=task.partition,
         settled_bytes_max=0 if is_buffer else settled_bytes_max,
+        newest=_newest_times(spec, backend),
     )
     if is_buffer:
         return SuppressionBuffer(spec, below, value_serde, changelog_topic)
@@ -98,6 +100,13 @@ def open_store(
     record_cache = RecordCache(below, cache) if caching and cache is not None else None
     made = TimedStore if spec.kind.expires else LayeredStore
     return made(spec, below, record_cache)
+
+
+def _newest_times(spec: StoreSpec, backend: Any) -> NewestTimes | None:
+    """Return what spares looks into RocksDB; of a user's own store nobody knows what it does."""
+    if spec.kind.expires and spec.persistent and spec.make_store is None:
+        return NewestTimes(backend.stream_time)
+    return None
 
 
 def memory_backend(spec: StoreSpec) -> Backend:

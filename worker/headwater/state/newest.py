@@ -1,7 +1,7 @@
 """How late the committed rows of a key can be, in constant memory. Pure.
 
-A join asks for rows of a key near a time, and most keys have none that late. RocksDB would have to
-look for them; a number says so at once.
+A window that is new, and a join that finds nothing, ask for rows that are later than all a key has.
+RocksDB would have to look for them; a number says so at once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from array import array
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable, Iterable
 
 _FIRST_SLOTS: Final = 1 << 10
 _MOST_SLOTS: Final = 1 << 19
@@ -24,8 +24,6 @@ class NewestTimes:
     nothing, as it would have without this. After many such looks there are twice as many slots, up
     to 4 MiB of them.
 
-    One thread calls ``note``; others may call the rest meanwhile.
-
     Args:
         newest: the largest time of all rows that are there already, in milliseconds; -1 if none is.
     """
@@ -36,7 +34,7 @@ class NewestTimes:
         self._slots = array("q", [newest]) * _FIRST_SLOTS
         self._wasted = 0
 
-    def of(self, key: bytes) -> int:
+    def of(self, key: Hashable) -> int:
         """Return a time in milliseconds that no row of ``key`` is later than; -1 if none is there.
 
         Args:
@@ -49,12 +47,11 @@ class NewestTimes:
         """Count a look that ``of`` did not spare, and that has found nothing."""
         self._wasted += 1
 
-    def note(self, keys: Iterable[bytes], times: Iterable[int]) -> None:
-        """Note the times of rows, before others can read them.
+    def note(self, rows: Iterable[tuple[Hashable, int, int]]) -> None:
+        """Note the times of rows, before they can be read.
 
         Args:
-            keys: the key of each row without its times.
-            times: their times in milliseconds.
+            rows: key, time in milliseconds, and what else tells the rows of a store apart.
         """
         slots = self._slots
         while self._wasted > len(slots) * _WASTED_PER_SLOT and len(slots) < _MOST_SLOTS:
@@ -62,7 +59,7 @@ class NewestTimes:
             # Of a hash one bit more counts: both halves know what the whole knew.
             slots = self._slots = slots * 2
         mask = len(slots) - 1
-        for key, time in zip(keys, times, strict=True):
+        for key, time, _ in rows:
             slot = hash(key) & mask
             if slots[slot] >= time:
                 continue

@@ -18,7 +18,6 @@ from rocksdict import Rdict, ReadOptions, WriteBatch
 from headwater import failpoints
 from headwater.state.backends.rocks import POSITION_KEY, RocksBackend
 from headwater.state.expiry import bounds, time_at
-from headwater.state.newest import NewestTimes
 from headwater.state.position import encode_position
 
 if TYPE_CHECKING:
@@ -82,8 +81,6 @@ class SegmentedRocksBackend(RocksBackend):
             self.close()
             raise self._explain(error, "opened") from error
         self.stream_time = stream_time_of(data)
-        # What another process writes is not noted here.
-        self._newest_times = NewestTimes(self.stream_time) if self.writes else None
 
     def _families(self) -> list[str]:
         self._found: list[str] = []
@@ -114,7 +111,7 @@ class SegmentedRocksBackend(RocksBackend):
             StoreCorruptedError: its block is damaged.
         """
         time = time_at(key, self._suffix_bytes)
-        if time > self._newest_of(key[: -self._suffix_bytes]):
+        if time > self.stream_time:
             return None
         segment = self._segments.get(time // self._expiry.segment_ms)
         if segment is None:
@@ -123,8 +120,6 @@ class SegmentedRocksBackend(RocksBackend):
             value: bytes | None = segment.get(key)
         except Exception as error:
             raise self._explain(error, "read") from error
-        if value is None and self._newest_times is not None:
-            self._newest_times.waste()
         return value
 
     def range(
@@ -139,7 +134,7 @@ class SegmentedRocksBackend(RocksBackend):
         Raises:
             StoreCorruptedError: a block is damaged.
         """
-        if first > self._newest_of(key):
+        if first > self.stream_time:
             return []
         low, high = bounds(key, first, last, self._suffix_bytes)
         length = len(low)
@@ -160,13 +155,7 @@ class SegmentedRocksBackend(RocksBackend):
                     cursor.status()
         except Exception as error:
             raise self._explain(error, "read") from error
-        if not found and self._newest_times is not None:
-            self._newest_times.waste()
         return found
-
-    def _newest_of(self, key: bytes) -> int:
-        """Return a time that no row of a key is later than."""
-        return self.stream_time if self._newest_times is None else self._newest_times.of(key)
 
     def _cursor(self, segment: int) -> Any:
         """Return a cursor of a segment, to be used again until the next write."""
@@ -269,7 +258,6 @@ class SegmentedRocksBackend(RocksBackend):
         stream_time = max(self.stream_time, *times) if times else self.stream_time
         oldest = self._expiry.oldest_kept(stream_time)
         self._cursors.clear()
-        self._note_times(written, times)
         batch = WriteBatch(raw_mode=True)
         put = batch.put
         current, handle, time_handle = None, None, None
@@ -305,11 +293,6 @@ class SegmentedRocksBackend(RocksBackend):
             self._position = position
         failpoints.hit("rocks.written")
         self._drop_before(oldest)
-
-    def _note_times(self, rows: list[tuple[bytes, bytes | None]], times: list[int]) -> None:
-        if self._newest_times is not None:
-            suffix = self._suffix_bytes
-            self._newest_times.note((key[:-suffix] for key, _ in rows), times)
 
     def _note(self, batch: Any, position: Position | None, stream_time: int) -> None:
         if position is not None:

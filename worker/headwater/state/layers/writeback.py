@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headwater.state.headers import HeadersCodec
     from headwater.state.layers.keys import WrittenKeys
     from headwater.state.layers.times import WrittenTimes
+    from headwater.state.newest import NewestTimes
 
 DIRTY: Final = 1
 UNSENT: Final = 2
@@ -97,6 +98,7 @@ class WriteBack:
         send: sends to the changelog; ``None`` for a store that is not logged.
         partition: changelog partition, the task's.
         settled_bytes_max: bound on committed entries that are kept.
+        newest: how late the committed rows of a key can be; ``None`` where a look costs little.
     """
 
     __slots__ = (
@@ -112,6 +114,7 @@ class WriteBack:
         "codec",
         "entries",
         "index",
+        "newest",
         "unsent",
         "unwritten",
     )
@@ -124,9 +127,11 @@ class WriteBack:
         *,
         partition: int,
         settled_bytes_max: int,
+        newest: NewestTimes | None = None,
     ) -> None:
         self.codec = codec
         self.backend = backend
+        self.newest = newest
         self.entries: dict[Any, Entry] = {}
         self.unsent: list[Entry] = []
         self.unwritten: list[Entry] = []
@@ -147,19 +152,30 @@ class WriteBack:
         Raises:
             SerializationError: the key of ``identity`` is null or its serde does not take it.
         """
-        codec = self.codec
+        codec, newest = self.codec, self.newest
         if codec.expires:
             part, time, _ = identity
             # What is later than all that is committed is not there; but its serde must take it.
             is_legal = part.__class__ is bytes or (part.__class__ is str and part.isascii())
-            if is_legal and time > self.backend.stream_time:  # type: ignore[attr-defined]
+            if is_legal and time > self._newest_of(part):
                 return None
         try:
             key = codec.keys.bytes_of(identity)
         except Exception as error:
             raise codec.keys.error(identity, error) from error
         row = self.backend.get(key)
-        return None if row is None else Entry(identity, *codec.from_row(row))
+        if row is not None:
+            return Entry(identity, *codec.from_row(row))
+        if newest is not None:
+            newest.waste()
+        return None
+
+    def _newest_of(self, part: Any) -> int:
+        newest = self.newest
+        if newest is not None:
+            return newest.of(part)
+        time: int = self.backend.stream_time  # type: ignore[attr-defined]  # as it expires
+        return time
 
     def load(self, identity: Any) -> Entry:
         """Return the entry of a key, a new one if it is not indexed; it is not kept.
@@ -314,6 +330,8 @@ class WriteBack:
     ) -> None:
         if not entries and position is None:
             return
+        if self.newest is not None:
+            self.newest.note(entry.identity for entry in entries)
         self.backend.write(rows, position)
         if entries:
             size = self._average_bytes(entries)
