@@ -49,6 +49,7 @@ def test_the_keys_are_fetched_with_the_pods_own_token(
             HttpAuthentication(secret_ref=SECRET, protects=Protected.ALL),
             tmp_path / "none",
             operator=OPERATOR,
+            namespace="shop",
             service_account=api.access.directory,
         )
         wait_for(
@@ -70,6 +71,7 @@ def test_nobody_is_asked_where_the_state_alone_is_protected(tmp_path: Path) -> N
             HttpAuthentication(secret_ref=SECRET),
             tmp_path / "none",
             operator=OPERATOR,
+            namespace="shop",
             service_account=api.access.directory,
         )
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from headwater_operator.manifests.permissions import (
+    caller_rules,
     departure_rules,
     election_rules,
     namespace_rules,
@@ -49,6 +50,7 @@ def chart_files() -> dict[Path, str]:
         "departure": departure_rules(),
         "nodes": node_rules(),
         "shard": shard_rules(),
+        "caller": caller_rules("headwater-operator-caller"),
     }
     source = "headwater_operator/manifests/permissions.py"
     note = f"# Written by `make crds` from {source}. Do not edit.\n"

@@ -20,6 +20,7 @@ from headwater_operator.manifests.names import (
     labels,
 )
 from headwater_operator.manifests.permissions import (
+    caller_rules,
     departure_rules,
     election_rules,
     namespace_rules,
@@ -193,16 +194,19 @@ def test_values_that_do_not_go_together_are_refused(given: list[str], said: str)
 
 def test_for_all_namespaces_the_operator_has_its_rules_and_no_others() -> None:
     [role] = [each for each in of_kind("ClusterRole") if each["metadata"]["name"].endswith("tor")]
-    [election] = of_kind("Role")
+    election, caller = of_kind("Role")
 
     assert role["rules"] == namespace_rules() + node_rules()
+    assert caller["rules"] == caller_rules("headwater-operator-caller")
+    assert caller["metadata"]["namespace"] == "system"
     assert election["rules"] == election_rules()
     assert election["metadata"]["namespace"] == "system"
 
 
 def test_for_some_namespaces_it_has_them_there_only() -> None:
     given = "watchNamespaces={shop,billing}"
-    roles = {each["metadata"]["namespace"]: each["rules"] for each in of_kind("Role", given)}
+    made = of_kind("Role", given)
+    roles = {each["metadata"]["namespace"]: each["rules"] for each in made[:-1]}
     bound = {each["metadata"]["namespace"] for each in of_kind("RoleBinding", given)}
     cluster = [each["rules"] for each in of_kind("ClusterRole", given, "rbac.aggregate=false")]
 
@@ -213,6 +217,16 @@ def test_for_some_namespaces_it_has_them_there_only() -> None:
     }
     assert bound == roles.keys()
     assert cluster == [node_rules()]
+    assert made[-1]["rules"] == caller_rules("headwater-operator-caller")
+    assert made[-1]["metadata"]["namespace"] == "system"
+
+
+def test_nobody_may_do_anything_with_a_token_that_workers_are_shown() -> None:
+    bindings = [*of_kind("RoleBinding"), *of_kind("ClusterRoleBinding")]
+    bound = {each["name"] for binding in bindings for each in binding["subjects"]}
+    accounts = {each["metadata"]["name"] for each in of_kind("ServiceAccount")}
+
+    assert accounts - bound == {"headwater-operator-caller"}
 
 
 def test_only_who_asks_for_it_lets_the_operator_reach_into_every_namespace() -> None:

@@ -88,7 +88,7 @@ class OperatorRig:
             self.leases,
             Installation(callers=()),
             self.metrics,
-            self.numbers,
+            lambda _: self.numbers,
             now_ms,
             self._wall,
         )

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 ISSUER = "https://kubernetes.default.svc"
-OPERATOR = "system:serviceaccount:headwater-system:headwater-operator"
-AUDIENCE = "headwater.dev/workers"
+OPERATOR = "system:serviceaccount:headwater-system:headwater-operator-caller"
+AUDIENCE = "headwater.dev/workers/shop"
 NOW_S = 1_000_000.0
 
 

@@ -15,7 +15,7 @@ from tests.golden.chart import CHART, chart_files
 
 from headwater.model import podcontract
 from headwater_operator.handlers.commands import register
-from headwater_operator.manifests.permissions import operator_rules
+from headwater_operator.manifests.permissions import caller_rules, operator_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +50,7 @@ def test_the_rules_of_a_whole_cluster_are_those_of_namespaces_and_nodes() -> Non
 
     assert rules["namespace"] + rules["nodes"] == operator_rules()
     assert not any("secrets" in rule["resources"] for rule in operator_rules())
+    assert rules["caller"] == caller_rules("headwater-operator-caller")
 
 
 def objects(schema: dict[str, Any], place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

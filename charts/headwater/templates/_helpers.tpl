@@ -27,6 +27,11 @@
 {{- $name -}}
 {{- end -}}
 
+{{/* Its tokens are shown to workers. It has no rights. */}}
+{{- define "headwater.caller" -}}
+{{- printf "%s-caller" (include "headwater.fullname" .) -}}
+{{- end -}}
+
 {{/* Of the operator's pods, and of nothing else. */}}
 {{- define "headwater.selector" -}}
 app.kubernetes.io/name: headwater

@@ -96,13 +96,8 @@ def _add_identity(parser: argparse.ArgumentParser) -> None:
         parser,
         "--account",
         metavar="USER",
-        help="this operator's user name, which workers with spec.http.authentication answer",
-    )
-    _option(
-        parser,
-        "--worker-token-file",
-        metavar="FILE",
-        help="the token with the audience headwater.dev/workers that such workers are shown",
+        help="system:serviceaccount:NAMESPACE:NAME, whose tokens this operator asks the API server "
+        "for and shows to workers with spec.http.authentication (default: it shows none)",
     )
 
 
@@ -193,7 +188,6 @@ def run(arguments: argparse.Namespace) -> int:
                 callers=_callers(arguments.worker_callers),
                 account=arguments.account,
             ),
-            worker_token=Path(arguments.worker_token_file) if arguments.worker_token_file else None,
             terms=Terms(
                 lease_ms=lease_ms, renew_ms=lease_ms * 2 // 3, retry_ms=min(2_000, lease_ms // 6)
             ),

@@ -13,6 +13,7 @@ import os
 import random
 import threading
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from headwater import failpoints
@@ -25,6 +26,7 @@ from headwater_operator.handlers.reconcile import NEVER, Reconciler
 from headwater_operator.handlers.shard import Shard
 from headwater_operator.handlers.sweep import SWEEP_MS, WATCHED, Sweep
 from headwater_operator.handlers.watching import Watches
+from headwater_operator.kube.caller_tokens import CallerTokens
 from headwater_operator.kube.client import KubeClient
 from headwater_operator.kube.clock import boot_ms
 from headwater_operator.kube.election import (
@@ -36,14 +38,13 @@ from headwater_operator.kube.election import (
 )
 from headwater_operator.kube.errors import KubeApiError
 from headwater_operator.manifests.settings import Installation
-from headwater_operator.observe.asking import reader_of
-from headwater_operator.observe.numbers import HttpNumbers
+from headwater_operator.observe.numbers import HttpNumbers, by_namespace
 from headwater_operator.web.cluster import ClusterSource
 from headwater_operator.web.scraping import HttpScraper
 from headwater_operator.web.starting import WebOptions, server_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from headwater_operator.handlers.leases import Key
@@ -89,8 +90,6 @@ class Options:
         hands: how many StreamApps are seen to at the same time.
         sweep_ms: between two sweeps, give or take a tenth.
         kubeconfig: this file instead of the environment.
-        worker_token: the file with the token that workers are shown that ask for one; the kubelet
-            renews it. ``None``: there is none.
     """
 
     lease_namespace: str
@@ -107,7 +106,6 @@ class Options:
     hands: int = 4
     sweep_ms: int = SWEEP_MS
     kubeconfig: Path | None = None
-    worker_token: Path | None = None
 
 
 class Operator:
@@ -125,8 +123,8 @@ class Operator:
         self._options = options
         self._namespaces: tuple[str | None, ...] = options.namespaces or (None,)
         self._metrics = Metrics()
-        token = reader_of(options.worker_token)
         api = KubeClient.from_environment(options.kubeconfig, observe_call=self._metrics.count_call)
+        self._tokens = CallerTokens(api, options.installation.account)
         self._election = Election(
             api,
             options.lease_namespace,
@@ -147,7 +145,7 @@ class Operator:
             self._leases,
             options.installation,
             self._metrics,
-            HttpNumbers(count=self._metrics.count_question, token=token),
+            by_namespace(HttpNumbers(count=self._metrics.count_question), self._tokens.of),
             shard=shard,
         )
         self._hearing = Hearing(boot_ms, options.sweep_ms)
@@ -174,15 +172,15 @@ class Operator:
             obstacle=self._obstacle,
             remark=self._remark,
         )
-        self._page = None if options.web_port is None else self._served_page(api, options, token)
+        self._page = None if options.web_port is None else self._served_page(api, options)
 
-    def _served_page(self, api: KubeClient, options: Options, token: Callable[[], str]) -> Server:
+    def _served_page(self, api: KubeClient, options: Options) -> Server:
         """Serve the page: any operator does, also one that stands by."""
         source = ClusterSource(
             api,
             self._namespaces,
-            numbers=lambda _: HttpNumbers(token=token),
-            scraper=lambda _: HttpScraper(token=token),
+            numbers=lambda namespace: HttpNumbers(token=partial(self._tokens.of, namespace)),
+            scraper=lambda namespace: HttpScraper(token=partial(self._tokens.of, namespace)),
         )
         where = f"{options.http_host}:{options.web_port}"
         server = server_of(

@@ -88,7 +88,7 @@ class Reconciler:
         leases: signs of life, and the clock of the decisions.
         installation: defaults of this installation.
         metrics: numbers.
-        numbers: workers that can be asked for exact lags.
+        numbers: by namespace, workers that can be asked for exact lags.
         now_ms: a clock that never goes back.
         clock: the time of day.
         shard: the namespaces that are ours; all if it is not given.
@@ -101,7 +101,7 @@ class Reconciler:
         leases: LeaseBook,
         installation: Installation,
         metrics: Metrics,
-        numbers: NumbersSource,
+        numbers: Callable[[str], NumbersSource],
         now_ms: Callable[[], int] = boot_ms,
         clock: Callable[[], str] = whole_time,
         *,
@@ -308,10 +308,11 @@ class Reconciler:
         observed = view.observed(self._election.generation, minute=minute, clock=clock)
         now_ms = self._leases.now_ms(view.owner.key)
         endpoints = {name: pod.endpoint for name, pod in view.pods.items()}
-        observed = with_lags(observed, endpoints, self._numbers)
-        observed = with_loads(observed, endpoints, self._numbers, app.memory.scaling, now_ms)
+        numbers = self._numbers(view.owner.key[0])
+        observed = with_lags(observed, endpoints, numbers)
+        observed = with_loads(observed, endpoints, numbers, app.memory.scaling, now_ms)
         observed = with_missing_files(observed, app, view)
-        observed = app.driver.observe(observed, view.driver_pod, self._numbers, self._now_ms())
+        observed = app.driver.observe(observed, view.driver_pod, numbers, self._now_ms())
         decision = decide(observed, app.memory, now_ms)
         app.heed(decision)
         return decision

@@ -6,6 +6,7 @@
     departure_rules   everywhere, if it is to let go of StreamApps whose namespace is being deleted
     shard_rules       beyond namespaces: their labels, for an operator that chooses by them
     node_rules        beyond namespaces: labels of nodes, for ``spec.assignment.topologyKeys``
+    caller_rules      where it lives: tokens of an account without rights, to show them to workers
 
 Every verb is one that the operator uses, and it may not read Secrets. A rule is needed for one more
 reason: Kubernetes lets nobody grant what he may not do himself, and the operator grants the rights
@@ -81,6 +82,16 @@ def shard_rules() -> list[Rule]:
 def node_rules() -> list[Rule]:
     """Return what an operator needs to know where nodes are; they live in no namespace."""
     return [_rule("", "nodes", ["get"])]
+
+
+def caller_rules(account: str) -> list[Rule]:
+    """Return what an operator needs to have tokens for workers that ask their callers for one.
+
+    Args:
+        account: a service account of the operator's namespace. It may do nothing, so that nobody
+            gains by a token of it: whoever may create tokens says how long and where they hold.
+    """
+    return [_rule("", "serviceaccounts/token", ["create"]) | {"resourceNames": [account]}]
 
 
 def _rule(group: str, resource: str, verbs: list[str]) -> Rule:

@@ -24,8 +24,8 @@ class Installation:
             to the image or to the platform, which some platforms insist on.
         callers: peers of a NetworkPolicy that may call workers and drivers at their HTTP port,
             besides the pods of the same application; ``None``: no NetworkPolicy is made.
-        account: the operator's user name, such as ``system:serviceaccount:ns:headwater-operator``;
-            workers answer it if its token says so. Empty: they do not know it.
+        account: whose tokens the operator shows to workers, such as
+            ``system:serviceaccount:ns:headwater-operator-caller``. Empty: they let no operator in.
     """
 
     worker_image: str = ""

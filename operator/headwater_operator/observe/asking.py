@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 T = TypeVar("T")
 
@@ -112,20 +111,3 @@ class Question(Generic[T]):
             return (self._nothing,)
         with _ONE_AT_A_TIME:
             return (self._parse(self._decode(body)),)
-
-
-def reader_of(file: Path | None) -> Callable[[], str]:
-    """Return what reads a token from a file each time, because the kubelet renews it.
-
-    Args:
-        file: ``None`` if there is no token.
-    """
-
-    def read() -> str:
-        if file is None:
-            return ""
-        with suppress(OSError, UnicodeDecodeError):
-            return file.read_text(encoding="ascii").strip()
-        return ""
-
-    return read

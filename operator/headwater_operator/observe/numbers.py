@@ -12,6 +12,7 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from headwater.ids import SlotId, TaskId
@@ -137,8 +138,15 @@ class HttpNumbers:
         # One thread for each that is asked: one that hangs must not hold up the others.
         self._pool = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="ask")
 
-    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerAnswer]:
-        """Ask workers at the same time."""
+    def ask(
+        self, endpoints: Mapping[str, str], token: Callable[[], str] | None = None
+    ) -> Mapping[str, WorkerAnswer]:
+        """Ask workers at the same time.
+
+        Args:
+            endpoints: ``host:port`` by worker.
+            token: in place of the one that was given at the start.
+        """
         calls = {
             name: Question(
                 endpoint,
@@ -146,7 +154,7 @@ class HttpNumbers:
                 parse,
                 WorkerAnswer(),
                 timeout_s=_TIMEOUT_S,
-                token=self._token,
+                token=token or self._token,
             )
             for name, endpoint in endpoints.items()
             if not self._is_silent(endpoint)
@@ -200,6 +208,30 @@ class HttpNumbers:
         if self._count is not None:
             for name in asked:
                 self._count("answered" if name in found else "silent")
+
+
+def by_namespace(
+    numbers: HttpNumbers, tokens: Callable[[str], str]
+) -> Callable[[str], NumbersSource]:
+    """Return how the workers of a namespace are asked: they are shown its own token.
+
+    Args:
+        numbers: ask the workers of all namespaces.
+        tokens: returns the token of a namespace; empty if there is none.
+    """
+    return lambda namespace: _OfNamespace(numbers, partial(tokens, namespace))
+
+
+class _OfNamespace:
+    def __init__(self, numbers: HttpNumbers, token: Callable[[], str]) -> None:
+        self._numbers = numbers
+        self._token = token
+
+    def ask(self, endpoints: Mapping[str, str]) -> Mapping[str, WorkerAnswer]:
+        return self._numbers.ask(endpoints, self._token)
+
+    def ask_driver(self, endpoint: str) -> DriverAnswer:
+        return self._numbers.ask_driver(endpoint)
 
 
 def parse(data: object) -> WorkerAnswer:

@@ -20,12 +20,10 @@ from headwater.model.cluster import LAG_UNKNOWN, Role
 from headwater.model.metrics import Snapshot
 from headwater.service.http import document
 from headwater.service.view import ThreadView, WorkerView
-from headwater_operator.observe.asking import reader_of
-from headwater_operator.observe.numbers import HttpNumbers, parse
+from headwater_operator.observe.numbers import HttpNumbers, by_namespace, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from headwater.httpserver import Request
 
@@ -200,36 +198,50 @@ def test_an_address_that_is_none_is_silence() -> None:
     assert HttpNumbers().ask({"a": "127.0.0.1:1", "b": "nowhere", "c": "[::1]:x"}) == {}
 
 
-def test_a_worker_that_asks_for_a_token_is_shown_the_one_that_the_kubelet_has_renewed(
-    tmp_path: Path,
-) -> None:
-    file = tmp_path / "token"
-    shown: list[str] = []
+class Asking:
+    """A worker that asks its callers for a token, and keeps what they show."""
 
-    def guard(_: Request, head: bytes) -> Answer | None:
-        shown.append(bearer_of(head).decode())
-        return None if shown[-1] == "now" else Answer.text("no", HTTPStatus.UNAUTHORIZED)
+    def __init__(self, accepted: str) -> None:
+        self.shown: list[str] = []
+        told = {"worker": "w", "incarnation": accepted, "threads": [], "tasks": []}
+        answer = Answer(HTTPStatus.OK, json.dumps(told).encode(), JSON)
+        self._accepted = accepted
+        self.server = HttpServer("127.0.0.1", 0, {"/tasks": lambda _: answer}, guard=self._refused)
 
-    told = {"worker": "w", "incarnation": "i", "threads": [], "tasks": []}
-    answer = Answer(HTTPStatus.OK, json.dumps(told).encode(), JSON)
-    server = HttpServer("127.0.0.1", 0, {"/tasks": lambda _: answer}, guard=guard)
-    numbers = HttpNumbers(silence_ms=0, token=reader_of(file))
+    def _refused(self, _: Request, head: bytes) -> Answer | None:
+        self.shown.append(bearer_of(head).decode())
+        is_right = self.shown[-1] == self._accepted
+        return None if is_right else Answer.text("no", HTTPStatus.UNAUTHORIZED)
+
+
+def test_a_worker_that_asks_for_a_token_is_shown_the_one_of_its_namespace_alone() -> None:
+    tokens = {"shop": "for shop", "other": "for other"}
+    numbers = HttpNumbers(silence_ms=0)
+    workers = {name: Asking(token) for name, token in tokens.items()}
+    ask = by_namespace(numbers, lambda namespace: tokens[namespace])
     try:
-        assert numbers.ask({"w": server.endpoint}) == {}
-        assert set(shown) == {""}, "there is none"
-        for token in ("former", "now"):
-            file.write_text(f"{token}\n")
-            del shown[:]
-            while not (found := numbers.ask({"w": server.endpoint})) and token not in shown:
-                pass
-            assert shown[:2] == ["", token], "it goes to those alone who ask for it"
-        while not found:  # on a busy machine it may not answer in time
-            found = numbers.ask({"w": server.endpoint})
-        assert found["w"].incarnation == "i"
+        for name, worker in workers.items():
+            found = {}
+            while not found:  # on a busy machine it may not answer in time
+                found = ask(name).ask({"w": worker.server.endpoint})
+            assert found["w"].incarnation == tokens[name]
+            assert set(worker.shown) == {"", tokens[name]}
+            assert worker.shown[0] == "", "it goes to those alone who ask for it"
     finally:
         numbers.close()
-        server.close()
+        for worker in workers.values():
+            worker.server.close()
 
 
-def test_without_a_file_there_is_no_token() -> None:
-    assert reader_of(None)() == ""
+def test_without_a_token_who_asks_for_one_does_not_answer() -> None:
+    worker = Asking("some")
+    numbers = HttpNumbers(silence_ms=0)
+    try:
+        while not worker.shown:
+            assert (
+                by_namespace(numbers, lambda _: "")("shop").ask({"w": worker.server.endpoint}) == {}
+            )
+        assert set(worker.shown) == {""}
+    finally:
+        numbers.close()
+        worker.server.close()

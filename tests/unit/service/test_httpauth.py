@@ -48,6 +48,7 @@ KNOWN = Known(
     accepted=(digest(b"now"), digest(b"former")),
     replaced=frozenset({digest(b"long ago")}),
     operator=OPERATOR,
+    audience=AUDIENCE,
     issuer=ISSUER,
     keys=KEYS,
     protects=Protected.ALL,
@@ -107,6 +108,8 @@ def test_the_operator_may_ask_for_progress_and_not_for_state() -> None:
         (signed(nbf=NOW_S + 31), Reason.WRONG, "does not hold yet"),
         (signed(aud=["https://kubernetes.default.svc"]), Reason.WRONG, f"audience {AUDIENCE}"),
         (signed(aud=None), Reason.WRONG, f"audience {AUDIENCE}"),
+        (signed(aud=[f"{AUDIENCE}-2"]), Reason.WRONG, f"audience {AUDIENCE}"),
+        (signed(aud=["headwater.dev/workers"]), Reason.WRONG, f"audience {AUDIENCE}"),
         (signed(iss="https://elsewhere"), Reason.WRONG, "issuer 'https://elsewhere'"),
         (signed(exp=None), Reason.WRONG, "claims cannot be read"),
         (signed(by="two"), Reason.WRONG, "signature is wrong"),
@@ -143,7 +146,13 @@ def test_clocks_may_differ_by_half_a_minute() -> None:
 
 
 def test_a_key_that_the_api_server_does_not_have_is_wrong_and_not_waited_for() -> None:
-    known = Known(secret="callers", operator=OPERATOR, is_fresh=True, protects=Protected.ALL)
+    known = Known(
+        secret="callers",
+        operator=OPERATOR,
+        audience=AUDIENCE,
+        is_fresh=True,
+        protects=Protected.ALL,
+    )
     refusal = judge(signed("two"), "/tasks", known, NOW_S)
     assert refusal is not None
     assert (refusal.reason, refusal.is_passing) == (Reason.WRONG, False)
@@ -164,6 +173,7 @@ def test_keys_of_other_kinds_and_short_ones_are_passed_over() -> None:
 CURVE = Known(
     secret="callers",
     operator=OPERATOR,
+    audience=AUDIENCE,
     issuer=ISSUER,
     keys=jwt.public_keys(curve_key_set("curve", "other")),
     protects=Protected.ALL,
@@ -265,7 +275,7 @@ class Place:
         self.steady_s = 0.0
         self.keys = Heard()
         self.write(token="first")
-        known = Known(secret="callers", operator=OPERATOR, protects=protects)
+        known = Known(secret="callers", operator=OPERATOR, audience=AUDIENCE, protects=protects)
         self.guard = Guard(
             known, directory, self.keys, clock=lambda: self.now_s, steady=lambda: self.steady_s
         )

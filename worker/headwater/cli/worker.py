@@ -256,6 +256,7 @@ def _guard(arguments: argparse.Namespace, http: HttpSpec) -> Guard | None:
         http.authentication,
         Path(directory) if directory else None,
         operator=arguments.operator_account or "",
+        namespace=arguments.namespace,
         service_account=Path(_required(arguments, "service_account_dir")),
     )
 

@@ -77,8 +77,6 @@ TOKEN_FILE: Final = "token"  # noqa: S105 - the name of a file
 """Below the service account's directory, as ``CA_FILE``."""
 PREVIOUS_TOKEN_FILE: Final = "token-previous"  # noqa: S105 - the name of a file
 """Below ``HTTP_AUTH_DIR``, beside ``TOKEN_FILE``."""
-OPERATOR_AUDIENCE: Final = "headwater.dev/workers"
-"""Of the token that the operator shows workers; the API server takes no token with it."""
 TOKEN_HEADER: Final = "Headwater-Token"  # noqa: S105 - the name of a header
 """Besides ``Authorization``, which the API server's proxy to pods does not pass on."""
 
@@ -99,6 +97,14 @@ FIELD_MANAGER: Final = "headwater-worker"
 """Owns ``StreamWorker.status`` in server-side apply."""
 SERVICE_ACCOUNT_PREFIX: Final = "headwater-worker-"
 """The admission policy knows workers by it."""
+
+
+def operator_audience(namespace: str) -> str:
+    """Return for whom the token is that the operator shows the workers of a namespace.
+
+    The API server takes no token with it, and nor do the workers of another namespace.
+    """
+    return f"headwater.dev/workers/{namespace}"
 
 
 def service_account(app: str) -> str:

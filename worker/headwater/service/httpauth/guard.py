@@ -18,7 +18,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from headwater.httpserver import JSON, Answer, bearer_of, header_of
-from headwater.model.podcontract import PREVIOUS_TOKEN_FILE, TOKEN_FILE, TOKEN_HEADER
+from headwater.model.podcontract import (
+    PREVIOUS_TOKEN_FILE,
+    TOKEN_FILE,
+    TOKEN_HEADER,
+    operator_audience,
+)
 from headwater.model.streamapp_http import Protected
 from headwater.service.httpauth.judging import Known, digest, judge
 from headwater.service.httpauth.keys import KIND, PATH, KeyRing
@@ -158,6 +163,7 @@ def guard_of(
     directory: Path | None,
     *,
     operator: str,
+    namespace: str,
     service_account: Path,
 ) -> Guard:
     """Return the guard that a StreamApp asks for.
@@ -165,7 +171,8 @@ def guard_of(
     Args:
         asked: by the StreamApp.
         directory: where the Secret is mounted; ``None`` lets nobody in but the operator.
-        operator: its user name; empty if none is known.
+        operator: the user name of its tokens; empty if none is known.
+        namespace: of this worker; a token for another's workers is refused.
         service_account: the directory with the pod's token and the API server's authorities.
 
     Raises:
@@ -176,6 +183,7 @@ def guard_of(
     known = Known(
         secret=asked.secret_ref.name,
         operator=operator if may_operate else "",
+        audience=operator_audience(namespace),
         protects=asked.protects,
     )
     if not may_operate:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from headwater.model.podcontract import OPERATOR_AUDIENCE, TOKEN_FILE, TOKEN_HEADER
+from headwater.model.podcontract import TOKEN_FILE, TOKEN_HEADER
 from headwater.model.streamapp_http import Protected
 from headwater.service.httpauth import jwt
 
@@ -71,7 +71,8 @@ class Known:
         secret: the Secret's name, for messages.
         accepted: digests of the tokens that it holds.
         replaced: digests of tokens that it has held before.
-        operator: the operator's user name; empty if it may not ask.
+        operator: the user name of the operator's tokens; empty if it may not ask.
+        audience: whom such a token has to be for.
         issuer: who signs tokens of service accounts.
         keys: the issuer's public keys by id.
         is_fresh: whether these are all that it has now.
@@ -82,6 +83,7 @@ class Known:
     accepted: tuple[bytes, ...] = ()
     replaced: frozenset[bytes] = frozenset()
     operator: str = ""
+    audience: str = ""
     issuer: str = ""
     keys: Mapping[str, PublicKey] = field(default_factory=dict)
     is_fresh: bool = False
@@ -198,8 +200,8 @@ def _wrong_about(claims: Claims, known: Known, now_s: float) -> str:
             f"is of the issuer {claims.issuer!r:.200}, and not of this cluster's: ask this cluster "
             "for one"
         )
-    if OPERATOR_AUDIENCE not in claims.audiences:
-        return f"is not for the audience {OPERATOR_AUDIENCE}: ask for one that is"
+    if known.audience not in claims.audiences:
+        return f"is not for the audience {known.audience}: ask for one that is"
     if claims.begins_s - _SKEW_S > now_s:
         return "does not hold yet: compare the nodes' clocks"
     return ""
