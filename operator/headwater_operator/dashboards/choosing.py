@@ -30,10 +30,13 @@ CLIENT_ID: Final = Variable(label="client_id", title="Worker", metric=metrics.RE
 OF_WORKERS: Final = (NAMESPACE, APPLICATION_ID, CLIENT_ID)
 
 MOVES: Final = Annotation(
-    title="New assignment",
-    query=Query(metric=metrics.ASSIGNMENT_EPOCH, by=("application_id",), function=Function.CHANGES),
+    title="Tasks moved",
+    query=Query(metric=metrics.TASK_CREATED, by=("application_id",), function=Function.INCREASE),
 )
-"""A worker acknowledged another epoch: tasks, roles or duties of a worker changed."""
+"""A StreamThread has opened tasks: they were granted or moved, or begin again.
+
+Epochs would mark too much: every half minute a worker looks at the topics, in an epoch of its own.
+"""
 
 ROLL_OUTS: Final = Annotation(
     title="Roll-out",

@@ -23,7 +23,7 @@ _TAKE_OVERS: Final = Annotation(
     query=shown(metrics.SPARK_GENERATION, ("application_id",), MAX),
     changes_within="5m",
 )
-"""Another driver has the application: after a roll-out, or because one was lost."""
+"""Spark has taken the application over. A driver in place of a lost one keeps its generation."""
 _MOVES: Final = Annotation(
     title="Tasks moved",
     query=shown(metrics.SPARK_TASKS_OPENED, ("application_id",), function=INCREASE),
