@@ -32,6 +32,19 @@ pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
 TOKEN = "0123456789abcdef"
 TILE = ".tile:not(.mini)"
+NEAR_TOPICS = """() => {
+  const number = (each, name) => Number(each.getAttribute(name));
+  const topics = [...document.querySelectorAll(".topic .ground")];
+  const isNear = (label) => topics.some((topic) => {
+    const left = number(topic, "x") - number(label, "x");
+    const top = number(topic, "y") - number(label, "y");
+    const isBeside = left < 24 && left + number(topic, "width") > -24;
+    return isBeside && top < 0 && top + number(topic, "height") > 0;
+  });
+  const labels = [...document.querySelectorAll(".topology .label")];
+  return labels.map((label) => Number(isNear(label)));
+}"""
+"""For each arrow that has a number: whether half of it lies on a topic."""
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +74,7 @@ def test_numbers_topology_tasks_and_decisions_are_shown_and_chosen_by_keys(
         assert "Sub-topology 1" in drawn
         assert "counts-repartition" in drawn
         assert "6/6 running" in drawn
+        assert tab.evaluate(NEAR_TOPICS) == [0, 0, 0, 0]
         assert "RUNNING: all tasks run" in text(tab, "#log")
         assert tab.locator("#actions").is_hidden()
         tab.focus("#grid")

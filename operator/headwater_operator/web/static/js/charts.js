@@ -1,7 +1,7 @@
 // Time series of the dashboards, drawn by uPlot, which is loaded once they are near.
 
 import { byId, el } from "./dom.js";
-import { brief, bytes } from "./format.js";
+import { bytes, fine } from "./format.js";
 
 const CLOCK = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const SECONDS = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
@@ -137,11 +137,11 @@ function show() {
 function formatter(unit) {
   if (unit === "bytes") return bytes;
   if (unit === "bytes/s") return (value) => `${bytes(value)}/s`;
-  if (unit === "0 to 1") return (value) => `${Math.round(value * 100)} %`;
-  if (unit === "ms") return (value) => (value >= 1000 ? `${(value / 1000).toFixed(1)} s` : `${brief(value)} ms`);
-  if (unit === "ns") return (value) => (value >= 1e6 ? `${(value / 1e6).toFixed(1)} ms` : `${brief(value / 1e3)} µs`);
-  if (unit === "s") return (value) => `${brief(value)} s`;
-  return brief;
+  if (unit === "0 to 1") return (value) => `${fine(value * 100)} %`;
+  if (unit === "ms") return (value) => (value >= 1000 ? `${(value / 1000).toFixed(1)} s` : `${fine(value)} ms`);
+  if (unit === "ns") return (value) => (value >= 1e6 ? `${(value / 1e6).toFixed(1)} ms` : `${fine(value / 1e3)} µs`);
+  if (unit === "s") return (value) => `${fine(value)} s`;
+  return fine;
 }
 
 function made(panel, names, data, before) {

@@ -22,6 +22,11 @@ export function brief(value) {
   return value < 10 && value % 1 ? value.toFixed(1) : WHOLE.format(value);
 }
 
+/** A number beside an axis: 0.25 and 0.3 are two ticks. */
+export function fine(value) {
+  return value && Math.abs(value) < 10 && value % 1 ? String(+value.toPrecision(2)) : brief(value);
+}
+
 /** Bytes with a unit of 1024: 1.2 MiB. */
 export function bytes(value) {
   if (value === undefined || value === null) return "–";

@@ -110,10 +110,17 @@ function arrowOf(arrow, layers) {
 
 /** Where an arrow's label stands: a little way from its topic, outside of the sub-topology. */
 function nearTopic(arrow) {
-  const [from, to] = arrow.kind === "read" ? arrow.points : [...arrow.points].reverse();
-  const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
-  const share = Math.min(0.5, (direction === "LR" ? 38 : 20) / length);
-  return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share };
+  const points = arrow.kind === "read" ? arrow.points : [...arrow.points].reverse();
+  let ahead = direction === "LR" ? 38 : 20;
+  for (const [place, to] of points.slice(1).entries()) {
+    const from = points[place];
+    const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+    if (ahead <= length || place === points.length - 2) {
+      const share = Math.min(place ? 1 : 0.5, ahead / length);
+      return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share };
+    }
+    ahead -= length;
+  }
 }
 
 function boxOf(box) {
