@@ -1,7 +1,7 @@
 """The run behind the pictures of the operator: two real operators on a real API server.
 
 Their workers are played. An application is scaled, a worker drained by a StreamAction, and the
-operator that leads is killed.
+operator that leads is killed. Another application has the id of the first, and must not run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import tempfile
 import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -76,6 +77,8 @@ def run(take_page: Callable[[str], None]) -> Told:
         client = stack.enter_context(client_for(control.admin_kubeconfig))
         definitions.install(client)
         stage = stack.enter_context(Stage(admin))
+        # Of the day: the page shows how old a Lease is.
+        stage.workers(NAMESPACE).clock = lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         home = fresh_namespace(admin, "headwater")
         admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         installation = Installation(
@@ -96,6 +99,7 @@ def run(take_page: Callable[[str], None]) -> Told:
         operators[installation.leader()].kill()
         user.scale(3)
         user.until(user.is_settled, "the other operator to lead")
+        user.apply(streamapp("orders-copy", replicas=1, applicationId="orders"))
         scraped_for(15)
         commands[_DESCRIBED] = kubectl(*_DESCRIBED.split()[1:])
         board = answered(board_of(OPERATOR.uid), server, (began, time.time()), {})

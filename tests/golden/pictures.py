@@ -1,9 +1,9 @@
 """Makes the pictures of the docs: ``python -m tests.golden.pictures`` writes ``docs/pictures``.
 
-A real local cluster runs an example on a private Kafka and is fed for some minutes; meanwhile a
-worker is killed and has lost its disk, and the application is scaled from two workers to three. A
-Prometheus scrapes it. The page is shown as it is; Grafana's dashboards are drawn from their JSON.
-The pictures are looked at by people; no test compares them. A name picks a run:
+A real local cluster runs an example on a private Kafka and is fed for some minutes; meanwhile both
+workers are killed and have lost their disks, and the application is scaled from two workers to
+three. A Prometheus scrapes it. The page is shown as it is; Grafana's dashboards are drawn from
+their JSON. The pictures are looked at by people; no test compares them. A name picks a run:
 ``python -m tests.golden.pictures local``.
 """
 
@@ -15,11 +15,12 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -45,7 +46,7 @@ from tests.support.shown import configuration, write_targets
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from playwright.sync_api import Browser, Page
 
@@ -56,7 +57,7 @@ APP: Final = "click-stream"
 NAMESPACE: Final = "shop"
 """As Prometheus adds it to what it reads."""
 PICTURES: Final = Path(__file__).parents[2] / "docs" / "pictures"
-MOST_BYTES: Final = 150_000
+MOST_BYTES: Final = 180_000
 _USERS: Final = 4_000
 _FED_S: Final = 100
 _DOCUMENT: Final[dict[str, Any]] = {
@@ -127,6 +128,7 @@ class Picture:
         width: of the window.
         height: of the window.
         section: that is brought into view; empty for the top.
+        button: that is pressed there.
         scale: pixels for each.
     """
 
@@ -135,6 +137,7 @@ class Picture:
     width: int = 1280
     height: int = 800
     section: str = ""
+    button: str = ""
     scale: float = 1.0
 
 
@@ -149,8 +152,12 @@ ALL: Final = (
     Picture("page-dark"),
     Picture("page-light", scheme="light"),
     Picture("page-tasks", section="workers", height=760),
-    Picture("page-charts", section="charts", height=720),
-    Picture("page-journey", section="journey", height=760),
+    Picture("page-charts", section="charts", height=716),
+    Picture("page-charts-state", section="charts", button="State", height=716),
+    Picture("page-charts-workers", section="charts", button="Workers", height=716),
+    Picture("page-journey", section="way", height=760),
+    Picture("page-journey-record", section="journey", height=420),
+    Picture("page-decisions", section="decisions", width=1120, height=420),
     Picture("page-autoscaling", height=242),
     Picture("page-phone", width=390, height=844),
 )
@@ -167,8 +174,11 @@ def take(browser: Browser, url: str, picture: Picture) -> None:
     with opened(browser, url, **options) as tab:
         tab.wait_for_selector("#drawing > *")
         if picture.section:
-            _show(tab, picture.section)
+            _show(tab, picture)
         tab.wait_for_timeout(4_000)
+        if picture.section not in {"", "way"}:  # what stands above may have grown
+            _scroll(tab, picture.section)
+            tab.wait_for_timeout(500)
         path = PICTURES / f"{picture.name}.png"
         tab.screenshot(path=path)
     size = path.stat().st_size
@@ -176,16 +186,23 @@ def take(browser: Browser, url: str, picture: Picture) -> None:
     assert size <= MOST_BYTES, f"{path.name} is too large for the repository"
 
 
-def _show(tab: Page, section: str) -> None:
-    if section == "journey":
+def _show(tab: Page, picture: Picture) -> None:
+    if picture.section in {"way", "journey"}:
         tab.select_option(".journey-form select", "page-views")
         tab.fill(".journey-form [aria-label=Key]", "user-7")
         tab.fill(".journey-form [aria-label=Value]", '{"page": "/products/42"}')
         tab.keyboard.press("Enter")
         tab.locator(".journey-answer table").wait_for()
         return
-    if section == "workers":
+    if picture.section == "workers":
         tab.locator("article.worker .tile").first.click()
+    _scroll(tab, picture.section)
+    if picture.button:
+        place = tab.locator(f"#{picture.section}")
+        place.get_by_role("button", name=picture.button, exact=True).click()
+
+
+def _scroll(tab: Page, section: str) -> None:
     tab.evaluate(f"document.getElementById('{section}').scrollIntoView()")
 
 
@@ -193,6 +210,7 @@ def main() -> None:
     """Make all pictures, or those of the runs that are named."""
     PICTURES.mkdir(exist_ok=True)
     runs = {"local": local_run, "operator": operator_pictures, "spark": spark_pictures}
+    runs["plan"] = plan_picture
     with drawing() as shown, chromium() as browser:
         for name in sys.argv[1:] or runs:
             runs[name](browser, shown)
@@ -216,7 +234,24 @@ def spark_pictures(browser: Browser, shown: Drawing) -> None:
     """Run an application on Spark; show its dashboard."""
     from tests.golden import spark_run
 
-    draw_board(browser, shown, SPARK.uid, spark_run.run())
+    def page(url: str) -> None:
+        take(browser, url, Picture("page-spark"))
+
+    draw_board(browser, shown, SPARK.uid, spark_run.run(page))
+
+
+def plan_picture(browser: Browser, shown: Drawing) -> None:
+    """Show what an application is estimated to need."""
+    found = ["plan", "-f", "examples/word_count/streamapp.yaml", "--rate", "50,000"]
+    command = [*found, "--keys", "5,000,000"]
+    output = subprocess.run(
+        [sys.executable, "-m", "headwater.cli.main", *command],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=PICTURES.parents[1],
+    ).stdout
+    take_terminal(browser, shown, f"headwater {' '.join(command)}", output, PICTURES / "plan.webp")
 
 
 def local_run(browser: Browser, shown: Drawing) -> None:
@@ -239,7 +274,7 @@ def local_run(browser: Browser, shown: Drawing) -> None:
         scraping = Scraping(cluster, Path(folder) / "targets.json")
         scraping.start()
         feed.ended.wait(_FED_S / 2)
-        _lose_a_worker(cluster, frozen)
+        _lose_the_disks(cluster, frozen)
         feed.ended.wait(_FED_S / 4)
         cluster.command("scale", APP, "--replicas", "3")
         wait_for(lambda: _runs(cluster, 3), what="three workers", timeout_s=240)
@@ -248,6 +283,8 @@ def local_run(browser: Browser, shown: Drawing) -> None:
         assert url is not None, cluster.output
         for picture in ALL:
             take(browser, url[1], picture)
+        with _page_that_acts(cluster, Path(folder)) as acting:
+            take(browser, acting, Picture("page-scale", section="actions", button="Scale"))
         boards = {
             board.uid: answered(
                 board_of(board.uid), server, (began, time.time()), {"namespace": NAMESPACE}
@@ -303,22 +340,46 @@ class Scraping(threading.Thread):
             write_targets(self._targets, found, namespace=NAMESPACE)
 
 
-def _lose_a_worker(cluster: LocalCluster, frozen: Path) -> None:
-    """Kill a worker that has lost its disk; its restore stands still until Prometheus has seen it.
+@contextmanager
+def _page_that_acts(cluster: LocalCluster, folder: Path) -> Iterator[str]:
+    """Serve the page with a token, which makes it one that may scale and pause."""
+    (folder / "token").write_text("a-token-for-a-picture")
+    (folder / "token").chmod(0o600)
+    command = [sys.executable, "-u", "-m", "headwater.cli.main", "web", "--web", "0"]
+    where = ["--web-token-file", str(folder / "token"), "--home", str(cluster.cluster.root)]
+    with (folder / "page").open("wb") as output:
+        process = subprocess.Popen([*command, *where], stdout=output, stderr=output)
+    try:
+        said = wait_for(
+            lambda: re.search(r"http://\S+", (folder / "page").read_text()), what="a second page"
+        )
+        yield said[0]
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _lose_the_disks(cluster: LocalCluster, frozen: Path) -> None:
+    """Kill both workers, which have lost their disks, and let a restore take some scrapes.
 
     Args:
-        cluster: where it runs.
+        cluster: where they run.
         frozen: gone, it lets the next restore stand still, and then says in which process.
     """
+    app = cluster.cluster.app(APP)
+    for worker in app.workers():
+        process = read_process(worker)[1]
+        assert process is not None
+        shutil.rmtree(app.state(worker.name))
+        os.kill(process.pid, signal.SIGKILL)
     frozen.unlink()
-    [first, *_] = sorted(cluster.cluster.app(APP).workers(), key=lambda each: each.name)
-    process = read_process(first)[1]
-    assert process is not None
-    shutil.rmtree(cluster.cluster.app(APP).state(first.name))
-    os.kill(process.pid, signal.SIGKILL)
     pid = wait_for(lambda: frozen.exists() and frozen.read_text(), what="a restore", timeout_s=240)
-    scraped_for(6)
     with suppress(ProcessLookupError):  # it may have been replaced meanwhile
+        for _ in range(10):
+            scraped_for(1)
+            os.kill(int(pid), signal.SIGCONT)
+            scraped_for(0.02)
+            os.kill(int(pid), signal.SIGSTOP)
         os.kill(int(pid), signal.SIGCONT)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import tempfile
 import threading
@@ -27,6 +28,8 @@ from tests.support.shown import configuration, write_targets
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater_operator.local.layout import AppDir
 
 APP: Final = "word-count"
@@ -71,13 +74,17 @@ _WORDS: Final = [
 ]
 
 
-def run() -> dict[str, Any]:
-    """Run it; return the dashboard with its answers."""
+def run(take_page: Callable[[str], None]) -> dict[str, Any]:
+    """Run it; return the dashboard with its answers.
+
+    Args:
+        take_page: is called with the address of the page.
+    """
     with tempfile.TemporaryDirectory() as folder, LocalCluster(Path(folder), APP) as cluster:
         targets = Path(folder) / "targets.json"
         write_targets(targets, [])
         with prometheus.running(Path(folder) / "prometheus", configuration(targets)) as server:
-            cluster.up(_DOCUMENT)
+            cluster.up(_DOCUMENT, "--web", "0")
             app, ended = cluster.cluster.app(APP), threading.Event()
             wait_for(lambda: answer_of(app).state, what="a driver", timeout_s=_START_S)
             began = time.time()
@@ -100,6 +107,9 @@ def run() -> dict[str, Any]:
             )
             ended.wait(_FED_S)
             found = answered(board_of(SPARK.uid), server, (began, time.time()), {})
+            url = re.search(r"page: (http://\S+)", cluster.output)
+            assert url is not None, cluster.output
+            take_page(url[1])
             ended.set()
             cluster.interrupt()
             wait_for(lambda: not cluster.is_up(), what="the end of the cluster")
@@ -119,6 +129,7 @@ def feed(servers: str, ended: threading.Event) -> None:
         for _ in range(30):
             producer.produce("TextLinesTopic", " ".join(chance.choices(_WORDS, k=4)))
         producer.poll(0)
+    producer.flush(10)
 
 
 def scrape(app: AppDir, targets: Path, ended: threading.Event) -> None:

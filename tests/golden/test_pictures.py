@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater_operator.dashboards import APPLICATION, FLEET, OPERATOR, STATE, WORKER
+from headwater_operator.dashboards import DASHBOARDS
 from tests.golden.alerts import ALERTS
 from tests.golden.pictures import PICTURES, board_picture, panel_picture
 from tests.support import pages
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 MOST_BYTES = 6_000_000
 """Of all pictures: everybody who clones the repository has them."""
 DOCS = pages.ROOT / "docs"
-DRAWN = (FLEET, APPLICATION, WORKER, STATE, OPERATOR)
-"""Those with a picture."""
-OF_WORKERS = [alert for alert in ALERTS if alert.dashboard in DRAWN]
 
 
 def named() -> set[str]:
@@ -38,12 +35,12 @@ def test_pictures_are_small() -> None:
     assert sum(path.stat().st_size for path in PICTURES.iterdir()) < MOST_BYTES
 
 
-@pytest.mark.parametrize("board", DRAWN, ids=lambda board: board.uid)
+@pytest.mark.parametrize("board", DASHBOARDS, ids=lambda board: board.uid)
 def test_a_dashboard_has_a_picture_of_all_its_panels(board: Dashboard) -> None:
     assert f"(pictures/{board_picture(board)})" in (DOCS / "dashboards.md").read_text()
 
 
-@pytest.mark.parametrize("alert", OF_WORKERS, ids=lambda alert: alert.name)
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 def test_the_section_of_an_alert_shows_its_panel(alert: Alert) -> None:
     page = (DOCS / "runbook.md").read_text()
     [section] = re.findall(rf"(?ms)^### {alert.name}\n(.*?)(?=^##|\Z)", page)

@@ -61,7 +61,7 @@ from headwater_operator.kube.errors import NotFoundError
 from headwater_operator.manifests.names import REVISION_LABEL, of_app
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from headwater.ids import TaskId
 
@@ -71,6 +71,13 @@ ADDRESS = "10.0.0.1"
 """Of every pod."""
 
 _TIMES = itertools.count(1)
+
+
+def _next_time() -> str:
+    """A time of day that no renewal had before."""
+    second = next(_TIMES)
+    clock = f"{second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02}"
+    return f"2026-01-01T{clock}.{second // 86400:06}Z"
 
 
 def topology(app: str, hash_: str = "one") -> TopologyReport:
@@ -285,6 +292,7 @@ class FakeWorker:
         error: reported instead of anything else; its process ends.
         lease_s: how long its Lease lasts.
         renew_every_s: how often it is renewed; 0: in every step.
+        clock: returns the time of a renewal.
         stopped: the pod in which it was told to end and has let go of everything.
         lag: of its copies, as its status tells; ``None``: they have caught up.
         contents: of what ``spec.upgrade.rollOn`` names, by name; empty for what is not there.
@@ -302,6 +310,7 @@ class FakeWorker:
     error: WorkerError | None = None
     lease_s: int = 30
     renew_every_s: float = 0.0
+    clock: Callable[[], str] = _next_time
     stopped: str = ""
     lag: int | None = None
     contents: Mapping[str, bytes] = field(default_factory=dict)
@@ -395,12 +404,10 @@ class FakeWorker:
         lease = self.api.get(LEASES, self.namespace, self.name)
         if lease is None:
             return
-        second = next(_TIMES)
         spec = {
             "holderIdentity": self.incarnation,
             "leaseDurationSeconds": self.lease_s,
-            "renewTime": f"2026-01-01T{second // 3600 % 24:02}:{second // 60 % 60:02}:"
-            f"{second % 60:02}.{second // 86400:06}Z",
+            "renewTime": self.clock(),
         }
         self.api.replace(LEASES, {**lease, "spec": spec})
 
@@ -416,6 +423,7 @@ class FakeWorkers:
         self.workers: dict[str, FakeWorker] = {}
         self.renew_every_s = 0.0
         self.lease_s = FakeWorker.lease_s
+        self.clock: Callable[[], str] = _next_time
         self.contents: dict[str, bytes] = {}
         self.speechless = False
         """None has come so far that it could say anything."""
@@ -442,6 +450,7 @@ class FakeWorkers:
                     report,
                     lease_s=self.lease_s,
                     renew_every_s=self.renew_every_s,
+                    clock=self.clock,
                     contents=self.contents,
                 )
         for worker in list(self.workers.values()):

@@ -1,7 +1,7 @@
 // Draws a dashboard of Grafana's JSON with what Prometheus has answered, for pictures.
 
 import { el } from "/static/js/dom.js";
-import { brief, bytes, duration } from "/static/js/format.js";
+import { brief, bytes, duration, fine } from "/static/js/format.js";
 
 const UNIT = 30; // pixels of one row of Grafana's grid
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" });
@@ -25,6 +25,15 @@ function formatter(unit) {
   return brief;
 }
 
+/** The same for ticks, which may lie closer together. */
+function ticksOf(unit) {
+  if (unit === "percentunit") return (value) => `${fine(value * 100)} %`;
+  if (unit === "ms") return (value) => (value >= 1000 ? `${fine(value / 1000)} s` : `${fine(value)} ms`);
+  if (unit === "ns") return (value) => (value >= 1e6 ? `${fine(value / 1e6)} ms` : value >= 1e3 ? `${fine(value / 1e3)} µs` : `${fine(value)} ns`);
+  if (unit === "cps") return (value) => `${fine(value)}/s`;
+  return formatter(unit) === brief ? fine : formatter(unit);
+}
+
 function named(target, labels) {
   if (target.legendFormat === "__auto") return "";
   return target.legendFormat.replace(/\{\{(\w+)\}\}/g, (_, label) => labels[label] ?? "").trim();
@@ -38,11 +47,13 @@ function seriesOf(panel) {
       found.push({ name: named(target, labels) || panel.title, labels, points, place });
     }
   });
+  const all = found.length;
   if (found.length > MOST && panel.type === "timeseries") {
     found.sort((a, b) => Math.max(...b.points.map((each) => each[1] ?? 0)) - Math.max(...a.points.map((each) => each[1] ?? 0)));
     found.length = MOST;
   }
-  return found.sort((a, b) => a.place - b.place || a.name.localeCompare(b.name, "en", { numeric: true }));
+  found.sort((a, b) => a.place - b.place || a.name.localeCompare(b.name, "en", { numeric: true }));
+  return Object.assign(found, { all });
 }
 
 function aligned(series) {
@@ -76,23 +87,42 @@ function drawMarks(plot) {
   ctx.restore();
 }
 
+function legendOf(series) {
+  return el("div", { class: "legend" }, ...series.map(({ name }, number) => {
+    const key = el("i");
+    const line = COLOURS[number % COLOURS.length];
+    key.style.background = number < COLOURS.length ? line : `repeating-linear-gradient(to right, ${line} 0 4px, transparent 4px 6px)`;
+    return el("span", {}, key, name);
+  }));
+}
+
+/** Leave the names that find room in two rows, and say how many there are besides. */
+function shorten(legend, all) {
+  const names = [...legend.children];
+  const isTooHigh = () => new Set([...legend.children].map((each) => each.offsetTop)).size > 2;
+  if (all === names.length && !isTooHigh()) return;
+  const rest = el("span", {}, "");
+  legend.append(rest);
+  do {
+    rest.textContent = `and ${all - names.length} more`;
+  } while (isTooHigh() && names.pop().remove() === undefined);
+}
+
 function timeSeries(panel, box, height) {
   const series = seriesOf(panel);
   if (!series.length) return false;
   const data = aligned(series);
   const isStacked = panel.fieldConfig.defaults.custom?.stacking?.mode === "normal";
   const drawn = isStacked ? stacked(data) : data;
-  const show = formatter(panel.fieldConfig.defaults.unit);
+  const show = ticksOf(panel.fieldConfig.defaults.unit);
   const axis = { stroke: colour("--quiet"), font: "11px Inter, sans-serif", grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
   const place = el("div");
-  box.append(place, el("div", { class: "legend" }, ...series.map(({ name }, number) => {
-    const key = el("i");
-    key.style.background = COLOURS[number % COLOURS.length];
-    return el("span", {}, key, name);
-  })));
+  const legend = legendOf(series);
+  box.append(place, legend);
+  shorten(legend, series.all);
   new globalThis.uPlot({
     width: box.clientWidth - 24,
-    height: height - 62,
+    height: height - 48 - legend.offsetHeight,
     legend: { show: false },
     cursor: { show: false },
     scales: { x: { time: true, range: () => [range.start, range.end] }, y: { range: (_, low, high) => [Math.min(0, low || 0), high > 0 ? high * 1.12 : 1] } },
@@ -115,7 +145,9 @@ function timeSeries(panel, box, height) {
 
 function stacked([times, ...values]) {
   const sums = times.map(() => 0);
-  return [times, ...values.map((line) => line.map((value, place) => (value === null ? null : (sums[place] += value))))];
+  // What is missing is no part of the pile; where all is missing there is none.
+  const isKnown = times.map((_, place) => values.some((line) => line[place] !== null));
+  return [times, ...values.map((line) => line.map((value, place) => (isKnown[place] ? (sums[place] += value ?? 0) : null)))];
 }
 
 function stat(panel, box) {
