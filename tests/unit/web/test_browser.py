@@ -16,6 +16,7 @@ from tests.support.waiting import wait_for
 from headwater.ids import TaskId
 from headwater.model.appstatus import AutoscalingStatus
 from headwater.model.streamapp_autoscaling import AutoscalingMode
+from headwater_operator.overview.snapshot import DriverRow
 from headwater_operator.web.document import change, merged
 from headwater_operator.web.routes import Page
 from headwater_operator.web.serving import Server
@@ -159,6 +160,34 @@ def test_a_worker_that_does_not_answer_is_told_with_what_is_known_until_it_is_kn
         source.seen["orders"].change(workers=(ended, *others))
         shows(tab, card, "it was killed: signal 9")
         assert "no answer" not in text(tab, card)
+
+
+def test_of_an_application_on_spark_the_driver_is_shown(
+    browser: Browser, source: Applications
+) -> None:
+    driver = DriverRow(
+        state="RUNNING",
+        pid=4711,
+        generation=2,
+        last_batch=1_207,
+        batch_rows=512,
+        batch_ms=410,
+        input_rows_per_s=980.0,
+        tasks=4,
+    )
+    with Server(Page(source), "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
+        shows(tab, "#workers-note", "3 running")
+
+        source.seen["orders"].change(engine="Spark", driver=driver, workers=(), tasks=())
+
+        shows(tab, "#worker-cards", "micro-batch 1207: 512 records in 410 ms")
+        assert "980/s · 4 tasks" in text(tab, "[data-worker='driver']")
+        numbers = text(tab, "#vitals")
+        assert "4 of 4" in numbers
+        assert "not told by Spark's driver" in numbers
+        source.seen["orders"].change(driver=replace(driver, state="FAILED", problem="no memory"))
+        shows(tab, "[data-worker='driver']", "no memory")
+        shows(tab, "#vitals", "0 of 4")
 
 
 def test_autoscaling_is_shown_with_its_reason(browser: Browser, source: Applications) -> None:

@@ -17,6 +17,11 @@ export function shown(state) {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+/** Spark's driver, if it has the tasks. */
+export function driverOf(app) {
+  return app.engine === "Spark" && !app.live ? app.driver : undefined;
+}
+
 /** How much of a restore is done, 0 to 1; undefined if the task does not restore. */
 export function restoredShare(task) {
   if (task.remaining === undefined) return undefined;

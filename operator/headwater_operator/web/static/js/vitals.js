@@ -2,6 +2,7 @@
 
 import { byId, classes, el, svg, text } from "./dom.js";
 import { brief, bytes, count } from "./format.js";
+import { driverOf } from "./states.js";
 
 const POINTS = 150;
 const parts = {};
@@ -31,8 +32,13 @@ export function start() {
 /** Show what there is now. */
 export function update(page) {
   const { app } = page.document;
+  const driver = driverOf(app);
   text(parts.rate.value, count(Math.round(app.rate)));
-  text(parts.rate.note, app.paused || app.guarantee || "");
+  text(parts.rate.note, app.paused || (driver ? "exactly_once_v2" : app.guarantee) || "");
+  if (driver) {
+    onSpark(driver);
+    return;
+  }
   text(parts.lag.value, count(app.lag));
   text(parts.lag.note, app.unread ? `${brief(app.unread)} in partitions that no task reads` : app.lag ? "not processed yet" : "all is processed");
   classes(parts.lag.card, app.lag > 0 ? "vital lagging" : "vital");
@@ -45,6 +51,20 @@ export function update(page) {
   text(parts.bytes.value, size === undefined ? "–" : bytes(size));
   const keys = stores.reduce((sum, store) => sum + (store.keys || 0), 0);
   text(parts.bytes.note, stores.length ? `about ${brief(keys)} keys, copies counted` : "no stores");
+}
+
+/** What is known where Spark's driver has the tasks: no lag, and no sizes of stores. */
+function onSpark(driver) {
+  const tasks = driver.tasks || 0;
+  text(parts.lag.value, "–");
+  text(parts.lag.note, "not told by Spark's driver");
+  classes(parts.lag.card, "vital");
+  fraction(parts.tasks.value, driver.state === "RUNNING" ? tasks : 0, tasks);
+  text(parts.tasks.note, "on Spark, no standbys");
+  text(parts.workers.value, "–");
+  text(parts.workers.note, "a driver instead");
+  text(parts.bytes.value, "–");
+  text(parts.bytes.note, "not told by Spark's driver");
 }
 
 function fraction(node, part, whole) {

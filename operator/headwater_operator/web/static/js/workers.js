@@ -2,7 +2,7 @@
 
 import { byId, classes, el, text } from "./dom.js";
 import { brief, byTask, clock, duration, shortWorker } from "./format.js";
-import { restoredShare, shown, tone } from "./states.js";
+import { driverOf, restoredShare, shown, tone } from "./states.js";
 
 const ROOM_FOR_NAMES = 160;
 const NOBODY = "";
@@ -37,7 +37,8 @@ export function start(chooseTask) {
  * @param {object | null} changed ids of tasks that have changed; `null`: look at all
  */
 export function update(page, changed) {
-  const { app, workers, tasks } = page.document;
+  const { app, tasks } = page.document;
+  const workers = { ...page.document.workers, ...driverRow(driverOf(app)) };
   const isSmall = app.total > ROOM_FOR_NAMES;
   const isFirst = placed.size === 0;
   const touched = new Set();
@@ -53,6 +54,13 @@ export function update(page, changed) {
   }
   const alive = Object.values(workers).filter((worker) => worker.state === "running" && !worker.heard).length;
   text(byId("workers-note"), alive ? `${alive} running` : "");
+}
+
+/** Spark's driver as a worker: its card tells of the last micro-batch. */
+function driverRow(driver) {
+  if (!driver) return {};
+  const batch = driver.last_batch === undefined ? "" : `micro-batch ${driver.last_batch}: ${brief(driver.batch_rows || 0)} records in ${brief(driver.batch_ms || 0)} ms`;
+  return { driver: { state: driver.state.toLowerCase(), rate: driver.input_rows_per_s || 0, tasks: driver.tasks || 0, pid: driver.pid, problem: driver.problem, batch } };
 }
 
 /** Forget all, before another application is shown. */
@@ -169,6 +177,7 @@ function tell(card, worker, isSmall) {
   const facts = worker.heard ? [`${worker.state} at ${clock(worker.heard)}, silent since`] : [`${brief(worker.rate)}/s`];
   facts.push(`${worker.tasks} task${worker.tasks === 1 ? "" : "s"}`);
   if (worker.copies) facts.push(`${worker.copies} ${worker.copies === 1 ? "copy" : "copies"}`);
+  if (worker.batch) facts.push(worker.batch);
   if (worker.node) facts.push(worker.node);
   if (worker.pid) facts.push(`pid ${worker.pid}`);
   if (worker.filling) facts.push(`reads ${brief(worker.filling)} records of global stores`);
