@@ -93,9 +93,11 @@ def test_installed_upgraded_and_uninstalled_nothing_is_left(
         assert shown["app"]["namespace"] == namespace
         assert sorted(shown["workers"]) == ["counter-w-0", "counter-w-1"]
         assert "inexact" not in shown["app"], shown["app"]
-        for kind in ("PodDisruptionBudget", "Deployment", "Service", "ServiceAccount", "Lease"):
+        for kind in ("PodDisruptionBudget", "Deployment", "Service", "Lease"):
             found = [name for name in after if name.startswith(f"{kind}/{RELEASE}-operator")]
             assert len(found) == 1, after
+        for account in (f"{RELEASE}-operator", f"{RELEASE}-operator-caller"):
+            assert f"ServiceAccount/{account}" in after
         policy = f"{namespace}-{RELEASE}-operator-workers"
         assert f"/ValidatingAdmissionPolicy/{policy}" in after
         with contextlib.suppress(AssertionError):
