@@ -361,7 +361,7 @@ many records, and for sliding windows by the number of updates.
 * One task in process, by CPU time of its thread, has less to keep: a tumbling count took 2.9, 4.1
   and 5.5 us with 10,000, 100,000 and 1,000,000 keys, of which the last makes half as many rows more
   (`python benchmarks/micro/windows.py "keys, cache 0" --commit-every 20000`). A join took 7.6, 11.5
-  and 16.8 us. It took 8.9, 14.2 and 19.2 before a store knew how late rows can be, in turns with it.
+  and 16.8 us. It took 8.9, 14.2 and 19.2 before a store knew how late rows can be.
 * With the record cache of 10 MB, rows make room for others from some tens of thousands of windows
   on. What it holds is what Kafka Streams' holds; making room takes a tenth of a record's time.
 * The windows and sessions of a key are found by key, so others do not count. A record changes each
