@@ -1,9 +1,14 @@
-"""The chart installed, and real workers whose number follows their load, with exact counts."""
+"""The chart installed, and real workers whose number follows their load, with exact counts.
+
+They answer nobody without a token: the operator reads the load with that of its own account.
+"""
 
 from __future__ import annotations
 
 import itertools
+import zipfile
 from typing import TYPE_CHECKING
+from urllib.error import HTTPError
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -16,16 +21,19 @@ from confluent_kafka.admin import (
 )
 
 from headwater.assignor.refine import Why
-from headwater_operator.kube.api import STREAM_APPS
+from headwater_operator.kube.api import PODS, STREAM_APPS
+from tests.kube.shell import Shell
 from tests.kube.story import APP, Counting, Workers, explained, step, until_shared
 from tests.support.counting import PAUSE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from typing import Any
 
     from tests.kube.deployed import Operators
     from tests.kube.journey import Journey
+    from tests.kube.kubelet.cluster import Cluster
 
 pytestmark = [
     pytest.mark.usefixtures("crds"),
@@ -53,6 +61,7 @@ def test_the_number_of_workers_follows_the_load_and_each_update_is_counted_once(
     unique_name: str,
     operators: Operators,
     capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     journey, cluster = operators.journey, operators.cluster
     counting = Counting(bootstrap_servers, unique_name, records_per_s=600)
@@ -62,13 +71,19 @@ def test_the_number_of_workers_follows_the_load_and_each_update_is_counted_once(
         explained(journey, operators, cluster),
     ):
         with step("two workers"):
+            journey.kubectl("create", "secret", "generic", "callers", "--from-literal=token=s3cret")
             app = counting.app(
-                replicas=2, autoscaling=AUTOSCALING, env={PAUSE_VARIABLE: str(PAUSE_MS)}
+                replicas=2,
+                autoscaling=AUTOSCALING,
+                env={PAUSE_VARIABLE: str(PAUSE_MS)},
+                http={"authentication": {"secretRef": {"name": "callers"}, "protects": "All"}},
             )
             journey.apply(app)
             until_shared(journey, 2)
+            assert_guarded(Workers(journey))
             before = set(journey.held())
         with step("more comes in than two can process: from two to three"), counting.under_load():
+            journey.until(lambda: decided(journey).get("lag"), "the status to tell the lag")
             journey.until(lambda: decided(journey)["replicas"] == 3, "a third worker to be wanted")
             until_shared(journey, 3)
         assert_warmed_up(Workers(journey), set(journey.held()) - before)
@@ -78,14 +93,46 @@ def test_the_number_of_workers_follows_the_load_and_each_update_is_counted_once(
             until_shared(journey, 2)
         with step("the two go on"):
             counting.feed([f"last-{number}" for number in range(200)])
+        with step("kubectl headwater shows what is printed and stored"):
+            look(journey, cluster, tmp_path / "report.zip")
         assert journey.api.get(STREAM_APPS, journey.namespace, APP)["spec"]["replicas"] == 2
         news = journey.kubectl("get", "events", "--field-selector=reason=Autoscaled")
         assert "from 2 to 3 workers" in news
         assert "from 3 to 2 workers" in news
         journey.kubectl("delete", "sapp", APP, "--timeout=220s")
         counting.check_volumes(journey, cluster)
+    if not cluster.has_proxy:
+        pytest.skip("nobody has asked for state: no network device can be made here (root can)")
     with capsys.disabled():
         print(f"\n{longest_pause(bootstrap_servers, f'{unique_name}-out')}")
+
+
+def assert_guarded(workers: Workers) -> None:
+    """Check that who shows no token learns nothing."""
+    for name in workers.all():
+        with pytest.raises(HTTPError, match="401"):
+            workers.tasks(name)
+
+
+def look(journey: Journey, cluster: Cluster, file: Path) -> None:
+    """Read logs and state by ``kubectl headwater``; nothing comes in, and all is counted."""
+    shell = Shell(journey, journey.kubectl.kubeconfig)
+    logged = shell.run(f"logs {APP} --tail 3").splitlines()
+    names = [line.partition(" | ")[0] for line in logged]
+    assert sorted(names) == sorted(3 * journey.names(PODS))
+    for line in logged:
+        name, _, printed = line.partition(" | ")
+        assert printed in cluster.log(journey.namespace, name).splitlines()
+    shell.run(f"report {APP} --file {file}")
+    with zipfile.ZipFile(file) as archive:
+        for name in journey.names(PODS):
+            said = archive.read(f"logs/{name}.log").decode()
+            assert f"{name} started {name}-StreamThread-0 as process" in said
+    if cluster.has_proxy:
+        # The token is that of the Secret that the StreamApp names.
+        found = shell.document(f"query counts last-7 --app {APP}")
+        assert (found["key"], found["value"]) == ("last-7", 1)
+        shell.run(f"query counts nobody --app {APP}", code=1)
 
 
 def decided(journey: Journey) -> Mapping[str, Any]:

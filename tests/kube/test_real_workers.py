@@ -1,6 +1,7 @@
 """The whole product but for containers: real scheduler, operator, workers, Kafka; several nodes.
 
 What two workers count stays exact while containers and machines fail and a roll-out goes wrong.
+A browser has the operator's page open meanwhile.
 """
 
 from __future__ import annotations
@@ -15,18 +16,22 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from examples.word_count.app import words
 
+from headwater.local.ports import free_port
 from headwater_operator.kube.api import PODS
 from tests.kube.kubelet.cluster import PYTHON
 from tests.kube.story import APP, PATIENCE_S, explained, step, until_shared
 from tests.support import word_count
+from tests.support.browser import chromium, opened, shows
 from tests.support.counting import PREFIX_VARIABLE
 from tests.support.local_cluster import create_topics, read_counts, streamapp
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from tests.kube.journey import Installation, Journey
+    from playwright.sync_api import Page as Tab
+
+    from tests.kube.journey import Installation, Journey, OperatorProcess
     from tests.kube.kubelet.cluster import Cluster
     from tests.kube.kubelet.node import Node
 
@@ -96,15 +101,22 @@ def counted(bootstrap_servers: str, unique_name: str) -> Counted:
 def test_two_workers_count_exactly_through_faults_and_a_bad_roll_out(
     counted: Counted, journey: Journey, own_installation: Installation, cluster: Cluster
 ) -> None:
-    with explained(journey, own_installation.process("first"), cluster):
+    own_installation.web_port = free_port(taken=set())
+    page = f"http://127.0.0.1:{own_installation.web_port}/?app={journey.namespace}/{APP}"
+    operator = own_installation.process("first")
+    with explained(journey, operator, cluster):
         begin_on_two_machines(counted, journey, cluster)
-        with step("a container is killed"):
-            cluster.kill(journey.namespace, min(journey.held()))
-            counted.feed()
-            counted.until_counted()
-        with step("a machine is lost for a while"):
-            until_shared(journey, 2)
-            lose_a_machine(counted, journey, cluster, "lost")
+        with chromium() as browser, opened(browser, page) as tab:
+            with step("the operator is killed, and started again where it was"):
+                kill_the_operator(journey, own_installation, operator, tab)
+            with step("a container is killed"):
+                cluster.kill(journey.namespace, min(journey.held()))
+                counted.feed()
+                counted.until_counted()
+            with step("a machine is lost for a while"):
+                until_shared(journey, 2)
+                with looked_on(journey, min(journey.held()), tab) as see:
+                    lose_a_machine(counted, journey, cluster, "lost", see)
         with step("a roll-out of what cannot be imported halts"):
             until_shared(journey, 2)
             halt_a_roll_out(counted, journey, BAD, MISSING)
@@ -161,10 +173,36 @@ def correct(counted: Counted, journey: Journey) -> None:
     counted.until_counted()
 
 
-def lose_a_machine(counted: Counted, journey: Journey, cluster: Cluster, fault: str) -> None:
+def kill_the_operator(
+    journey: Journey, installation: Installation, operator: OperatorProcess, tab: Tab
+) -> None:
+    """Its page says that the values are old, connects again, and shows what is so by then."""
+    shows(tab, "#freshness", "live")
+    shows(tab, "#workers-note", "2 running")
+    operator.kill()
+    shows(tab, "#freshness", "as of")
+    assert "The values are old" in tab.locator("#notice").inner_text()
+    journey.patch("/spec/paused", True)
+    installation.process(operator.place)
+    shows(tab, "#state", "Paused")
+    shows(tab, "#freshness", "live")
+    assert tab.locator("#notice").is_hidden()
+    journey.patch("/spec/paused", False)
+    until_shared(journey, 2)
+    shows(tab, "#state", "Running")
+
+
+def lose_a_machine(
+    counted: Counted,
+    journey: Journey,
+    cluster: Cluster,
+    fault: str,
+    see: Callable[[], None] = lambda: None,
+) -> None:
     worker = min(journey.held())
     node = cluster.node_of(journey.namespace, worker)
     with gone(node, fault):
+        see()
         counted.feed()
         counted.until_counted()
         assert not journey.held().get(worker)
@@ -172,6 +210,26 @@ def lose_a_machine(counted: Counted, journey: Journey, cluster: Cluster, fault: 
     counted.feed()
     until_shared(journey, 2)
     counted.until_counted()
+
+
+@contextmanager
+def looked_on(journey: Journey, worker: str, tab: Tab) -> Iterator[Callable[[], None]]:
+    """See on the page that a worker is there again at the end; yields what sees that it is not."""
+    card = f"[data-worker='{worker}']"
+
+    def until_it_has(count: int, of: str = card) -> None:
+        wait_for(lambda: tab.locator(f"{of} .tile").count() == count, what=f"{count} in {of}")
+
+    def is_gone() -> None:
+        shows(tab, card, "silent")
+        until_it_has(0)
+        until_it_has(2 * PARTITIONS, "#worker-cards")
+
+    until_it_has(len(journey.held()[worker]))
+    yield is_gone
+    shows(tab, "#workers-note", "2 running")
+    shows(tab, card, "running")
+    until_it_has(len(journey.held()[worker]))
 
 
 def halt_a_roll_out(counted: Counted, journey: Journey, source: str, why: str) -> None:

@@ -8,11 +8,13 @@
     environment  command and variables of a container; pure
     volumes      directories and files of a pod
     storage      a provisioner: a directory for every claim
+    network      addresses of a machine and its pods
     serving      the logs of containers, for the API server
     probes       whether a container answers
     runs         a process with all its descendants
     shim         stands between a kubelet and that process
 
-What runs is real: scheduling, rights, tokens, files, signals, exit codes, the network on loopback.
-What a container would add is not there: root file system, user, limits of memory and CPU.
+What runs is real: scheduling, rights, tokens, files, signals, exit codes, a network that leads
+nowhere else. What a container would add is not there: root file system, user, limits of memory and
+CPU.
 """

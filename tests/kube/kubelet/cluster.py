@@ -140,6 +140,11 @@ class Cluster:
 
     # -- answers ---------------------------------------------------------------------------------
 
+    @property
+    def has_proxy(self) -> bool:
+        """Whether the API server's proxy goes to pods: it refuses addresses of loopback."""
+        return not any(node.network.is_loopback for node in self.nodes.values())
+
     def node_of(self, namespace: str, pod: str) -> Node:
         """The machine that a pod is on; another may still remember an earlier one of its name."""
         named = self.manifest(namespace, pod).get("spec", {}).get("nodeName")

@@ -8,7 +8,6 @@ UP --lose--> no process is left, disks are --recover--> UP
 from __future__ import annotations
 
 import enum
-import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ from headwater_operator.kube.api import LEASES, NODES
 from headwater_operator.kube.client import KubeClient
 from headwater_operator.kube.errors import KubeApiError
 from tests.kube.kubelet.container import now
+from tests.kube.kubelet.network import Network
 from tests.kube.kubelet.pod import NotActingError, PodLife
 from tests.kube.kubelet.serving import LogServer
 from tests.kube.kubelet.storage import HOSTNAME, ZONE
@@ -70,7 +70,8 @@ class Node:
         authority: vouches for its kubelet.
 
     Attributes:
-        address: of the machine; those of its pods begin alike.
+        network: of the machine and its pods.
+        address: of the machine.
         errors: what ended a thread that should have gone on.
     """
 
@@ -97,9 +98,8 @@ class Node:
         self.pool = ThreadPoolExecutor(_PROBES, thread_name_prefix=f"probes {name}")
         self.errors: list[BaseException] = []
         self.has_ended = threading.Event()
-        # All of 127/8 is this machine; two runs of the tests at once must not meet there.
-        self._network = f"127.{secrets.randbelow(250) + 2}.{secrets.randbelow(256)}"
-        self.address = f"{self._network}.{_ADDRESSES + 1}"
+        self.network = Network()
+        self.address = self.network.address(_ADDRESSES + 1)
         keys = authority.server(f"kubelet-{name}", [self.address])
         self._server = LogServer(self.address, keys, self._log_of)
         self._next_address = 0
@@ -142,6 +142,7 @@ class Node:
         self.pool.shutdown(wait=False, cancel_futures=True)
         self._watching.close()
         self.api.close()
+        self.network.close()
 
     @property
     def is_acting(self) -> bool:
@@ -269,7 +270,7 @@ class Node:
         taken = {pod.address for pod in self._pods.values()}
         while True:
             self._next_address = self._next_address % _ADDRESSES + 1
-            address = f"{self._network}.{self._next_address}"
+            address = self.network.address(self._next_address)
             if address not in taken:
                 return address
 
