@@ -302,6 +302,8 @@ class Load(threading.Thread):
 
     def feed(self, keys: Iterable[str]) -> None:
         """Send one record per key."""
+        if not len(self._producer):
+            self._delivered_at = time.monotonic()  # nothing was waited for until now
         for key in keys:
             with contextlib.suppress(BufferError):  # full while no broker is there
                 self._producer.produce(self._topic, key=key, value=b"v")
