@@ -14,13 +14,18 @@ from headwater_operator.handlers.process import EXIT_LOST
 from headwater_operator.kube.api import (
     CLAIMS,
     CONFIG_MAPS,
+    JOBS,
     LEASES,
     PODS,
+    STREAM_ACTIONS,
     STREAM_APPS,
     STREAM_WORKERS,
+    VOLUME_SNAPSHOTS,
 )
 from headwater_operator.manifests.names import RESET_ANNOTATION, Owner, metadata
 from tests.kube.journey import SHORT_LEASE_S, TASKS, streamapp
+from tests.kube.kubelet.snapshots import Snapshots
+from tests.kube.streamactions import create, standing, suspended_job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -218,6 +223,7 @@ def whole_life(user: Journey) -> None:
     user.until(lambda: all(len(user.names(kind)) == 1 for kind in left), "two workers to go")
     user.until(lambda: user.is_settled() and user.tasks() == TASKS, "one to run everything")
     to_spark_and_back(user)
+    actions(user)
     # The class of its volume cannot do that.
     user.patch("/spec/state", {"retention": {"whenDeleted": "Retain"}, "size": "2Ti"})
     user.until(lambda: user.condition("Degraded")[1] == "VolumeTooSmall", "it to be refused")
@@ -252,6 +258,36 @@ def to_spark_and_back(user: Journey) -> None:
     user.patch("/spec/engine", "Native")
     user.until(lambda: user.is_settled() and user.tasks() == TASKS, "a worker to run everything")
     user.until(lambda: "wc-driver" not in user.names(PODS), "the driver to go")
+
+
+def actions(user: Journey) -> None:
+    """Copy a volume, let a Job run, and restart the processes by an action that goes by itself."""
+
+    def has_ended(name: str) -> bool:
+        return standing(user, name, "Complete") != ("", "")
+
+    with Snapshots(user.api) as snapshots:
+        create(user, "copy", type="SnapshotVolume", snapshotVolume={"worker": "wc-w-0"})
+        user.until(lambda: user.names(VOLUME_SNAPSHOTS) == ["copy"], "a VolumeSnapshot")
+        snapshots.take(user.namespace, "copy")
+        user.until(lambda: has_ended("copy"), "the copy to be seen")
+    container = {"name": "driver", "image": "example/driver:1"}
+    user.api.create(JOBS, suspended_job(user, "compute", container))
+    create(user, "backfill", type="Backfill", backfill={"job": "compute"})
+    user.until(lambda: user.names(PODS) == [pod_of_job(user)], "the Job to run alone")
+    user.stage.end(user.namespace, pod_of_job(user), exit_code=0)
+    user.until(lambda: has_ended("backfill"), "the Job to be seen to have ended")
+    user.kubectl("delete", "job", "compute", "--cascade=foreground")
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "a worker to run everything")
+    create(user, "restart", type="Restart", ttlSecondsAfterFinished=0)
+    user.until(lambda: "restart" not in user.names(STREAM_ACTIONS), "the action to go")
+    user.until(lambda: user.is_settled() and user.tasks() == TASKS, "another process")
+
+
+def pod_of_job(user: Journey) -> str:
+    """The name of the Job's pod; empty before there is one."""
+    names = [name for name in user.names(PODS) if name.startswith("compute-")]
+    return names[0] if names else ""
 
 
 def is_owned(user: Journey) -> bool:

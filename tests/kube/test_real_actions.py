@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater_operator.kube.api import CLAIMS, JOBS, PODS, STREAM_ACTIONS, VOLUME_SNAPSHOTS
+from headwater_operator.kube.api import CLAIMS, JOBS, PODS, VOLUME_SNAPSHOTS
 from tests.kube.kubelet.cluster import PYTHON
 from tests.kube.kubelet.snapshots import Snapshots
 from tests.kube.shell import Shell
 from tests.kube.story import APP, Counting, explained, one_at_a_time, step, until_shared
+from tests.kube.streamactions import (
+    complete,
+    create,
+    failure,
+    has_begun,
+    standing,
+    suspended_job,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater_operator.kube.api import Manifest
     from tests.kube.deployed import Operators
     from tests.kube.journey import Journey
     from tests.kube.kubelet.cluster import Cluster
@@ -35,7 +41,6 @@ LEASE_S = 6
 LEASE_MS = 1_800_000
 """Of workers: a silent one is taken for dead when its process has ended, and not before."""
 KILLS = ("write_action", "write_spec")
-WAIT = "--timeout=280s"
 
 
 def test_each_kind_of_action_is_carried_out_under_load(
@@ -204,18 +209,7 @@ def let_a_job_run(journey: Journey, computed: Path) -> None:
         until_computed = f"until test -e {computed}; do sleep 0.2; done"
         command = ["sh", "-c", until_computed]
         container = {"name": "driver", "image": PYTHON, "command": command}
-        job: Manifest = {
-            "metadata": {
-                "name": "compute",
-                "namespace": journey.namespace,
-                "labels": {"headwater.dev/app": APP},
-            },
-            "spec": {
-                "suspend": True,
-                "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-            },
-        }
-        journey.api.create(JOBS, job)
+        journey.api.create(JOBS, suspended_job(journey, "compute", container))
         create(journey, "backfill", type="Backfill", backfill={"job": "compute"})
         journey.until(lambda: has_begun(journey, "compute"), "the Job to begin")
         running = {
@@ -228,39 +222,3 @@ def let_a_job_run(journey: Journey, computed: Path) -> None:
         complete(journey, "backfill")
         journey.kubectl("delete", "job", "compute", "--cascade=foreground")
     until_shared(journey, 2)
-
-
-def has_begun(journey: Journey, job: str) -> bool:
-    found = journey.api.get(JOBS, journey.namespace, job) or {}
-    return "startTime" in found.get("status", {})
-
-
-def create(journey: Journey, name: str, app: str = APP, **spec: object) -> None:
-    """Create a StreamAction as a user does."""
-    manifest = {
-        "apiVersion": STREAM_ACTIONS.api_version,
-        "kind": STREAM_ACTIONS.kind,
-        "metadata": {"name": name},
-        "spec": {"app": app, **spec},
-    }
-    journey.kubectl("create", "--filename=-", stdin=json.dumps(manifest))
-
-
-def complete(journey: Journey, name: str) -> None:
-    """Wait as a user's script does."""
-    journey.kubectl("wait", f"sact/{name}", "--for=condition=Complete", WAIT)
-
-
-def failure(journey: Journey, name: str) -> tuple[str, str]:
-    """Wait until an action has failed; return reason and message."""
-    journey.kubectl("wait", f"sact/{name}", "--for=condition=Failed", WAIT)
-    return standing(journey, name, "Failed")
-
-
-def standing(journey: Journey, name: str, kind: str) -> tuple[str, str]:
-    """Reason and message of an action's condition that holds; empty if it does not."""
-    found = journey.api.get(STREAM_ACTIONS, journey.namespace, name) or {}
-    for each in found.get("status", {}).get("conditions", ()):
-        if each["type"] == kind and each["status"] == "True":
-            return each["reason"], each["message"]
-    return "", ""

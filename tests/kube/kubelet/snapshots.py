@@ -48,10 +48,10 @@ class Snapshots:
 
     Args:
         api: as somebody who may do everything.
-        storage: where volumes are.
+        storage: where volumes are; ``None`` if no volume has a directory.
     """
 
-    def __init__(self, api: KubeApi, storage: Storage) -> None:
+    def __init__(self, api: KubeApi, storage: Storage | None = None) -> None:
         self._api = api
         self._storage = storage
 
@@ -98,8 +98,9 @@ class Snapshots:
             CLAIMS, namespace, found["spec"]["source"]["persistentVolumeClaimName"]
         )
         assert claim is not None, found["spec"]
-        volume = self._storage.path(claim["spec"]["volumeName"])
-        shutil.copytree(volume, self._storage.copy(namespace, name))
+        if self._storage is not None:
+            volume = self._storage.path(claim["spec"]["volumeName"])
+            shutil.copytree(volume, self._storage.copy(namespace, name))
         metadata = {"name": name, "namespace": namespace, "uid": found["metadata"]["uid"]}
         status = {
             "readyToUse": True,
