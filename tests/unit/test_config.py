@@ -209,3 +209,13 @@ def test_a_configuration_travels_to_another_process() -> None:
     config = parse(default_key_serde="string", commit_interval_ms=5)
 
     assert pickle.loads(pickle.dumps(config)) == config
+
+
+def test_a_session_longer_than_the_longest_pause_between_polls_is_refused() -> None:
+    longest = {"application.id": "a", "consumer.max.poll.interval.ms": "400000"}
+    StreamsConfig.parse({**longest, "session.timeout.ms": "400000"})
+
+    with pytest.raises(ConfigError, match=r"session\.timeout\.ms: 400001 .* raise max\.poll"):
+        StreamsConfig.parse({**longest, "session.timeout.ms": "400001"})
+    with pytest.raises(ConfigError, match=r"session\.timeout\.ms: 300001 .* 300000"):
+        StreamsConfig.parse({"application.id": "a", "session.timeout.ms": 300_001})

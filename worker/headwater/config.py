@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 _AFTER_GUARANTEE: Final = -1
 """Stands for the default that depends on the processing guarantee."""
 _METADATA_MAX_AGE_MS: Final = 300_000
+_MAX_POLL_INTERVAL_MS: Final = 300_000
 
 
 class ProcessingGuarantee(StrEnum):
@@ -424,6 +425,18 @@ def _check_overrides(config: StreamsConfig) -> None:
     ):
         if name in settings:
             _whole(1)(name, settings[name])
+    _check_session(consumer)
+
+
+def _check_session(consumer: Mapping[str, object]) -> None:
+    """Refuse what the client would refuse only when a StreamThread makes its consumer."""
+    session = str(consumer.get("session.timeout.ms", ""))
+    longest = int(str(consumer.get("max.poll.interval.ms", _MAX_POLL_INTERVAL_MS)))
+    if session.isdecimal() and int(session) > longest:
+        raise ConfigError(
+            f"session.timeout.ms: {session} is more than max.poll.interval.ms, {longest}; "
+            "make it shorter, or raise max.poll.interval.ms with it"
+        )
 
 
 def _on(value: object) -> bool:
