@@ -35,7 +35,7 @@ from tests.support.waiting import wait_for
 from benchmarks.report import measured, verdict
 from headwater.local.ports import free_port
 from headwater.local.properties import LOOPBACK
-from headwater_operator.kube.api import BUDGETS, STREAM_APPS
+from headwater_operator.kube.api import BUDGETS, STREAM_APPS, STREAM_WORKERS
 from headwater_operator.kube.client import KubeClient
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ class Found:
         rest_s: how long that was.
         storm: numbers of the storm.
         storm_s: from its beginning until everything was settled.
+        changed: StreamWorkers whose specification the storm has changed or made.
         began_s: from the first StreamApp until all were ready.
     """
 
@@ -155,6 +156,7 @@ class Found:
     rest_s: float
     storm: Numbers
     storm_s: float
+    changed: int
     began_s: float
 
 
@@ -224,8 +226,14 @@ class Run:
         rest_cores = (_cpu_s(process.pid) - cpu_s) / self.rest_s
         _say(f"at rest: {sum(rest.requests.values()) / self.rest_s:.2f} requests/s; now the storm")
         before, started = Numbers.of(port), time.monotonic()
+        generations = self._generations()
+        for threads in (2, 1):
+            self._change("/spec/threadsPerWorker", threads)
         for replicas in (self.workers - 1, self.workers):
-            self._scale(replicas)
+            self._change("/spec/replicas", replicas)
+        changed = sum(
+            generation != generations.get(uid) for uid, generation in self._generations().items()
+        )
         storm_s = time.monotonic() - started
         storm = Numbers.of(port).since(before)
         memory.stop()
@@ -240,6 +248,7 @@ class Run:
             self.rest_s,
             storm,
             storm_s,
+            changed,
             began_s,
         )
 
@@ -266,11 +275,17 @@ class Run:
 
         wait_for(is_counted, what="the pods to be counted", timeout_s=600, every_s=2)
 
-    def _scale(self, replicas: int) -> None:
+    def _change(self, path: str, value: int) -> None:
+        """Change one number of every StreamApp, and wait until all are settled."""
         for namespace in self.namespaces:
-            operation = {"op": "replace", "path": "/spec/replicas", "value": replicas}
+            operation = {"op": "add", "path": path, "value": value}
             self.api.patch(STREAM_APPS, namespace, "wc", [operation])
-        self._until_settled(replicas)
+        self._until_settled(value if path == "/spec/replicas" else self.workers)
+
+    def _generations(self) -> dict[str, int]:
+        """How often the specification of each StreamWorker was written, by its uid."""
+        workers = (each["metadata"] for each in self.api.list(STREAM_WORKERS, None))
+        return {each["uid"]: each["generation"] for each in workers}
 
     def _until_settled(self, replicas: int) -> None:
         left = set(self.namespaces)
@@ -314,8 +329,9 @@ def _page(runs: Sequence[Found]) -> str:
         "",
         "Written by `python -m benchmarks.fleet`: a real control plane, the operator as a process,",
         f"StreamApps with {biggest.workers} workers each; machines and workers are played by the",
-        "benchmark, on the same cores. At rest nothing changes. In the storm every StreamApp is",
-        f"scaled to {biggest.workers - 1} workers at once, and back when all are settled. A round",
+        "benchmark, on the same cores. At rest nothing changes. In the storm every StreamApp gets",
+        "another number of StreamThreads at once, which changes all its StreamWorkers, and the old",
+        f"one when all are settled; then {biggest.workers - 1} workers, and all again. A round",
         "is one pass of observe, decide and act over a StreamApp, its requests included; its p99",
         "is the upper bound of the histogram's bucket. Watches are streams: not among the",
         "requests. Goals and floors are those of 500 StreamApps.",
@@ -358,6 +374,7 @@ def _rows(runs: Sequence[Found]) -> Iterator[str]:
     yield row("requests at rest, per 100 StreamApps", requests, "{:.2f}/s", (5, 10))
     storm = "p99 of a round in the storm"
     yield row(storm, lambda run: run.storm.quantile(0.99), "{:g} s", (1, 3))
+    yield row("StreamWorkers changed in the storm", lambda run: run.changed, "{:,.0f}")
     yield row("rounds in the storm", lambda run: run.storm.rounds, "{:.0f}")
     yield row("length of the storm", lambda run: run.storm_s, "{:.0f} s")
     yield row("from nothing to all ready", lambda run: run.began_s, "{:.0f} s")

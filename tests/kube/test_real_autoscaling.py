@@ -101,10 +101,10 @@ def test_the_number_of_workers_follows_the_load_and_each_update_is_counted_once(
         assert "from 3 to 2 workers" in news
         journey.kubectl("delete", "sapp", APP, "--timeout=220s")
         counting.check_volumes(journey, cluster)
-    if not cluster.has_proxy:
-        pytest.skip("nobody has asked for state: no network device can be made here (root can)")
     with capsys.disabled():
         print(f"\n{longest_pause(bootstrap_servers, f'{unique_name}-out')}")
+    if not cluster.has_proxy:
+        pytest.skip("nobody has asked for state: no network device can be made here (root can)")
 
 
 def assert_guarded(workers: Workers) -> None:
