@@ -157,13 +157,15 @@ def test_a_token_is_renewed_in_time_and_held_while_it_cannot_be(
 
 
 def test_the_operator_makes_tokens_of_no_other_account(
-    namespace: str, operator: UsersClient
+    namespace: str, operator: UsersClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     caller = f"system:serviceaccount:{namespace}:caller"
     wait_for(lambda: CallerTokens(operator, caller).of("shop"), what="the right")
 
     for account in ("operator", "default"):
+        caplog.clear()
         assert CallerTokens(operator, f"system:serviceaccount:{namespace}:{account}").of("a") == ""
+        assert "cannot create resource" in caplog.text
 
 
 def test_a_token_gets_through_the_api_servers_proxy_by_its_own_header_alone(

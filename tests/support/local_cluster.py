@@ -255,17 +255,10 @@ class Load(threading.Thread):
     became of the last requests, and may cut the producer off, which is replaced then.
     """
 
-    def __init__(
-        self,
-        bootstrap_servers: str,
-        prefix: str,
-        *,
-        records_per_s: int = 5_000,
-        cut_off_s: float = CUT_OFF_S,
-    ) -> None:
+    def __init__(self, bootstrap_servers: str, prefix: str, *, records_per_s: int = 5_000) -> None:
         super().__init__(daemon=True)
         self._servers = bootstrap_servers
-        self._cut_off_s = cut_off_s
+        self.cut_off_s = CUT_OFF_S
         self._topic = f"{prefix}-in"
         self._per_tick = records_per_s // 50
         self._ended = threading.Event()
@@ -303,7 +296,7 @@ class Load(threading.Thread):
     def _replace_if_cut_off(self) -> None:
         if not len(self._producer):
             self._delivered_at = time.monotonic()
-        elif time.monotonic() - self._delivered_at > self._cut_off_s:
+        elif time.monotonic() - self._delivered_at > self.cut_off_s:
             self._producer.purge()
             self._producer.flush(5)  # its reports, or the client lives as long as the process
             self._producer = self._made()

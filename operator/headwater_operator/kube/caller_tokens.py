@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:/]+):([^:/]+)")
-_RENEWED_MS: Final = TOKEN_S * 750
-"""Three quarters of its time: what renews it may fail for a while."""
 _AGAIN_MS: Final = 30_000
+"""A token is renewed after three quarters of its time, and what fails is tried again so late."""
 
 
 @dataclass(slots=True)
 class _Held:
-    """What there is for one namespace; others wait while one thread asks for it."""
+    """What there is for one namespace; while one thread asks, others go by what there is."""
 
     guard: threading.Lock = field(default_factory=threading.Lock)
     token: str = ""
     ends_ms: int = 0
     ask_ms: int = 0
+    failure: str = ""
 
 
 class CallerTokens:
     """Asks the API server for tokens of one account. Calls may come from several threads.
 
     Args:
-        api: the API server, under whose eyes the operator may create tokens of the account.
+        api: the API server, where the operator may create tokens of the account.
         account: its user name; empty: there are no tokens.
         now_ms: a clock that never goes back.
 
@@ -69,11 +69,14 @@ class CallerTokens:
             return ""
         with self._guard:
             held = self._held.setdefault(namespace, _Held())
-        with held.guard:
-            now_ms = self._now_ms()
-            if now_ms >= held.ask_ms:
+        now_ms = self._now_ms()
+        if now_ms >= held.ask_ms and held.guard.acquire(blocking=False):
+            try:
+                held.ask_ms = now_ms + _AGAIN_MS
                 self._renew(namespace, held, now_ms)
-            return held.token if now_ms < held.ends_ms else ""
+            finally:
+                held.guard.release()
+        return held.token if now_ms < held.ends_ms else ""
 
     def _renew(self, namespace: str, held: _Held, now_ms: int) -> None:
         spec = {"audiences": [operator_audience(namespace)], "expirationSeconds": TOKEN_S}
@@ -88,9 +91,12 @@ class CallerTokens:
                     "spec": spec,
                 },
             )
-        except KubeApiError as error:
-            held.ask_ms = now_ms + _AGAIN_MS
-            log.warning("workers of %s cannot be shown a token: %s", namespace, error)
+            token = str(answer["status"]["token"])
+            granted_s = min(TOKEN_S, int(answer["spec"]["expirationSeconds"]))
+        except (KubeApiError, LookupError, TypeError, ValueError) as error:
+            if str(error) != held.failure:
+                held.failure = str(error)
+                log.warning("workers of %s cannot be shown a token: %s", namespace, error)
             return
-        held.token = str(answer["status"]["token"])
-        held.ends_ms, held.ask_ms = now_ms + TOKEN_S * 1_000, now_ms + _RENEWED_MS
+        held.token, held.failure = token, ""
+        held.ends_ms, held.ask_ms = now_ms + granted_s * 1_000, now_ms + granted_s * 750

@@ -362,7 +362,7 @@ class KubeClient:
             ) from error
         finally:
             if self._observe_call is not None:
-                self._observe_call(verb, resource.plural, status)
+                self._observe_call(verb, resource.counted_as, status)
         answer = _decoded(data)
         if 200 <= status < 300:
             return answer

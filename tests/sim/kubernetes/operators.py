@@ -48,13 +48,14 @@ class Operator:
         self.election = Election(api, OPERATORS, place=place, name=lease, now_ms=self.now_ms)
         self.election._guard = Guard(world)  # type: ignore[assignment]  # it must not block for good
         self.leases = LeaseBook(api, (NAMESPACE,), self.now_ms)
+        questions = Questions(self)
         self.reconciler = world.plan.reconciler(
             api,
             self.election,
             self.leases,
             Installation(),
             Metrics(),
-            Questions(self),
+            lambda _namespace: questions,
             self.now_ms,
             shard=shard,
         )

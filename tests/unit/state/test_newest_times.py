@@ -7,7 +7,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.state.newest import NewestTimes
+from headwater.state.newest import MOST_SLOTS, NewestTimes
 
 BATCHES: Final = st.lists(
     st.lists(st.tuples(st.binary(max_size=3), st.integers(0, (1 << 63) - 1)), max_size=20),
@@ -51,10 +51,34 @@ def test_looks_in_vain_make_it_tell_keys_apart() -> None:
     rows = [(b"%d" % number, number) for number in range(MANY)]
     _noted(times, rows)
     before = sum(times.of(key) > time for key, time in rows)
-    for _ in range(MANY * 4):
-        times.waste()
-    _noted(times, [])
-    _noted(times, [(key, time + MANY) for key, time in rows])
-    after = sum(times.of(key) > time + MANY for key, time in rows)
+
+    for again in range(1, 4):
+        for _ in range(MANY * 100):
+            times.waste()
+        _noted(times, [])
+        _noted(times, [(key, time + again * MANY) for key, time in rows])
+
+    after = sum(times.of(key) > time + again * MANY for key, time in rows)
     assert before > MANY / 2
     assert after < MANY / 4
+
+
+def test_looks_in_vain_for_a_few_keys_take_no_memory() -> None:
+    times = NewestTimes(-1)
+    for at in range(100):
+        for _ in range(MANY):
+            times.waste()
+        _noted(times, [(b"%d" % number, at) for number in range(100)])
+
+    assert len(times._slots) == 1_024
+
+
+def test_it_grows_to_four_mebibytes_at_most() -> None:
+    times = NewestTimes(-1)
+    rows = [(b"%d" % number, number) for number in range(400_000)]
+    for again in range(6):
+        for _ in range(200_000):
+            times.waste()
+        _noted(times, [(key, time + again * len(rows)) for key, time in rows])
+
+    assert len(times._slots) == MOST_SLOTS == (4 << 20) // 8

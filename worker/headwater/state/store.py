@@ -271,6 +271,7 @@ class LayeredStore:
             StateError: nothing was written.
         """
         assert next(self._uncommitted(), None) is None, f"{self.name} has uncommitted writes"
+        assert self._below.newest is None, f"{self.name} would not know of these rows"
         self._below.backend.write(rows, position)
         if self._below.entries:
             self.forget([key for key, _ in rows])

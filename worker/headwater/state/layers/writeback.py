@@ -152,7 +152,7 @@ class WriteBack:
         Raises:
             SerializationError: the key of ``identity`` is null or its serde does not take it.
         """
-        codec, newest = self.codec, self.newest
+        codec, is_legal = self.codec, False
         if codec.expires:
             part, time, _ = identity
             # What is later than all that is committed is not there; but its serde must take it.
@@ -166,8 +166,8 @@ class WriteBack:
         row = self.backend.get(key)
         if row is not None:
             return Entry(identity, *codec.from_row(row))
-        if newest is not None:
-            newest.waste()
+        if is_legal and self.newest is not None:
+            self.newest.waste()
         return None
 
     def _newest_of(self, part: Any) -> int:

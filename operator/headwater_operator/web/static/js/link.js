@@ -49,7 +49,9 @@ export function follow(key, told) {
     try {
       const answer = await fetch("/api/apps", { cache: "no-store", signal: asking.signal });
       const { apps } = await answer.json();
+      if (isOver) return;
       if (!apps.includes(key)) {
+        heardAt = performance.now();
         told.apps(apps);
         told.trouble(`there is no application ${key} here`);
         timer = setTimeout(again, 5 * AGAIN_MS);
@@ -63,6 +65,7 @@ export function follow(key, told) {
       }
       if (!stream.ok) {
         const { error } = await stream.json();
+        if (isOver) return;
         heardAt = performance.now();
         told.trouble(error);
         timer = setTimeout(again, 5 * AGAIN_MS);
@@ -70,7 +73,7 @@ export function follow(key, told) {
       }
       asking.abort();
     } catch {
-      timer = setTimeout(again, AGAIN_MS);
+      if (!isOver) timer = setTimeout(again, AGAIN_MS);
       return;
     }
     connect();
