@@ -49,7 +49,8 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from headwater.model.metrics import Unit
 from headwater_operator.dashboards import DASHBOARDS
-from headwater_operator.dashboards.panels import Kind
+from headwater_operator.dashboards.choosing import APP
+from headwater_operator.dashboards.panels import Kind, named
 from headwater_operator.dashboards.promql import ALL, annotation_promql, label_values, promql
 from tests.golden.alerts import ALERTS
 
@@ -308,5 +309,5 @@ def _json(board: boards.Dashboard) -> str:
     made = json.loads(JSONEncoder().encode(board.build()))
     # What the builders do not know: what people read at a mark.
     for annotation in made["annotations"].get("list", []):
-        annotation |= {"titleFormat": annotation["name"], "textFormat": "{{application_id}}"}
+        annotation |= {"titleFormat": annotation["name"], "textFormat": named(APP)}
     return json.dumps(made, indent=1) + "\n"

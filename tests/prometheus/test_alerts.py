@@ -12,9 +12,8 @@ from tests.golden.chart import CHART
 from tests.support import pages
 from tests.support.prometheus import promtool
 
-from headwater_operator.dashboards import DASHBOARDS, SPARK
+from headwater_operator.dashboards import DASHBOARDS
 from headwater_operator.dashboards.of_operator import NAMESPACE, SERVICE
-from headwater_operator.dashboards.promql import annotation_promql
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -309,36 +308,6 @@ def test_alerts_fire_when_they_should_and_only_then(tmp_path: Path) -> None:
     (tmp_path / "tests.yaml").write_text(yaml.safe_dump(told, width=10_000))
 
     assert f"SUCCESS: {len(ALERTS)} rules found" in promtool("check", "rules", str(path))
-    assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "tests.yaml"))
-
-
-def test_a_take_over_is_marked_although_another_driver_tells_it(tmp_path: Path) -> None:
-    [take_over, _] = SPARK.annotations
-    where = 'application_id="orders", namespace="shop"'
-    series = {
-        f'headwater_spark_generation{{{where}, pod="a"}}': "3x20 stale",
-        f'headwater_spark_generation{{{where}, pod="b"}}': "_x22 4x38",
-    }
-    expr = annotation_promql(take_over, ()).removesuffix(" > 0")
-    told = {
-        "evaluation_interval": "1m",
-        "tests": [
-            {
-                "interval": "1m",
-                "input_series": [{"series": it, "values": values} for it, values in series.items()],
-                "promql_expr_test": [
-                    {
-                        "expr": expr,
-                        "eval_time": f"{minute}m",
-                        "exp_samples": [{"labels": '{application_id="orders"}', "value": changes}],
-                    }
-                    for minute, changes in ((19, 0), (23, 1), (25, 1), (40, 0))
-                ],
-            }
-        ],
-    }
-    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(told))
-
     assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "tests.yaml"))
 
 

@@ -13,6 +13,7 @@ from tests.support import prometheus
 from headwater.model import metrics
 from headwater.model.metrics import Metric, MetricType, Scope
 from headwater_operator.dashboards import DASHBOARDS
+from headwater_operator.dashboards.choosing import APP
 from headwater_operator.dashboards.evaluation import evaluate, values_of
 from headwater_operator.dashboards.history import History, Sample, Samples, label_set
 from headwater_operator.dashboards.panels import Aggregation, Function, Query, Quotient
@@ -62,11 +63,9 @@ OTHERS: Final[tuple[Expression, ...]] = (
         Query(metric=RECONCILES, by=("result",), function=Function.QUANTILE, quantile=quantile)
         for quantile in (0.0, 0.5, 0.99, 1.0)
     ),
-    Query(
-        metric=metrics.READY,
-        by=("namespace",),
-        aggregation=Aggregation.COUNT,
-        distinct="application_id",
+    *(
+        Query(metric=metrics.READY, by=by, aggregation=Aggregation.COUNT, distinct=distinct)
+        for by, distinct in ((("namespace",), ("application_id",)), ((), APP))
     ),
     Quotient(
         numerator=Query(metric=metrics.RECORDS_LAG, by=("task_id",)),

@@ -110,6 +110,8 @@ def test_a_legend_leaves_out_labels_that_a_series_lacks() -> None:
 
     assert legend_of(query, label_set({"application_id": "orders"})) == "orders"
     assert legend_of(query, label_set({"application_id": "a", "namespace": "n"})) == "n a"
+    shares = Query(metric=metrics.READY, by=query.by, legend=f"idle {query.label} avg")
+    assert legend_of(shares, label_set({"application_id": "a"})) == "idle a avg"
 
 
 def test_growth_needs_two_samples_and_survives_a_restart_of_its_counter() -> None:

@@ -12,8 +12,8 @@ from tests.golden.dashboards import GRAFANA_UNITS, dashboards
 
 from headwater.model import metrics
 from headwater.model.metrics import METRICS, MetricType, Scope, Unit
-from headwater_operator.dashboards import DASHBOARDS, FLEET, WORKER
-from headwater_operator.dashboards.choosing import NAMESPACE, OF_WORKERS
+from headwater_operator.dashboards import APPLICATION, DASHBOARDS, FLEET, SPARK, STATE, WORKER
+from headwater_operator.dashboards.choosing import APP, NAMESPACE, OF_WORKERS
 from headwater_operator.dashboards.panels import (
     BUCKET,
     OF_SCRAPING,
@@ -27,6 +27,7 @@ from headwater_operator.dashboards.panels import (
     Query,
     Quotient,
     Row,
+    named,
 )
 from headwater_operator.dashboards.promql import annotation_promql, label_values, promql
 from headwater_operator.metrics import OPERATOR_METRICS, RECONCILES
@@ -121,11 +122,14 @@ def test_a_quotient_and_a_quantile_are_of_sums() -> None:
     )
 
 
-def test_values_of_a_label_are_counted() -> None:
-    count = replace(LAG, by=("namespace",), aggregation=Aggregation.COUNT, distinct="task_id")
+def test_values_of_labels_are_counted() -> None:
+    tasks = replace(LAG, by=("namespace",), aggregation=Aggregation.COUNT, distinct=("task_id",))
 
-    assert promql(count) == (
+    assert promql(tasks) == (
         "count by (namespace) (count by (namespace, task_id) (stream_task_records_lag))"
+    )
+    assert promql(replace(tasks, by=(), distinct=APP)) == (
+        "count(count by (namespace, application_id) (stream_task_records_lag))"
     )
 
 
@@ -223,6 +227,22 @@ def test_moves_and_roll_outs_are_marked_on_every_dashboard_by_labels_that_they_h
         assert annotation.query.metric in METRICS
         assert annotation.of_all or chosen <= labels
         assert "$namespace" in annotation_promql(annotation, board.variables) or annotation.of_all
+
+
+@pytest.mark.parametrize("board", [FLEET, APPLICATION, WORKER, STATE, SPARK], ids=lambda it: it.uid)
+def test_lines_and_marks_are_of_one_application_and_name_it(board: Dashboard) -> None:
+    asked = [(panel, query) for panel in board for query in panel.queries if query.by]
+
+    assert len(asked) > 8
+    for panel, query in asked:
+        assert set(APP) <= set(query.by), panel.title
+        # A table has its labels in columns.
+        assert panel.kind is Kind.TABLE or named(APP) in query.label, panel.title
+    for annotation in board.annotations:
+        assert annotation.query.by == APP
+    assert json.loads(dashboards()[f"{board.uid}.json"])["annotations"]["list"][0][
+        "textFormat"
+    ] == named(APP)
 
 
 def test_changes_of_an_answer_are_marked_within_a_time() -> None:

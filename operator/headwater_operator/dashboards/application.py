@@ -7,6 +7,7 @@ from typing import Final
 from headwater.model import metrics
 from headwater.model.lifecycle import TaskState
 from headwater_operator.dashboards.choosing import (
+    APP,
     AVG,
     CLIENT,
     INCREASE,
@@ -17,6 +18,7 @@ from headwater_operator.dashboards.choosing import (
     PLACE,
     ROLL_OUTS,
     TASK,
+    THREAD,
     average,
     lines,
     shown,
@@ -24,7 +26,7 @@ from headwater_operator.dashboards.choosing import (
 )
 from headwater_operator.dashboards.panels import Dashboard, Kind, Panel, Row
 
-_TOPIC: Final = ("topic",)
+_TOPIC: Final = (*APP, "topic")
 
 APPLICATION: Final = Dashboard(
     uid="headwater-application",
@@ -109,7 +111,7 @@ APPLICATION: Final = Dashboard(
                     "Commits that failed",
                     "How often a StreamThread went back to its last commit, to process again.",
                     metrics.FAILED_COMMITS,
-                    ("thread_id",),
+                    THREAD,
                     function=INCREASE,
                 ),
                 lines("Punctuators called", "Per second.", metrics.TASK_PUNCTUATE, TASK),

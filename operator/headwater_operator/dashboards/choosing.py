@@ -13,15 +13,20 @@ from headwater_operator.dashboards.panels import (
     Panel,
     Query,
     Variable,
+    named,
 )
 
 APP: Final = ("namespace", "application_id")
-CLIENT: Final = ("client_id",)
-TASK: Final = ("task_id",)
-PLACE: Final = ("task_id", "client_id")
+"""Namespaces may have applications of one id, with a Kafka each."""
+CLIENT: Final = (*APP, "client_id")
+"""Every application that is embedded has the worker ``embedded``."""
+THREAD: Final = (*APP, "thread_id")
+TASK: Final = (*APP, "task_id")
+"""Every application has a task 0_0."""
+PLACE: Final = (*TASK, "client_id")
 """A task and who has it."""
-NODE: Final = ("task_id", "processor_node_id")
-STORE: Final = ("task_id", "state_id")
+NODE: Final = (*TASK, "processor_node_id")
+STORE: Final = (*TASK, "state_id")
 """Of active tasks: the stores of copies are not measured."""
 
 NAMESPACE: Final = Variable(label="namespace", title="Namespace", metric=metrics.READY)
@@ -31,7 +36,7 @@ OF_WORKERS: Final = (NAMESPACE, APPLICATION_ID, CLIENT_ID)
 
 MOVES: Final = Annotation(
     title="Tasks moved",
-    query=Query(metric=metrics.TASK_CREATED, by=("application_id",), function=Function.INCREASE),
+    query=Query(metric=metrics.TASK_CREATED, by=APP, function=Function.INCREASE),
 )
 """A StreamThread has opened tasks: they were granted or moved, or begin again.
 
@@ -42,9 +47,9 @@ ROLL_OUTS: Final = Annotation(
     title="Roll-out",
     query=Query(
         metric=metrics.REVISION,
-        by=("application_id",),
+        by=APP,
         aggregation=Aggregation.COUNT,
-        distinct="revision",
+        distinct=("revision",),
     ),
     above=1,
 )
@@ -102,7 +107,7 @@ def spread_lines(
     title: str, description: str, spread: metrics.Spread, by: tuple[str, ...]
 ) -> Panel:
     """Return a panel of the average and the maximum of something, the worst of each label."""
-    legend = " ".join(f"{{{{{label}}}}}" for label in by)
+    legend = named(by)
     return Panel(
         title=title,
         description=description,

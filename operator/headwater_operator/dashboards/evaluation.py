@@ -87,7 +87,8 @@ def evaluate_at(
 def legend_of(expression: Expression, labels: LabelSet) -> str:
     """Return the legend of a series; a label that it does not have is empty."""
     given = dict(labels)
-    return _LABEL.sub(lambda found: given.get(found[1], ""), expression.label).strip()
+    text = _LABEL.sub(lambda found: given.get(found[1], ""), expression.label)
+    return " ".join(text.split())
 
 
 def values_of(label: str, series: Iterable[Series], chosen: Chosen | None = None) -> list[str]:
@@ -113,7 +114,7 @@ def _vectors(
 
 def _selected(query: Query, samples: Samples, chosen: Chosen) -> list[tuple[LabelSet, Series]]:
     """Return the series that a query reads, each with the labels that are kept of it."""
-    by = (*query.by, *((query.distinct,) if query.distinct else ()))
+    by = (*query.by, *query.distinct)
     if query.function is Function.QUANTILE:
         by = (*by, BUCKET)
     is_any = not query.filters and not chosen
@@ -142,12 +143,12 @@ def _evaluated(
 
 
 def _regrouped(
-    groups: Mapping[LabelSet, list[float]], distinct: str
+    groups: Mapping[LabelSet, list[float]], distinct: tuple[str, ...]
 ) -> defaultdict[LabelSet, list[float]]:
-    """Return groups without a label, with an entry for each of its values."""
+    """Return groups without some labels, with an entry for each of their values."""
     found: defaultdict[LabelSet, list[float]] = defaultdict(list)
     for labels in groups:
-        found[tuple(pair for pair in labels if pair[0] != distinct)].append(1.0)
+        found[tuple(pair for pair in labels if pair[0] not in distinct)].append(1.0)
     return found
 
 

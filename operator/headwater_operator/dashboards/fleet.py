@@ -9,6 +9,7 @@ from headwater.model.lifecycle import ClientState
 from headwater.model.metrics import ROCKSDB_PROPERTIES
 from headwater_operator.dashboards.choosing import (
     APP,
+    CLIENT,
     COUNT,
     INCREASE,
     MAX,
@@ -20,7 +21,7 @@ from headwater_operator.dashboards.choosing import (
     lines,
     shown,
 )
-from headwater_operator.dashboards.panels import Dashboard, Kind, Panel, Query, Quotient, Row
+from headwater_operator.dashboards.panels import Dashboard, Kind, Panel, Query, Quotient, Row, named
 
 _ALL: Final = ()
 _READY: Final = shown(metrics.READY, APP, legend="ready")
@@ -52,14 +53,7 @@ FLEET: Final = Dashboard(
                 Panel(
                     title="Running applications",
                     description="Applications of which Prometheus reads a worker.",
-                    queries=(
-                        Query(
-                            metric=metrics.READY,
-                            by=(),
-                            aggregation=COUNT,
-                            distinct="application_id",
-                        ),
-                    ),
+                    queries=(Query(metric=metrics.READY, by=(), aggregation=COUNT, distinct=APP),),
                     kind=Kind.STAT,
                     width=3,
                 ),
@@ -125,7 +119,7 @@ FLEET: Final = Dashboard(
                     title="State of workers",
                     description="What each worker is doing. REBALANCING: it waits for tasks to be "
                     "restored or handed over.",
-                    queries=(shown(metrics.CLIENT_STATE, (*APP, "client_id"), MAX),),
+                    queries=(shown(metrics.CLIENT_STATE, CLIENT, MAX),),
                     kind=Kind.STATE_TIMELINE,
                     states=tuple(ClientState),
                     width=24,
@@ -133,11 +127,7 @@ FLEET: Final = Dashboard(
                 Panel(
                     title="Share of workers that are ready",
                     description="1 if every worker processes every task it was granted.",
-                    queries=(
-                        Quotient(
-                            numerator=_READY, denominator=_WORKERS, legend="{{application_id}}"
-                        ),
-                    ),
+                    queries=(Quotient(numerator=_READY, denominator=_WORKERS, legend=named(APP)),),
                 ),
                 lines(
                     "StreamThreads",

@@ -7,14 +7,12 @@ from typing import Final
 from headwater.model import metrics
 from headwater_operator.dashboards.alerts import Alert, Condition, Severity
 from headwater_operator.dashboards.application import APPLICATION
-from headwater_operator.dashboards.choosing import APP, INCREASE, MAX, MIN, shown
+from headwater_operator.dashboards.choosing import APP, CLIENT, INCREASE, MAX, MIN, TASK, shown
 from headwater_operator.dashboards.fleet import FLEET
 from headwater_operator.dashboards.panels import Function, Quotient
 from headwater_operator.dashboards.spark import SPARK
 from headwater_operator.dashboards.state import STATE
 
-_WORKER: Final = (*APP, "client_id")
-_TASK: Final = (*APP, "task_id")
 _WHICH: Final = "{{ $labels.application_id }}"
 _LAG: Final = shown(metrics.RECORDS_LAG, APP)
 _PROCESSED: Final = shown(metrics.THREAD_PROCESS, APP)
@@ -48,8 +46,8 @@ OF_APPLICATIONS: Final = (
     ),
     Alert(
         name="HeadwaterRestoreStuck",
-        when=Condition(query=shown(metrics.RESTORE_REMAINING_RECORDS, _TASK), above=0),
-        unless=(Condition(query=shown(metrics.TASK_RESTORED, _TASK), above=0),),
+        when=Condition(query=shown(metrics.RESTORE_REMAINING_RECORDS, TASK), above=0),
+        unless=(Condition(query=shown(metrics.TASK_RESTORED, TASK), above=0),),
         lasting="10m",
         window="5m",
         severity=Severity.CRITICAL,
@@ -79,8 +77,8 @@ OF_APPLICATIONS: Final = (
         name="HeadwaterDiskNearlyFull",
         when=Condition(
             query=Quotient(
-                numerator=shown(metrics.STATE_DIR_AVAILABLE, _WORKER, MIN),
-                denominator=shown(metrics.STATE_DIR_SIZE, _WORKER, MAX),
+                numerator=shown(metrics.STATE_DIR_AVAILABLE, CLIENT, MIN),
+                denominator=shown(metrics.STATE_DIR_SIZE, CLIENT, MAX),
             ),
             below=0.1,
         ),

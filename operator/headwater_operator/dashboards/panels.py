@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from headwater.model.metrics import MetricType, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from headwater.model.metrics import Metric
 
@@ -28,6 +28,11 @@ _GROWTH: Final[Mapping[Unit, Unit]] = MappingProxyType(
         Unit.SECONDS: Unit.RATIO,
     }
 )
+
+
+def named(by: Iterable[str]) -> str:
+    """Return the legend that has the values of some labels."""
+    return " ".join(f"{{{{{label}}}}}" for label in by)
 
 
 class Kind(StrEnum):
@@ -86,7 +91,7 @@ class Query:
         aggregation: how series are combined that differ in other labels.
         function: what becomes of each series before.
         filters: values that labels have.
-        distinct: of ``COUNT``: a label, whose values are counted and not the series.
+        distinct: of ``COUNT``: labels, whose values are counted and not the series.
         quantile: of 0 to 1, for ``QUANTILE``.
         legend: names a series; ``{{label}}`` is the label's value. Empty: the values of ``by``.
     """
@@ -96,7 +101,7 @@ class Query:
     aggregation: Aggregation = Aggregation.SUM
     function: Function = Function.RAW
     filters: tuple[tuple[str, str], ...] = ()
-    distinct: str = ""
+    distinct: tuple[str, ...] = ()
     quantile: float = 0.99
     legend: str = ""
 
@@ -136,7 +141,7 @@ class Query:
     @property
     def label(self) -> str:
         """The legend, made of ``by`` if none is given."""
-        return self.legend or " ".join(f"{{{{{label}}}}}" for label in self.by)
+        return self.legend or named(self.by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,7 @@ def _aggregated(query: Query, matchers: list[str], window: str) -> str:
     elif query.function.is_ranged:
         series = f"{query.function}({series}[{window}])"
     if query.distinct:
-        series = f"count by ({', '.join((*by, query.distinct))}) ({series})"
+        series = f"count by ({', '.join((*by, *query.distinct))}) ({series})"
     kept = f" by ({', '.join(by)}) " if by else ""
     combined = f"{query.aggregation}{kept}({series})"
     if query.function is Function.QUANTILE:

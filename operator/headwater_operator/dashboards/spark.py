@@ -7,6 +7,7 @@ from typing import Final
 
 from headwater.model import metrics
 from headwater_operator.dashboards.choosing import (
+    APP,
     APPLICATION_ID,
     INCREASE,
     MAX,
@@ -16,17 +17,15 @@ from headwater_operator.dashboards.choosing import (
 )
 from headwater_operator.dashboards.panels import Annotation, Dashboard, Row
 
-_DRIVER: Final = ("namespace", "application_id")
-
 _TAKE_OVERS: Final = Annotation(
     title="Take-over",
-    query=shown(metrics.SPARK_GENERATION, ("application_id",), MAX),
+    query=shown(metrics.SPARK_GENERATION, APP, MAX),
     changes_within="5m",
 )
 """Spark has taken the application over. A driver in place of a lost one keeps its generation."""
 _MOVES: Final = Annotation(
     title="Tasks moved",
-    query=shown(metrics.SPARK_TASKS_OPENED, ("application_id",), function=INCREASE),
+    query=shown(metrics.SPARK_TASKS_OPENED, APP, function=INCREASE),
 )
 
 SPARK: Final = Dashboard(
@@ -47,44 +46,44 @@ SPARK: Final = Dashboard(
                     "Running",
                     "1 while micro-batches are taken.",
                     metrics.SPARK_RUNNING,
-                    _DRIVER,
+                    APP,
                 ),
-                lines("Records processed", "Per second.", metrics.SPARK_RECORDS, _DRIVER),
-                lines("Micro-batches", "Per second.", metrics.SPARK_BATCHES, _DRIVER),
+                lines("Records processed", "Per second.", metrics.SPARK_RECORDS, APP),
+                lines("Micro-batches", "Per second.", metrics.SPARK_BATCHES, APP),
                 lines(
                     "Time of a micro-batch",
                     "Of the last one.",
                     metrics.SPARK_BATCH_DURATION_MS,
-                    _DRIVER,
+                    APP,
                     MAX,
                 ),
                 lines(
                     "Age of the micro-batch under way",
                     "Growing without end: it does not get on. Look at the driver's log.",
                     metrics.SPARK_BUSY_SECONDS,
-                    _DRIVER,
+                    APP,
                     MAX,
                 ),
-                lines("Tasks", "Tasks of the topology.", metrics.SPARK_TASKS, _DRIVER),
+                lines("Tasks", "Tasks of the topology.", metrics.SPARK_TASKS, APP),
                 lines(
                     "Tasks opened",
                     "Spark opens a task anew when it gives it to another Python worker.",
                     metrics.SPARK_TASKS_OPENED,
-                    _DRIVER,
+                    APP,
                     function=INCREASE,
                 ),
                 lines(
                     "Records dropped",
                     "Records that were skipped: no key, too late, or unreadable.",
                     metrics.SPARK_DROPPED_RECORDS,
-                    _DRIVER,
+                    APP,
                     function=INCREASE,
                 ),
                 lines(
                     "Generation",
                     "Each step is a take-over of the application by a driver.",
                     metrics.SPARK_GENERATION,
-                    _DRIVER,
+                    APP,
                     MAX,
                 ),
             ),

@@ -17,15 +17,15 @@ from headwater_operator.dashboards.choosing import (
     ROLL_OUTS,
     STORE,
     TASK,
+    THREAD,
     average,
     lines,
     shown,
     spread_lines,
 )
-from headwater_operator.dashboards.panels import Dashboard, Panel, Quotient, Row
+from headwater_operator.dashboards.panels import Dashboard, Panel, Quotient, Row, named
 
-_CACHE: Final = ("task_id", "record_cache_id")
-_THREAD: Final = ("thread_id",)
+_CACHE: Final = (*TASK, "record_cache_id")
 _USAGE, _CAPACITY = (
     ROCKSDB_PROPERTIES["block-cache-usage"],
     ROCKSDB_PROPERTIES["block-cache-capacity"],
@@ -70,7 +70,7 @@ STATE: Final = Dashboard(
                     title="What a StateUpdater does",
                     description="Shares of its time.",
                     queries=tuple(
-                        shown(metric, _THREAD, AVG, legend=f"{name} {{{{thread_id}}}}")
+                        shown(metric, THREAD, AVG, legend=f"{name} {named(THREAD)}")
                         for name, metric in (
                             ("restore", metrics.UPDATER_RESTORE_RATIO),
                             ("standby", metrics.UPDATER_STANDBY_RATIO),
@@ -102,12 +102,14 @@ STATE: Final = Dashboard(
                     description="Standby and warm-up tasks, and how many have caught up.",
                     queries=(
                         shown(
-                            metrics.STANDBY_UPDATING_TASKS, CLIENT, legend="{{client_id}} followed"
+                            metrics.STANDBY_UPDATING_TASKS,
+                            CLIENT,
+                            legend=f"{named(CLIENT)} followed",
                         ),
                         shown(
                             metrics.STANDBY_CAUGHT_UP_TASKS,
                             CLIENT,
-                            legend="{{client_id}} caught up",
+                            legend=f"{named(CLIENT)} caught up",
                         ),
                     ),
                 ),
@@ -152,8 +154,8 @@ STATE: Final = Dashboard(
                     "read a lot: it is too small.",
                     queries=(
                         Quotient(
-                            numerator=shown(_USAGE, _THREAD, MAX),
-                            denominator=shown(_CAPACITY, _THREAD, MAX),
+                            numerator=shown(_USAGE, THREAD, MAX),
+                            denominator=shown(_CAPACITY, THREAD, MAX),
                         ),
                     ),
                 ),
@@ -226,13 +228,13 @@ STATE: Final = Dashboard(
                             metrics.COMPACTION_TIME_AVG,
                             STORE,
                             MAX,
-                            legend="{{task_id}} {{state_id}} avg",
+                            legend=f"{named(STORE)} avg",
                         ),
                         shown(
                             metrics.COMPACTION_TIME_MAX,
                             STORE,
                             MAX,
-                            legend="{{task_id}} {{state_id}} max",
+                            legend=f"{named(STORE)} max",
                         ),
                     ),
                 ),

@@ -14,13 +14,14 @@ from headwater_operator.dashboards.choosing import (
     MOVES,
     OF_WORKERS,
     ROLL_OUTS,
+    THREAD,
     lines,
     shown,
     spread_lines,
 )
-from headwater_operator.dashboards.panels import Dashboard, Kind, Panel, Row
+from headwater_operator.dashboards.panels import Dashboard, Kind, Panel, Row, named
 
-_KAFKA: Final = ("thread_id", "kafka_client")
+_KAFKA: Final = (*THREAD, "kafka_client")
 
 WORKER: Final = Dashboard(
     uid="headwater-worker",
@@ -56,14 +57,14 @@ WORKER: Final = Dashboard(
                 Panel(
                     title="Versions",
                     description="The version of Headwater that each worker runs.",
-                    queries=(shown(metrics.VERSION, ("client_id", "version"), MAX),),
+                    queries=(shown(metrics.VERSION, (*CLIENT, "version"), MAX),),
                     kind=Kind.TABLE,
                 ),
                 Panel(
                     title="Revisions",
                     description="The revision of the specification that each worker was started "
                     "from. Several: a roll-out is under way.",
-                    queries=(shown(metrics.REVISION, ("client_id", "revision"), MAX),),
+                    queries=(shown(metrics.REVISION, (*CLIENT, "revision"), MAX),),
                     kind=Kind.TABLE,
                 ),
                 lines(
@@ -77,7 +78,7 @@ WORKER: Final = Dashboard(
                     "Callers by HTTP that were refused",
                     "Expired after a token was replaced: somebody still shows the former one.",
                     metrics.HTTP_REFUSED_REQUESTS,
-                    ("client_id", "reason"),
+                    (*CLIENT, "reason"),
                     function=INCREASE,
                 ),
             ),
@@ -88,17 +89,17 @@ WORKER: Final = Dashboard(
                 Panel(
                     title="State of StreamThreads",
                     description="PARTITIONS_ASSIGNED: it waits for its tasks to be restored.",
-                    queries=(shown(metrics.THREAD_STATE_NUMBER, ("thread_id",), MAX),),
+                    queries=(shown(metrics.THREAD_STATE_NUMBER, THREAD, MAX),),
                     kind=Kind.STATE_TIMELINE,
                     states=tuple(ThreadState),
                     width=24,
                 ),
-                lines("Records processed", "Per second.", metrics.THREAD_PROCESS, ("thread_id",)),
+                lines("Records processed", "Per second.", metrics.THREAD_PROCESS, THREAD),
                 Panel(
                     title="What a thread does",
                     description="Shares of its time. Mostly polling: it waits for records.",
                     queries=tuple(
-                        shown(metric, ("thread_id",), AVG, legend=f"{part} {{{{thread_id}}}}")
+                        shown(metric, THREAD, AVG, legend=f"{part} {named(THREAD)}")
                         for part, metric in metrics.RATIOS.items()
                     ),
                     stacked=True,
@@ -107,45 +108,45 @@ WORKER: Final = Dashboard(
                     "Time of a record",
                     "By rounds.",
                     metrics.PROCESS_LATENCY,
-                    ("thread_id",),
+                    THREAD,
                 ),
                 spread_lines(
                     "Time of a commit",
                     "Waiting for the broker included.",
                     metrics.COMMIT_LATENCY,
-                    ("thread_id",),
+                    THREAD,
                 ),
-                lines("Commits", "Per second.", metrics.COMMIT, ("thread_id",)),
+                lines("Commits", "Per second.", metrics.COMMIT, THREAD),
                 lines(
                     "Records sent",
                     "Per second: outputs and changelogs.",
                     metrics.PRODUCED_RECORDS,
-                    ("thread_id",),
+                    THREAD,
                 ),
                 spread_lines(
                     "Records of a poll",
                     "Few: the thread keeps up. As many as `max.poll.records`: it is behind.",
                     metrics.POLL_RECORDS,
-                    ("thread_id",),
+                    THREAD,
                 ),
                 spread_lines(
                     "Time of a poll",
                     "Waiting for records included.",
                     metrics.POLL_LATENCY,
-                    ("thread_id",),
+                    THREAD,
                 ),
                 lines(
                     "Tasks opened",
                     "How many tasks the thread has opened.",
                     metrics.TASK_CREATED,
-                    ("thread_id",),
+                    THREAD,
                     function=INCREASE,
                 ),
                 lines(
                     "Tasks closed",
                     "How many tasks the thread has closed.",
                     metrics.TASK_CLOSED,
-                    ("thread_id",),
+                    THREAD,
                     function=INCREASE,
                 ),
             ),

@@ -15,6 +15,7 @@ from headwater.model.metrics import (
     ROCKSDB_PROPERTIES,
 )
 from headwater_operator.dashboards import APPLICATION, STATE, WORKER
+from headwater_operator.dashboards.choosing import APP
 from headwater_operator.dashboards.evaluation import evaluate_at, legend_of
 from headwater_operator.dashboards.panels import Function, Kind, Query
 from headwater_operator.web.document import rounded
@@ -84,7 +85,9 @@ def point(samples: Samples, at_ms: int, window_ms: int) -> dict[str, float]:
 
 
 def _legend(query: Expression, labels: LabelSet) -> str:
-    return legend_of(query, labels) or query.metrics[0].kafka
+    """Return what a line is called on a page of one application, which is not named again."""
+    within = tuple(pair for pair in labels if pair[0] not in APP)
+    return legend_of(query, within) or query.metrics[0].kafka
 
 
 def described(dashboard: str) -> list[dict[str, Any]]:

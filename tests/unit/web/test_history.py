@@ -124,7 +124,7 @@ def _panel(key: str) -> str:
 
 
 def _told(second: int) -> list[Sample]:
-    task = {"task_id": "0_0", "client_id": "w-0"}
+    task = {"application_id": "orders", "task_id": "0_0", "client_id": "w-0"}
     disk = metrics.ROCKSDB_PROPERTIES["total-sst-files-size"]
     memory = metrics.ROCKSDB_PROPERTIES["size-all-mem-tables"]
     keys = metrics.ROCKSDB_PROPERTIES["estimate-num-keys"]
