@@ -34,6 +34,7 @@ from headwater.failpoints import VARIABLE
 from headwater.model.lifecycle import TaskState
 from headwater_operator.local.observe import read_worker
 from headwater_operator.local.processes import ProcessId
+from tests.chaos.recovery import Recovery
 from tests.support.flying import KINDS, in_flight
 from tests.support.freezing import freeze, thaw
 from tests.support.local_cluster import APP, LocalCluster
@@ -117,6 +118,7 @@ class Hunter:
         self._admin = AdminClient({"bootstrap.servers": bootstrap_servers})
         self._rng = rng
         self._calls = calls
+        self._recovery = Recovery(cluster)
         self.log: list[str] = []
         self.flying: list[Counter[str]] = []
         """The calls that were in flight at each kill, if they are looked at."""
@@ -155,10 +157,13 @@ class Hunter:
         """
         for number, kill in enumerate(kills):
             replicas = self.carry_out(kill, topics=topics, replicas=replicas)
-            self._cluster.wait_running(replicas=replicas, timeout_s=300)
+            self._wait_until_all_run(replicas)
             if number in restarts:
                 broker.restart()
                 self.log.append("restarted the broker")
+
+    def _wait_until_all_run(self, replicas: int) -> None:
+        self._cluster.wait_running(replicas=replicas, timeout_s=300, until=self._recovery.is_over)
 
     def story(self, title: str, topics: tuple[str, ...]) -> str:
         """What was done, what is in flight now, and what everybody printed."""
@@ -226,7 +231,7 @@ class Hunter:
         first = self._rng.choice(wait_for(self._workers, what="a worker"))
         thread = self._child(first, "StreamThread")
         if thread is not None:
-            thread.kill()
+            self._recovery.kill(thread)
 
         def hit() -> bool:
             updater = self._child(first, "StateUpdater")
@@ -250,7 +255,7 @@ class Hunter:
             wait_for(hit, what="a restore under way", timeout_s=8, every_s=0.005)
         except AssertionError:
             # The restore was over too soon; the thread's death stands, another one is tried.
-            self._cluster.wait_running(replicas=self._cluster.status.replicas)
+            self._wait_until_all_run(self._cluster.status.replicas)
             self._kill_in_restore(victim)
 
     def _kill_in_handover(self, victim: Victim, replicas: int) -> int:
@@ -277,17 +282,22 @@ class Hunter:
             wait_for(hit, what="a hand-over under way", timeout_s=20, every_s=0.005)
         except AssertionError:
             # The hand-over was over too soon to be seen: scale back, and look again.
-            self._cluster.wait_running(replicas=replicas)
+            self._wait_until_all_run(replicas)
             return self._kill_in_handover(victim, replicas)
         return replicas
 
     def _strike(
         self, process: psutil.Process, victim: Victim, situation: Situation, seen: str
     ) -> bool:
-        """Kill a process, unless calls are to be in flight and are not; return whether it was."""
+        """Kill a process that was not killed before, and wait until it is gone.
+
+        Return whether it was killed: it is not if calls are to be in flight and are not.
+        """
+        if not self._recovery.may_kill(process):
+            return False
         told = f"{situation}: {seen}"
         if self._calls is None:
-            process.kill()
+            self._recovery.kill(process)
         else:
             flying = self._kill_if_calling(process, victim, situation, self._calls)
             if flying is None:
@@ -312,7 +322,7 @@ class Hunter:
                 flying = in_flight(calls, [one.pid for one in whose])
                 if len(flying) < (len(KINDS) if situation is Situation.TRANSACTION else 1):
                     return None
-                process.kill()
+                self._recovery.kill(process)
                 return flying
             finally:
                 thaw(family)

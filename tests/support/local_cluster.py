@@ -29,7 +29,7 @@ from tests.support.reading import held
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
     from types import TracebackType
 
@@ -184,8 +184,17 @@ class LocalCluster:
         workers = filter(None, map(read_worker, self.cluster.app(APP).workers()))
         return {worker.name: [str(task) for task in worker.spec.active] for worker in workers}
 
-    def wait_running(self, *, replicas: int, timeout_s: float = 240.0) -> None:
-        """Wait until all tasks run on exactly so many workers."""
+    def wait_running(
+        self,
+        *,
+        replicas: int,
+        timeout_s: float = 240.0,
+        until: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Wait until all tasks run on exactly so many workers, and ``until`` holds.
+
+        What is reported may be of before something that was just done; ``until`` tells.
+        """
 
         def runs() -> bool:
             holders = [name for name, tasks in self.tasks().items() if tasks]
@@ -193,7 +202,10 @@ class LocalCluster:
             # What an earlier control loop has reported stays until the next one reports.
             is_new = self.decided_by > self._decided_before
             return (
-                is_new and status.state == "RUNNING" and len(holders) == status.replicas == replicas
+                is_new
+                and status.state == "RUNNING"
+                and len(holders) == status.replicas == replicas
+                and until()
             )
 
         try:
