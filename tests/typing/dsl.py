@@ -1,7 +1,7 @@
 """What a type checker makes of the DSL; ``tests/unit/test_typing.py`` has it checked."""
 
 from datetime import timedelta
-from typing import Any, TypeAlias, assert_type
+from typing import TypeAlias, assert_type
 
 from headwater import (
     BufferConfig,
@@ -141,7 +141,7 @@ assert_type(table.transform_values(Length), KTable[str, int])
 assert_type(
     table.suppress(Suppressed.until_time_limit(5, BufferConfig.unbounded())), KTable[str, float]
 )
-assert_type(stream.split().default_branch(), dict[str, KStream[Any, Any]])
+assert_type(stream.split().default_branch(), dict[str, KStream[str, int]])
 
 windows = TimeWindows.of_size_with_no_grace(timedelta(seconds=5)).advance_by(1_000)
 windowed = stream.group_by_key().windowed_by(windows)

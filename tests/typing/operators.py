@@ -3,6 +3,7 @@
 from typing import Any, assert_type
 
 from headwater import (
+    Branched,
     BranchedKStream,
     Consumed,
     EmitStrategy,
@@ -63,8 +64,16 @@ assert_type(stream.split("by-size-"), BranchedKStream[str, int])
 assert_type(stream.split().branch(lambda _key, value: value > 3), BranchedKStream[str, int])
 assert_type(
     stream.split().branch(lambda _key, value: value > 3, name="large").no_default_branch(),
-    dict[str, KStream[Any, Any]],
+    dict[str, KStream[str, int]],
 )
+assert_type(
+    stream.split()
+    .branch(lambda _key, value: value > 3, chain=lambda large: large.peek(print))
+    .branch(lambda key, _value: key == "", Branched.with_consumer(lambda rest: rest.to("rest")))
+    .default_branch(Branched.with_function(lambda small: small.filter(lambda key, _v: key != ""))),
+    dict[str, KStream[str, int]],
+)
+stream.split().default_branch(chain=lambda small: small.map_values(str))  # type: ignore[arg-type]
 stream.for_each(lambda key, value: print(key, value + 1))
 stream.print(mapper=lambda key, value: key * value)
 stream.to(lambda key, _value, context: f"{key}-{context.partition}", key_serde=Serdes.string)

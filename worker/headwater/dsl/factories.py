@@ -185,7 +185,7 @@ class OfBranched(OfName, Generic[K, V]):
 
     @classmethod
     def with_function(
-        cls, chain: Callable[[KStream[K, V]], KStream[Any, Any] | None], name: str | None = None
+        cls, chain: Callable[[KStream[K, V]], KStream[K, V] | None], name: str | None = None
     ) -> Self:
         """Begin with what becomes of the branch, and its name."""
         return cls(name=name, chain=chain)  # type: ignore[call-arg]  # likewise

@@ -457,7 +457,7 @@ class Branched(OfBranched[K, V], Generic[K, V]):
     """
 
     name: str | None = None
-    chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None = None
+    chain: Callable[[KStream[K, V]], KStream[K, V] | None] | None = None
 
     def __post_init__(self) -> None:
         check_functions("Branched", optional=True, chain=self.chain)

@@ -225,7 +225,7 @@ class BranchedKStream(Drawn[K, V]):
     def __init__(self, origin: Origin, name: str | None) -> None:
         self._operator = Branch(predicates=())
         super().__init__(origin.processor("KSTREAM-BRANCH-", name, self._operator))
-        self._outputs: dict[str, KStream[Any, Any]] = {}
+        self._outputs: dict[str, KStream[K, V]] = {}
         self._closed = False
 
     def branch(
@@ -234,7 +234,7 @@ class BranchedKStream(Drawn[K, V]):
         branched: Branched[K, V] | None = None,
         *,
         name: str | None = None,
-        chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None = None,
+        chain: Callable[[KStream[K, V]], KStream[K, V] | None] | None = None,
     ) -> BranchedKStream[K, V]:
         """Add a branch for the records that no earlier branch took and ``predicate`` accepts.
 
@@ -252,8 +252,8 @@ class BranchedKStream(Drawn[K, V]):
         branched: Branched[K, V] | None = None,
         *,
         name: str | None = None,
-        chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None = None,
-    ) -> dict[str, KStream[Any, Any]]:
+        chain: Callable[[KStream[K, V]], KStream[K, V] | None] | None = None,
+    ) -> dict[str, KStream[K, V]]:
         """Add a branch for all other records and return the branches by full name.
 
         Its number is 0.
@@ -262,7 +262,7 @@ class BranchedKStream(Drawn[K, V]):
         self._become(replace(self._operator, default=child))
         return self.no_default_branch()
 
-    def no_default_branch(self) -> dict[str, KStream[Any, Any]]:
+    def no_default_branch(self) -> dict[str, KStream[K, V]]:
         """Drop all other records and return the branches by full name."""
         self._closed = True
         return self._outputs
@@ -271,7 +271,7 @@ class BranchedKStream(Drawn[K, V]):
     def _settings(
         branched: Branched[K, V] | None,
         name: str | None,
-        chain: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None,
+        chain: Callable[[KStream[K, V]], KStream[K, V] | None] | None,
     ) -> Branched[K, V]:
         given = branched or Branched()
         return replace(given, name=name or given.name, chain=chain or given.chain)
