@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.counted_calls import steps_of
 from tests.support.stores import Recorder
 from tests.support.timed_stores import backend_of, build_timed_store, spec_of
 
@@ -15,7 +15,6 @@ from headwater.ports import Position
 from headwater.state.backends.segments import SegmentedRocksBackend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from headwater.state import TimedStore
@@ -32,22 +31,6 @@ def commit(store: TimedStore) -> None:
     store.flush_cache()
     store.flush_changelog()
     store.commit(HERE)
-
-
-def steps_of(function: Callable[[], object]) -> int:
-    """Count the functions that are called meanwhile, those of RocksDB and of Python too."""
-    count = 0
-
-    def count_calls(_frame: Any, event: str, _argument: Any) -> None:
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    sys.setprofile(count_calls)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.mark.parametrize("cache", [0, 300, 100_000])

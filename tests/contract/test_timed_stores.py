@@ -9,6 +9,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.counted_calls import steps_of
 from tests.support.stores import Recorder, add
 from tests.support.timed_stores import (
     RETENTION_MS,
@@ -233,6 +234,32 @@ def test_an_expired_segment_is_dropped_as_a_whole(tmp_path: Path, kind: StoreKin
     assert sorted(again._segments) == [7, 8, 9]
     assert again.stream_time == 590_000
     again.close()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [StoreKind.TIMESTAMPED_WINDOW, StoreKind.TIMESTAMPED_WINDOW_WITH_HEADERS, StoreKind.SESSION],
+)
+@pytest.mark.parametrize("time_ordered", [False, True])
+def test_no_row_of_an_expired_segment_is_looked_at(
+    tmp_path: Path, kind: StoreKind, *, time_ordered: bool
+) -> None:
+    steps = []
+    for rows in (10, 1_000):
+        spec = spec_of(kind, time_ordered=time_ordered)
+        backend = backend_of(spec, tmp_path / f"{rows}")
+        assert isinstance(backend, SegmentedRocksBackend)
+        store = build_timed_store(Recorder(), spec, backend)
+        for number in range(rows):
+            store.put((f"expiring-{number:04d}", 10_000, 10_000), 1, 10_000)
+        commit(store)
+        store.put(("next", 590_000, 590_000), 1, 590_000)
+        assert sorted(backend._segments) == [0]
+        steps.append(steps_of(lambda store=store: commit(store)))
+        assert sorted(backend._segments) == [9]
+        store.close()
+
+    assert steps[0] == steps[1]
 
 
 def test_committed_windows_outlive_the_store(build: Callable[..., TimedStore]) -> None:

@@ -1,0 +1,25 @@
+"""How much is done, told by what is called: the same at every run, as no time is."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def steps_of(function: Callable[[], object]) -> int:
+    """Count the functions that are called meanwhile, those of RocksDB and of Python too."""
+    count = 0
+
+    def count_calls(_frame: Any, event: str, _argument: Any) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    sys.setprofile(count_calls)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
