@@ -87,7 +87,7 @@ OF_STORES: Final[dict[str, str]] = {
 LEFT_OUT: Final[dict[str, str]] = {
     "KafkaStreams.clientInstanceIds": "of what `enable.metrics.push` sends, which is left out",
     "KafkaStreams.setStandbyUpdateListener": _NO_STANDBYS,
-    "KafkaStreams.CloseOptions": "`close(timeout_s)`; there is no member to leave a group",
+    "KafkaStreams.CloseOptions": "`close(timeout)`; there is no member to leave a group",
     **dict.fromkeys(
         (
             "KafkaStreams.State.hasCompletedShutdown",

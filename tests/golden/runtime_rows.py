@@ -16,7 +16,7 @@ RUNTIME: Final = (
     (
         "`close(CloseOptions)`: `timeout`, `leaveGroup` (KIP-812, KIP-1153, KIP-1284)",
         "KafkaStreams.close",
-        "`timeout_s`; workers join no group, so there is none to leave or to stay in",
+        "`timeout`; workers join no group, so there is none to leave or to stay in",
     ),
     (
         "`cleanUp`",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import urllib.request
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -408,7 +409,7 @@ def test_what_ends_an_application_is_raised_to_who_waits_for_it(
         KafkaStreams(counts_of(counting.topic), config | changes) as streams,
         pytest.raises(error, match=message),
     ):
-        streams.wait(240)
+        streams.wait(timedelta(minutes=4))
 
     assert streams.state is ClientState.ERROR
     assert counting.committed()[0] <= 50

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -110,7 +111,7 @@ def test_where_state_would_have_to_be_divided_anew_the_application_ends_and_name
     counting.send(15, keys=15, partition=2)
 
     with pytest.raises(PartitionMismatchError) as raised:
-        streams.wait(120)
+        streams.wait(timedelta(minutes=2))
     said = str(raised.value)
     wanted = (
         f"{counting.changelog} has 1 partition",

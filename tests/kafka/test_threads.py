@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -114,7 +115,7 @@ def test_threads_come_and_go_under_load_and_every_record_is_counted_once(
         wait_for(lambda: sorted(busy(streams).values()) == [1, 1, 2], what="three busy threads")
 
         assert streams.remove_stream_thread() == third
-        assert streams.remove_stream_thread(timeout_s=60) == second
+        assert streams.remove_stream_thread(timedelta(minutes=1)) == second
         wait_for(lambda: busy(streams) == {first: 4}, what="one busy thread")
         restored = streams._worker.view.numbers.total(metrics.RESTORE_RECORDS)
         assert restored == 0, "stores were closed and opened, and nothing was read again"
@@ -305,7 +306,7 @@ def test_the_handler_says_what_becomes_of_an_application_whose_function_raises(
             assert streams.error is None
         else:
             with pytest.raises(ProcessingError, match="RefusedError: bad"):
-                streams.wait(60)
+                streams.wait(60_000)
             assert streams.state is ClientState.ERROR
             error = streams._carrier.status.error
             assert error is not None

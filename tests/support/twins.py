@@ -235,7 +235,7 @@ def main(file: str, config: str) -> None:
     with KafkaStreams(building(json.loads(Path(file).read_text())), json.loads(config)) as streams:
         ended = threading.Thread(target=sys.stdin.readline, daemon=True)
         ended.start()
-        while ended.is_alive() and not streams.wait(0.1):
+        while ended.is_alive() and not streams.wait(100):
             pass
 
 

@@ -14,13 +14,10 @@ import logging
 import threading
 import time
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from headwater.errors import (
-    ConfigError,
-    HeadwaterError,
-    KafkaUnavailableError,
-)
+from headwater.errors import ConfigError, HeadwaterError, KafkaUnavailableError
 from headwater.model.lifecycle import ClientState, Engine, ThreadState, client_state_of, move
 from headwater.model.metrics.kafka import kafka_metrics
 from headwater.native import logs
@@ -36,6 +33,7 @@ from headwater.service.owner import OwnedCarrier, OwnerRecord, own
 from headwater.service.planning import TopicPlan, check_group
 from headwater.service.queries.streams import InteractiveQueries
 from headwater.service.settings import WorkerSettings, lease_duration_ms, with_state_dir
+from headwater.service.timeouts import patience_s
 from headwater.service.uncaught import UncaughtHandler, error_named
 from headwater.service.wanted import Wanted, thread_metadata
 from headwater.service.worker import Worker
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from headwater.model.durations import Duration
     from headwater.model.metrics.kafka import KafkaMetric, MetricName
     from headwater.model.threads import ThreadMetadata
     from headwater.model.topology import Topology
@@ -61,7 +60,7 @@ _WATCH_S: Final = 0.1
 _BEAT_MAX_S: Final = 3.0
 _BEATS: Final = 10
 """How many signs of life are given at least before a missing one is taken for our end."""
-_CLOSE_S: Final = 60.0
+_CLOSE: Final = timedelta(minutes=1)
 _LIVE: Final = (ClientState.REBALANCING, ClientState.RUNNING)
 
 
@@ -225,14 +224,14 @@ class KafkaStreams(LocalState, InteractiveQueries):
         """
         return self._wanted.add_thread() if self._is_live("add") else None
 
-    def remove_stream_thread(self, timeout_s: float | None = None) -> str | None:
+    def remove_stream_thread(self, timeout: Duration | None = None) -> str | None:
         """End the StreamThread that was added last, and wait for its end (KIP-663).
 
         It commits, and the others go on with its tasks. Without any thread, which is allowed as in
         Java, nothing is processed until one is added.
 
         Args:
-            timeout_s: how long to wait; ``None`` for as long as it takes.
+            timeout: a ``timedelta`` or whole milliseconds; ``None`` for as long as it takes.
 
         Returns:
             the thread's name; ``None`` if there is none, or if the application is neither RUNNING
@@ -240,7 +239,9 @@ class KafkaStreams(LocalState, InteractiveQueries):
 
         Raises:
             TimeoutError: the thread has not ended yet; it will.
+            ConfigError: ``timeout`` is no duration, or negative; nothing has changed.
         """
+        timeout_s = patience_s("remove_stream_thread: timeout", timeout)
         if not self._is_live("remove"):
             return None
         assert self._worker is not None
@@ -284,14 +285,18 @@ class KafkaStreams(LocalState, InteractiveQueries):
 
     # -- end -------------------------------------------------------------------------------------
 
-    def close(self, timeout_s: float = _CLOSE_S) -> bool:
+    def close(self, timeout: Duration = _CLOSE) -> bool:
         """Commit, release everything and end; return whether that was done in time.
 
         Signals that end the program, Ctrl-C among them, wait until then.
 
         Args:
-            timeout_s: how long to wait; the end goes on in the background afterwards.
+            timeout: a ``timedelta`` or whole milliseconds; the end goes on in the background then.
+
+        Raises:
+            ConfigError: ``timeout`` is no duration, or negative; nothing has changed.
         """
+        timeout_s = patience_s("close: timeout", timeout)
         with signals.held_back():
             with self._guard:
                 if self._state is ClientState.CREATED:
@@ -308,12 +313,14 @@ class KafkaStreams(LocalState, InteractiveQueries):
             signals.forget(self)
         return has_ended
 
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the application has ended; return whether it has.
+    def wait(self, timeout: Duration | None = None) -> bool:
+        """Wait until the application has ended, ``timeout`` at most; return whether it has.
 
         Raises:
             HeadwaterError: what has ended it, if not ``close``.
+            ConfigError: ``timeout`` is no duration, or negative.
         """
+        timeout_s = patience_s("wait: timeout", timeout)
         self._is_awaited = True
         has_ended = self._ended.wait(timeout_s)
         if has_ended:
