@@ -18,10 +18,15 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, NewTopic
+from examples.stock_market.app import STATISTICS, TRADES, build
+from examples.stock_market.test_app import trades
 from tests.support.local_cluster import LocalCluster
 from tests.support.waiting import wait_for
 
+from headwater import Serdes
+from headwater.dsl.loading import build_topology
 from headwater.model.appfile import stream_apps
+from headwater.testing import TopologyTestDriver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -78,6 +83,20 @@ class Example:
             if message.error() is None:
                 found[str(message.topic())][message.key() or b""] = message.value() or b""
         return found
+
+    def wait_until_told(self, group: str, expected: Mapping[str, Mapping[bytes, bytes]]) -> None:
+        """Wait until these topics have these keys, each with this value as its last."""
+        found: dict[str, dict[bytes, bytes]] = {topic: {} for topic in expected}
+
+        def is_told() -> bool:
+            for topic, results in self.read_sinks(group, list(expected)).items():
+                found[topic].update(results)
+            return found == expected
+
+        try:
+            wait_for(is_told, what="the results", timeout_s=60)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{found}\ninstead of\n{expected}") from error
 
     def committed(self, group: str) -> int:
         """How many records the application has read."""
@@ -185,7 +204,6 @@ def test_orders_follow_the_changes_of_their_customers(
         wait_for(is_renamed, what="the new name", timeout_s=60)
 
 
-STATISTICS = b'{"average":100.0,"count":1,"minimum":100.0,"total":100.0}'
 LONG, DOUBLE = struct.Struct(">q").pack, struct.Struct(">d").pack
 
 
@@ -199,11 +217,6 @@ LONG, DOUBLE = struct.Struct(">q").pack, struct.Struct(">d").pack
                 "sums-of-five-minutes": {b"ann@0": LONG(30)},
                 "sums-of-sessions": {b"ann@1": LONG(30)},
             },
-        ),
-        (
-            "stock_market",
-            [("stocks", "IBM", DOUBLE(100.0))],
-            {"stock-statistics": {b"IBM@0": STATISTICS, b"IBM@1": STATISTICS}},
         ),
         (
             "daily_top_ten",
@@ -221,16 +234,30 @@ def test_an_example_has_windows(
     expected: Mapping[str, Mapping[bytes, bytes]],
 ) -> None:
     running = Example(bootstrap_servers, example)
-    found: dict[str, dict[bytes, bytes]] = {topic: {} for topic in expected}
-
-    def is_told() -> bool:
-        for topic, results in running.read_sinks(unique_name, list(expected)).items():
-            found[topic].update(results)
-        return found == expected
-
     running.send(sent)
     with running.running(unique_name, tmp_path):
-        wait_for(is_told, what=f"{expected}", timeout_s=60)
+        running.wait_until_told(unique_name, expected)
+
+
+def test_real_prices_have_on_kafka_the_statistics_of_the_test_driver(
+    bootstrap_servers: str, unique_name: str, tmp_path: Path
+) -> None:
+    # The rows are sorted by ticker: each eleventh one makes some ten prices of each of the five.
+    prices = [(ticker, price) for ticker, price, _ in trades()[::11]][:50]
+    with TopologyTestDriver(build_topology(build)) as driver:
+        stocks = driver.create_input_topic(TRADES, Serdes.string, Serdes.double)
+        for number, (ticker, price) in enumerate(prices):
+            stocks.pipe_input(ticker, price, timestamp=(number + 1) * SECOND_MS)
+        told = driver.create_output_topic(STATISTICS, Serdes.bytes, Serdes.bytes)
+        expected = told.read_key_values_to_map()
+    assert {key.partition(b"@")[0] for key in expected} == {
+        b"MSFT", b"AMZN", b"IBM", b"GOOG", b"AAPL",
+    }  # fmt: skip
+
+    running = Example(bootstrap_servers, "stock_market")
+    running.send([(TRADES, ticker, DOUBLE(price)) for ticker, price in prices])
+    with running.running(unique_name, tmp_path):
+        running.wait_until_told(unique_name, {STATISTICS: expected})
 
 
 def test_late_reports_are_told_when_their_hour_is_closed(
