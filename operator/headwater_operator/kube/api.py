@@ -39,8 +39,8 @@ class Resource:
     @property
     def counted_as(self) -> str:
         """The plural without the name of an object, as of a subresource: for metrics."""
-        plural, *_, last = self.plural.split("/")
-        return plural if last == plural else f"{plural}/{last}"
+        plural, *rest = self.plural.split("/")
+        return f"{plural}/{rest[-1]}" if rest else plural
 
     def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
         """Return the address of an object, or of the list when no name is given.
