@@ -96,19 +96,13 @@ def own_installation(
     tmp_path: Path,
 ) -> Iterator[Installation]:
     """The account of operators for the test's namespace alone; no process."""
-    from headwater_operator.kube.api import STREAM_APPS
-    from tests.kube.journey import Installation
+    from tests.kube.journey import Installation, forget_apps
 
     made = Installation(admin, kube_api, control_plane, tmp_path, namespace, watched=namespace)
     made.install()
     yield made
     made.uninstall()
-    # Nobody is left to take the finalizer off, and the namespace is to go.
-    for app in admin.list(STREAM_APPS, namespace):
-        name = app["metadata"]["name"]
-        bare = {"op": "add", "path": "/metadata/finalizers", "value": []}
-        admin.patch(STREAM_APPS, namespace, name, [bare])
-        admin.delete(STREAM_APPS, namespace, name)
+    forget_apps(admin, namespace)
 
 
 @pytest.fixture

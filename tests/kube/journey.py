@@ -244,6 +244,15 @@ class Installation:
         return int(((lease or {}).get("spec") or {}).get("leaseTransitions") or 0)
 
 
+def forget_apps(api: KubeApi, namespace: str) -> None:
+    """Delete the StreamApps of a namespace, whose finalizer nobody is left to take off."""
+    for app in api.list(STREAM_APPS, namespace):
+        name = app["metadata"]["name"]
+        bare = {"op": "add", "path": "/metadata/finalizers", "value": []}
+        api.patch(STREAM_APPS, namespace, name, [bare])
+        api.delete(STREAM_APPS, namespace, name)
+
+
 def fresh_namespace(api: KubeApi, prefix: str) -> str:
     """Make a namespace of a new name."""
     name = f"{prefix}-{uuid4().hex[:8]}"

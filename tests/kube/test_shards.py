@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headwater_operator.kube.api import NAMESPACES, STREAM_WORKERS
-from tests.kube.journey import TASKS, Installation, fresh_namespace
+from tests.kube.journey import TASKS, Installation, forget_apps, fresh_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,11 @@ LABEL = "example.com/shard"
 
 @pytest.fixture
 def shards(
-    admin: KubeClient, kube_api: ApiClient, control_plane: ControlPlane, tmp_path: Path
+    admin: KubeClient,
+    kube_api: ApiClient,
+    control_plane: ControlPlane,
+    tmp_path: Path,
+    namespace: str,
 ) -> Iterator[list[Installation]]:
     """Two installations of the operator, each for the namespaces that have its name as label."""
     made = []
@@ -37,6 +41,8 @@ def shards(
     for each in made:
         each.uninstall()
         admin.delete(NAMESPACES, None, each.home)
+    # Another operator would take its application id for taken.
+    forget_apps(admin, namespace)
 
 
 def epochs(user: Journey) -> list[int]:
