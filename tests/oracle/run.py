@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater import StreamsBuilder
 from headwater.model.durations import LONG_MAX, millis
+from headwater.model.metrics import DROPPED_RECORDS
 from headwater.model.stores import KeyLayout
 from headwater.processor.resolving import store_serdes
 from headwater.state.versions import key_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from headwater import Topology
     from headwater.model.durations import Duration
+    from headwater.processor.task import StreamTask
     from headwater.testing.collector import ProducedRecord
 
 
@@ -75,7 +77,8 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         every = request.get("commit_every", 0)
         driver = LateCommits(topology, config) if every else TopologyTestDriver(topology, config)
-        _pipe(driver, request["inputs"], every)
+        tasks = _pipe(driver, request["inputs"], every)
+        dropped = _dropped(driver, tasks)
         specs = {**topology.stores, **topology.global_stores}
         kinds = {name: spec.kind for name, spec in specs.items()}
         stores = {
@@ -105,6 +108,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
         "printed": printed.getvalue().splitlines(),
         "wrapped": noted.wrapped,
         "records": noted.records,
+        "dropped": dropped,
         "buffers": [
             topic
             for name, topic in changelogs.items()
@@ -113,9 +117,13 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _pipe(driver: TopologyTestDriver, inputs: Iterable[Mapping[str, Any]], every: int) -> None:
-    piped = 0
+def _pipe(
+    driver: TopologyTestDriver, inputs: Iterable[Mapping[str, Any]], every: int
+) -> set[StreamTask]:
+    """Pipe records, and return the tasks that were there at some time."""
+    piped, tasks = 0, {*driver.tasks}
     for record in inputs:
+        tasks.update(driver.tasks)
         if "advance_ms" in record:
             driver.advance_wall_clock_time(record["advance_ms"])
             continue
@@ -132,6 +140,20 @@ def _pipe(driver: TopologyTestDriver, inputs: Iterable[Mapping[str, Any]], every
             driver.settle()
     if isinstance(driver, LateCommits):
         driver.settle()
+    return tasks
+
+
+def _dropped(driver: TopologyTestDriver, tasks: Iterable[StreamTask]) -> int:
+    """How many records the tasks say they have dropped, the one of global stores among them.
+
+    Of ``tasks``, those that were opened anew for a topic of a pattern are no longer measured.
+    """
+    gone = sum(task.statistics().total(DROPPED_RECORDS) for task in set(tasks) - {*driver.tasks})
+    return gone + sum(
+        int(metric.metric_value())
+        for name, metric in driver.metrics().items()
+        if (name.group, name.name) == ("stream-task-metrics", "dropped-records-total")
+    )
 
 
 def _keep_in_own_stores(topology: Topology) -> None:

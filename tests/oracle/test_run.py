@@ -1,9 +1,9 @@
 """Random topologies fed with random records: what comes out here and in Java.
 
 ``TopologyTestDriver`` commits after each record on both sides. Outputs, repartition topics and what
-side effects saw must be equal record for record. A changelog may be shorter than Java's: of the
-updates of one key within one commit only the last is written. So each key's records must be Java's
-with some left out, and the last must be the same.
+side effects saw must be equal record for record. So must be how many records were dropped.
+A changelog may be shorter than Java's: of the updates of one key within one commit only the last is
+written. So each key's records must be Java's with some left out, and the last must be the same.
 """
 
 from __future__ import annotations
@@ -273,6 +273,7 @@ def compare(request: dict[str, Any], oracle: Oracle, **here: Any) -> None:
     is_late = bool(request.get("commit_every"))
     mixed = written_together(ours["describe"]) if is_late else set()
     assert ours["stores"] == java["stores"]
+    assert ours["dropped"] == java["dropped"]
     lost = forgotten(java)
     assert _versions(ours, request, but=lost) == _versions(java, request, but=lost)
     buffers = ours["buffers"] if has_pattern(request) else ()

@@ -226,6 +226,7 @@ public final class Oracle {
                 }
             }
             if (late != null) late.settle();
+            answer.put("dropped", dropped(driver));
             keepsHeaders = request.path("headers").asBoolean(false);
             answer.set("stores", stores(driver));
             answer.set("versions", Versions.contents(driver, request.get("inputs")));
@@ -243,6 +244,15 @@ public final class Oracle {
             answer.set("seen", seen);
             answer.set("records", JSON.valueToTree(Wrapper.RECORDS));
         }
+    }
+
+    /** How many records the tasks say they have dropped, the one of global stores among them. */
+    private static long dropped(TopologyTestDriver driver) {
+        return driver.metrics().entrySet().stream()
+                .filter(metric -> metric.getKey().name().equals("dropped-records-total"))
+                .filter(metric -> metric.getKey().group().equals("stream-task-metrics"))
+                .mapToLong(metric -> ((Number) metric.getValue().metricValue()).longValue())
+                .sum();
     }
 
     /** The driver empties its producer after each record: keep what passes through. */

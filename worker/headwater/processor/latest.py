@@ -15,8 +15,15 @@ if TYPE_CHECKING:
     from headwater.processor.compiling import Site
 
 
-def latest_only(site: Site, emit: Emit) -> Emit:
-    """Drop, and count, changes that are not the latest, if the table above is versioned."""
+def latest_only(site: Site, emit: Emit, *, is_counted: bool = True) -> Emit:
+    """Drop, and count, changes that are not the latest, if the table above is versioned.
+
+    Args:
+        site: of the node.
+        emit: what the others go on to.
+        is_counted: whether they count as dropped. For joins they do; a grouping lets them go and
+            says nothing (Kafka's ``KTableRepartitionMap``).
+    """
     if not site.tables.is_versioned(site.node.parents[0]):
         return emit
     skip = site.environment.skipping(
@@ -24,8 +31,9 @@ def latest_only(site: Site, emit: Emit) -> Emit:
     )
 
     def emit_latest(code: Code, names: Names) -> Names | None:
-        dropping, outdated = code.bind(skip, "drop"), code.bind(NotLatest, "NotLatest")
-        code.line(f"if {names[1]}.__class__ is {outdated}:\n    {dropping}()\n    {code.skip}")
+        outdated = code.bind(NotLatest, "NotLatest")
+        drop = f"    {code.bind(skip, 'drop')}()\n" if is_counted else ""
+        code.line(f"if {names[1]}.__class__ is {outdated}:\n{drop}    {code.skip}")
         return emit(code, names)
 
     return emit_latest

@@ -117,7 +117,13 @@ class TimedStore(LayeredStore):
         time = key[1]
         if time > self._newest:
             self._newest = time
-            return
+            # With a retention of 0 not even the newest is kept in memory: it is told each time.
+            if self._expiry.retention_ms:
+                return
+        self._tell_expired(time)
+
+    def _tell_expired(self, time: int) -> None:
+        """Tell that a put was too old, if it was."""
         newest = max(self._newest, self._written_times().newest, self._backend.stream_time)
         # Nothing within the retention has expired: the rest is only asked for of what lies before.
         if time <= newest - self._expiry.retention_ms and time < self._expiry.oldest_kept(newest):
@@ -141,7 +147,11 @@ class TimedStore(LayeredStore):
         if value is not None:
             self.put((key, start, self._number), value, timestamp, headers)
         elif not self._is_persistent:
-            self._newest = max(self._newest, start)  # in Java, too, time goes on in memory only
+            # In Java, too, time goes on in memory only, and only there is such a put too old.
+            if start > self._newest:
+                self._newest = start
+            else:
+                self._tell_expired(start)
 
     def fetch(
         self, key: Any, first: int, last: int, *, reverse: bool = False

@@ -106,7 +106,7 @@ def compile_table_repartition_map(operator: TableRepartitionMap, site: Site) -> 
         if has_new:
             forward(new_key, (new_value, None), timestamp, headers)
 
-    return latest_only(site, call(repartition_map, "map"))
+    return latest_only(site, call(repartition_map, "map"), is_counted=False)
 
 
 def passed_through(forward: Forward, error: Exception) -> bool:
