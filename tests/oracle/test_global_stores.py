@@ -44,7 +44,7 @@ def _agree(oracle: Oracle, request: dict[str, Any]) -> dict[str, Any]:
 
     assert "error" not in java, java["error"]
     assert ours["describe"] == java["describe"]
-    for part in ("outputs", "produced", "stores"):
+    for part in ("outputs", "produced", "stores", "dropped"):
         assert ours[part] == java[part], part
     return ours
 

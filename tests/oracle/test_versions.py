@@ -47,7 +47,7 @@ def _agree(oracle: Oracle, request: dict[str, Any]) -> dict[str, Any]:
 
     assert "error" not in java, java["error"]
     assert without_addresses(ours["describe"]) == without_addresses(java["describe"])
-    for part in ("outputs", "stores", "versions"):
+    for part in ("outputs", "stores", "versions", "dropped"):
         assert ours[part] == java[part], part
     buffers, wanted = _buffered(ours), _buffered(java)
     assert buffers.keys() == wanted.keys()
