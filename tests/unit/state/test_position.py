@@ -44,6 +44,7 @@ def test_a_commit_within_the_retention_of_tombstones_is_young_enough(age_ms: int
     ("stored", "reason"),
     [
         (None, RebuildReason.NO_POSITION),
+        (position(offset=-1001), RebuildReason.NO_POSITION),
         (position(format=2), RebuildReason.UNKNOWN_FORMAT),
         (position(format=0), RebuildReason.UNKNOWN_FORMAT),
         (position(topic_id="id-2"), RebuildReason.OTHER_TOPIC),

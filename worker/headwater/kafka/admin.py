@@ -37,7 +37,7 @@ from headwater.kafka.errors import (
 from headwater.kafka.groups import members
 from headwater.kafka.listener import mismatch
 from headwater.kafka.settings import refused_settings
-from headwater.kafka.topics import TopicDescription, ours
+from headwater.kafka.topics import TopicDescription, offset_of, ours
 from headwater.model.patterns import is_pattern, matching
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class Admin:
 
         def answer() -> dict[TopicPartition, int]:
             try:
-                return {ours(p): future.result().offset for p, future in futures.items()}
+                return {ours(p): offset_of(future.result()) for p, future in futures.items()}
             except ClientError:
                 return self.end_offsets(partitions)  # which tries again for a while
 
@@ -313,7 +313,7 @@ class Admin:
             ends = {
                 ours(partition): future.result().offset
                 for partition, future in futures.items()
-                if future.exception() is None
+                if future.exception() is None and future.result().offset >= 0
             }
             if futures and not ends:
                 # This client may be the one that is cut off.
@@ -342,7 +342,7 @@ class Admin:
             with Refusals("looking up offsets of", "Read") as refusals:
                 for partition, future in futures.items():
                     try:
-                        offsets[ours(partition)] = future.result().offset
+                        offsets[ours(partition)] = offset_of(future.result())
                     except ClientError as error:
                         refusals.note(partition.topic, error)
 

@@ -107,7 +107,9 @@ def _reason(
     now_ms: int,
     delete_retention_ms: int,
 ) -> RebuildReason | None:
-    if position is None or (position.format == POSITION_FORMAT and not position.topic_id):
+    if position is None:
+        return RebuildReason.NO_POSITION
+    if position.format == POSITION_FORMAT and (not position.topic_id or position.offset < 0):
         return RebuildReason.NO_POSITION  # an empty topic id: it had no changelog then
     age_ms = now_ms - position.committed_at_ms
     checks = (
