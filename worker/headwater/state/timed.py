@@ -174,7 +174,7 @@ class TimedStore(LayeredStore):
         if first < oldest:
             written = [e for e in written if e.flags & DIRTY or e.identity[1] >= oldest]
         rows: list[tuple[bytes, bytes]] = []
-        if oldest <= last and oldest <= self._newest_of(part):
+        if oldest <= last and oldest <= self._below.newest_of(part):
             rows = self._backend.fetch(self._timed_keys.part_bytes(part), oldest, last)
             if not rows and self._below.newest is not None:
                 self._below.newest.waste()
@@ -184,11 +184,6 @@ class TimedStore(LayeredStore):
         if reverse:
             found.reverse()
         return found
-
-    def _newest_of(self, part: Any) -> int:
-        """Return a time that no committed row of a key is later than."""
-        newest = self._below.newest
-        return self._backend.stream_time if newest is None else newest.of(part)
 
     def _of_entries(self, written: list[Entry]) -> list[tuple[int, int, Any, int]]:
         """Return what entries of one key hold, in their order."""

@@ -157,7 +157,7 @@ class WriteBack:
             part, time, _ = identity
             # What is later than all that is committed is not there; but its serde must take it.
             is_legal = part.__class__ is bytes or (part.__class__ is str and part.isascii())
-            if is_legal and time > self._newest_of(part):
+            if is_legal and time > self.newest_of(part):
                 return None
         try:
             key = codec.keys.bytes_of(identity)
@@ -170,7 +170,8 @@ class WriteBack:
             self.newest.waste()
         return None
 
-    def _newest_of(self, part: Any) -> int:
+    def newest_of(self, part: Any) -> int:
+        """Return a time that no committed row of a key is later than, in a store that expires."""
         newest = self.newest
         if newest is not None:
             return newest.of(part)
