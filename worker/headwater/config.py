@@ -285,6 +285,11 @@ class StreamsConfig:
         return self._client(PRODUCER | COMMON, "producer.")
 
     @property
+    def max_poll_interval_ms(self) -> int:
+        """After how long without a poll a StreamThread is taken to hang."""
+        return _max_poll_interval_ms(self.consumer_overrides())
+
+    @property
     def transaction_timeout_ms(self) -> int:
         """How long a broker lets a transaction stay open (``transaction.timeout.ms``)."""
         given = self.producer_overrides().get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS)
@@ -431,12 +436,16 @@ def _check_overrides(config: StreamsConfig) -> None:
 def _check_session(consumer: Mapping[str, object]) -> None:
     """Refuse what the client would refuse only when a StreamThread makes its consumer."""
     session = str(consumer.get("session.timeout.ms", ""))
-    longest = int(str(consumer.get("max.poll.interval.ms", _MAX_POLL_INTERVAL_MS)))
+    longest = _max_poll_interval_ms(consumer)
     if session.isdecimal() and int(session) > longest:
         raise ConfigError(
             f"session.timeout.ms: {session} is more than max.poll.interval.ms, {longest}; "
             "make it shorter, or raise max.poll.interval.ms with it"
         )
+
+
+def _max_poll_interval_ms(consumer: Mapping[str, object]) -> int:
+    return int(str(consumer.get("max.poll.interval.ms", _MAX_POLL_INTERVAL_MS)))
 
 
 def _on(value: object) -> bool:

@@ -477,7 +477,7 @@ def _table(
         exactly_once=config.exactly_once,
         group_watch_ms=GROUP_WATCH_MS if settings.watches_group else 0,
         import_timeout_ms=settings.import_timeout_ms,
-        hung_ms=int(str(config.consumer_overrides().get("max.poll.interval.ms", 300_000))),
+        hung_ms=config.max_poll_interval_ms,
         cores=os.cpu_count() or 1,
         patience_ms=config.task_timeout_ms,
         lease_duration_ms=lease_duration_ms(config),
