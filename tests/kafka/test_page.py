@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.browser import chromium, opened
+from tests.support.holding import Held
 from tests.support.local_cluster import APP, Load, LocalCluster, create_topics, streamapp
 from tests.support.waiting import wait_for
 
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-KEYS = 40_000
+KEYS = 120_000
+"""A changelog of 30,000 rows a task: a restore writes them in four parts at least."""
 # Notes every look that a tile of a worker has had, and every process of a worker.
 _WATCH = """() => {
   window.seen = [];
@@ -39,6 +43,21 @@ _WATCH = """() => {
   });
   note();
 }"""
+# What is said of restores, by the tiles of workers and by the table of tasks.
+_RESTORES = """() => ({
+  tiles: [...document.querySelectorAll("article.worker .tile.filling")].map((tile) => ({
+    said: tile.getAttribute("aria-label"),
+    done: parseFloat(tile.style.getPropertyValue("--done")),
+  })),
+  rows: [...document.querySelectorAll("#tasks .row")]
+    .filter((row) => !row.hidden && row.querySelector(".meter")?.hidden === false)
+    .map((row) => ({
+      task: row.querySelector(".cell.task").textContent,
+      state: row.querySelector(".pill").textContent,
+      done: parseFloat(row.querySelector(".meter").style.getPropertyValue("--done")),
+      left: row.querySelector(".cell.lag").textContent,
+    })),
+})"""
 
 
 def test_a_kill_a_restore_and_a_move_are_seen_while_they_happen(
@@ -48,22 +67,23 @@ def test_a_kill_a_restore_and_a_move_are_seen_while_they_happen(
     load = Load(bootstrap_servers, topic_prefix)
     load.feed(f"key-{number}" for number in range(KEYS))
     load.flush()
+    held = Held("restore.applied", tmp_path / "frozen")
     with LocalCluster(tmp_path, topic_prefix) as cluster, chromium() as browser:
-        cluster.up(streamapp(bootstrap_servers, topic_prefix, replicas=2), "--web", "0")
+        document = streamapp(bootstrap_servers, topic_prefix, replicas=2)
+        cluster.up(document, "--web", "0", HEADWATER_FAILPOINTS=held.failpoint)
         url = wait_for(lambda: _url(cluster), what="the page's address")
         with opened(browser, url) as tab:
             cluster.wait_running(replicas=2)
             _wait_text(tab, "#tasks .state .pill", "Running", times=4)
             _wait_text(tab, "#drawing", "keys")
+            wait_for(lambda: _lag(cluster) == 0, what="all to be processed", every_s=1)
             assert f"topic {topic_prefix}-in" in (tab.locator("#drawing").text_content() or "")
             tab.evaluate(_WATCH)
 
-            victim = cluster.processes()[f"{APP}-w-1"].pid
-            os.kill(victim, signal.SIGKILL)
-            _wait_seen(tab, f"{APP}-w-1 has task .*, active, (?!running).*")
+            victim = lose_a_disk(cluster, held)
             _wait_seen(tab, f"{APP}-w-1 is pid (?!{victim}$).*")
+            check_restore(tab, held)
             cluster.wait_running(replicas=2)
-            _wait_text(tab, "#tasks .state .pill", "Running", times=4)
 
             cluster.command("scale", APP, "--replicas", "3")
             _wait_seen(tab, f"{APP}-w-2 has task .*, warm-up")
@@ -72,6 +92,75 @@ def test_a_kill_a_restore_and_a_move_are_seen_while_they_happen(
             cluster.wait_running(replicas=3)
         cluster.interrupt()
         assert cluster.wait() == 0, cluster.output
+
+
+def lose_a_disk(cluster: LocalCluster, held: Held) -> int:
+    """Kill a worker that has lost its stores, and hold the restore; return the process killed."""
+    name = f"{APP}-w-1"
+    victim = cluster.processes()[name].pid
+    shutil.rmtree(cluster.cluster.app(APP).state(name))
+    held.arm()
+    os.kill(victim, signal.SIGKILL)
+    return victim
+
+
+def check_restore(tab: Tab, held: Held) -> None:
+    """Check that a restore is shown half-way, that its numbers move, and that they go in the end.
+
+    A turn of the StateUpdater writes a part of each of two stores at most, and then tells how far
+    it is. So with every second step something that was written is told.
+    """
+    held.wait()
+    _wait_text(tab, "#drawing", "2/4 running")
+    _wait_text(tab, "#tasks .state .pill", "Restoring", times=2)
+    _wait_text(tab, "#vitals", "2 of 4")
+    for _ in range(2):
+        held.step()
+    before = wait_for(lambda: _half_way(tab), what="a restore half-way", timeout_s=180)
+    for _ in range(2):
+        held.step()
+    wait_for(lambda: _left(_restores(tab)) < _left(before), what="less to restore", timeout_s=180)
+
+    held.end()
+
+    _wait_text(tab, "#tasks .state .pill", "Running", times=4)
+    _wait_text(tab, "#drawing", "4/4 running")
+    wait_for(lambda: _restores(tab) == {"tiles": [], "rows": []}, what="no restore on the page")
+
+
+def _restores(tab: Tab) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = tab.evaluate(_RESTORES)
+    return found
+
+
+def _half_way(tab: Tab) -> dict[str, list[dict[str, Any]]] | None:
+    """Return what is said of restores if a row shows one that is half-way, and a tile does, too."""
+    found = _restores(tab)
+    tiles = {tile["said"]: tile["done"] for tile in found["tiles"]}
+    for row in found["rows"]:
+        tile = tiles.get(f"task {row['task']}, active, restoring", 0)
+        is_half_way = 0 < row["done"] < 100 and abs(tile - row["done"]) <= 5
+        if is_half_way and row["state"] == "Restoring" and _number(row["left"]) > 0:
+            return found
+    return None
+
+
+def _left(restores: dict[str, list[dict[str, Any]]]) -> float:
+    """Return how many records are still to restore, by the table of tasks."""
+    return sum(_number(row["left"]) for row in restores["rows"])
+
+
+def _number(left: str) -> float:
+    """Return the number of a cell such as ``1.2k to restore``."""
+    found = re.fullmatch(r"([\d.]+)(k?) to restore", left)
+    assert found is not None, left
+    return float(found[1]) * (1_000 if found[2] else 1)
+
+
+def _lag(cluster: LocalCluster) -> int:
+    """Return how many records are not committed yet, by what Kafka says."""
+    [found] = json.loads(cluster.command("lag", APP, "-o", "json"))
+    return int(found["lag"])
 
 
 def _url(cluster: LocalCluster) -> str:
