@@ -275,7 +275,10 @@ def _read(cluster: OnCluster, name: str) -> StreamAction:
 
     found = cluster.client.get(STREAM_ACTIONS, cluster.namespace, name)
     if found is None:
-        raise EnvironmentProblemError(f"somebody has deleted the StreamAction {name} meanwhile")
+        raise EnvironmentProblemError(
+            f"somebody has deleted the StreamAction {name} meanwhile, so it goes no further: run "
+            "the command again if that is still wanted"
+        )
     return streamaction.parse(found)
 
 

@@ -62,6 +62,11 @@ class Here:
         """The directory."""
         return str(self.cluster.root)
 
+    @property
+    def way_in(self) -> str:
+        """How there comes to be an application."""
+        return "start one with headwater up, or name another directory with --home"
+
     def names(self) -> Sequence[str]:
         """Return the names of all applications."""
         return [directory.name for directory in self.cluster.apps()]
@@ -109,6 +114,11 @@ class OnCluster:
     def name(self) -> str:
         """The namespace."""
         return "any namespace" if self._is_everywhere else f"namespace {self.namespace}"
+
+    @property
+    def way_in(self) -> str:
+        """How there comes to be an application."""
+        return "apply a StreamApp there, or name another namespace with --namespace"
 
     def app(self, name: str) -> ClusterApp:
         """Return one StreamApp, to be read and changed."""
@@ -194,7 +204,7 @@ def chosen(place: Here | OnCluster, app: str | None) -> str:
     if len(names) == 1:
         return names[0]
     if not names:
-        raise SpecError(f"there is no application in {place.name}")
+        raise SpecError(f"there is no application in {place.name}: {place.way_in}")
     raise UserError(
         f"there are {len(names)} applications in {place.name}: name one of {', '.join(names)}"
     )

@@ -162,7 +162,8 @@ def run_lag(args: argparse.Namespace) -> int:
     if not found.tasks or unknown or found.unassigned:
         which = ", ".join(unknown) or "its tasks"
         raise EnvironmentProblemError(
-            f"{found.app}: the lag of {which} is not known, so --max {args.max} cannot be answered"
+            f"{found.app}: the lag of {which} is not known, so --max {args.max} cannot be "
+            f"answered; the command status {found.app} says what is missing"
         )
     return 0 if found.lag <= args.max else NOT_SO
 

@@ -54,7 +54,8 @@ def run_topology(args: argparse.Namespace) -> int:
     report = found.topology
     if report is None or not report.description:
         raise EnvironmentProblemError(
-            f"no worker of {found.app} has reported its topology yet: {found.reason or found.state}"
+            f"no worker of {found.app} has reported its topology yet "
+            f"({found.reason or found.state}): try again when one runs"
         )
     loads = loads_of(found)
     if args.output == _TEXT:

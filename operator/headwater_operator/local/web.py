@@ -93,7 +93,9 @@ class LocalSource:
             HeadwaterError: there is no such application or action, or it is refused.
         """
         if control.running_supervisor(self._cluster) is None:
-            raise EnvironmentProblemError(f"nothing runs in {self._cluster.root}")
+            raise EnvironmentProblemError(
+                f"nothing runs in {self._cluster.root}: start it with headwater up"
+            )
         match action:
             case "pause" | "resume":
                 paused = action == "pause"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from examples.word_count import app as word_count
 from tests.golden import circle, payments
+from tests.support.kube_rig import streamapp
 
 from headwater.drawing.graph import drawing_of
 from headwater.dsl.loading import build_topology
@@ -69,3 +70,15 @@ def test_each_sub_topology_has_its_tasks_lag_and_rate(
         (["0_0", "0_1"], 14),
         (["1_0", "1_1"], 14),
     ]
+
+
+def test_what_no_worker_has_reported_cannot_be_drawn_yet(
+    plugin: Plugin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin.rig.apply(streamapp("new"))
+
+    assert plugin.run("topology new") == 3
+
+    said = capsys.readouterr().err
+    assert "no worker of new has reported its topology yet" in said
+    assert "try again when one runs" in said

@@ -105,7 +105,8 @@ def test_lag_ends_with_one_if_it_is_more_than_asked_for(
     plugin: Plugin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert plugin.run("lag wc --max 5") == 3  # nobody has told it
-    assert "is not known, so --max 5 cannot be answered" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "is not known, so --max 5 cannot be answered; the command status wc says" in said
     for worker in ("wc-w-0", "wc-w-1"):
         numbers(plugin, worker)
 
@@ -269,6 +270,23 @@ def test_drain_says_that_the_action_goes_on_if_it_cannot_be_seen(
     assert f"to give it up: kubectl patch streamaction {name}" in err
 
 
+def test_an_action_that_somebody_deletes_meanwhile_goes_no_further(
+    plugin: Plugin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def delete(verb: str, plural: str) -> None:
+        if (verb, plural) == ("get", "streamactions"):
+            for each in plugin.rig.api.list(STREAM_ACTIONS, NAMESPACE):
+                plugin.rig.api.delete(STREAM_ACTIONS, NAMESPACE, each["metadata"]["name"])
+
+    plugin.served.before = delete
+
+    assert plugin.run("drain 1") == 3
+
+    said = capsys.readouterr().err
+    assert "somebody has deleted the StreamAction drainworker-wc-w-1-" in said
+    assert "it goes no further: run the command again" in said
+
+
 def test_restart_of_one_worker_leaves_the_others(plugin: Plugin) -> None:
     before = {name: plugin.rig.uid(PODS, name) for name in ("wc-w-0", "wc-w-1")}
     at_work(plugin)
@@ -352,7 +370,11 @@ def test_followed_logs_are_shown_once_and_a_next_pod_of_a_worker_from_its_start(
     [
         ("status nobody", 2, "there is no StreamApp 'nobody' in namespace default"),
         ("tasks wc --namespace elsewhere", 2, "there is no StreamApp 'wc' in namespace elsewhere"),
-        ("tasks --namespace elsewhere", 2, "there is no application in namespace elsewhere"),
+        (
+            "tasks --namespace elsewhere",
+            2,
+            "there is no application in namespace elsewhere: apply a StreamApp there",
+        ),
         ("why 9_9", 2, "wc has no task 9_9; its tasks: 0_0, 0_1, 1_0, 1_1"),
         ("why nine", 2, "'nine' is no task: write sub-topology and partition, such as 0_3"),
         ("scale wc", 2, "give --replicas, --threads, or both"),
@@ -460,6 +482,8 @@ def test_headwater_means_this_machine_unless_an_option_names_a_cluster(
 ) -> None:
     assert headwater(["status", "--home", str(tmp_path / "home")]) == 0
     assert f"no applications in {tmp_path / 'home'}" in capsys.readouterr().out
+    assert headwater(["tasks", "--home", str(tmp_path / "home")]) == 2
+    assert "home: start one with headwater up" in capsys.readouterr().err
     for words, instead in (
         (["drain", "1"], "headwater scale"),
         (["move", "0_0", "1"], "places tasks by itself"),

@@ -42,6 +42,8 @@ class Fed:
     done: dict[TaskId, int] = field(default_factory=lambda: defaultdict(int))
     mute: set[str] = field(default_factory=set)
     """Workers that do not answer."""
+    cut_off: set[str] = field(default_factory=set)
+    """Workers that hear nothing of the brokers."""
 
     def sample(self, rate: int) -> AutoscalingStatus:
         """Let five seconds pass in which so many records per second come in for each task."""
@@ -54,8 +56,9 @@ class Fed:
                 waits = self.lag[one] + rate * 5
                 processed = min(waits, each)
                 self.lag[one], self.done[one] = waits - processed, self.done[one] + processed
+                lag = None if name in self.cut_off else self.lag[one]
                 told[one] = Reading(
-                    thread=name, processed=self.done[one], lag=self.lag[one], busy=processed / each
+                    thread=name, processed=self.done[one], lag=lag, busy=processed / each
                 )
             if view.process is ProcessState.RUNNING and name not in self.mute:
                 loads[name] = told
@@ -191,8 +194,12 @@ def test_a_lag_that_cannot_be_read_leaves_the_number_and_is_said():
 
     assert said.replicas == 2
     assert said.lag is None
-    assert "the lag cannot be read: wc-w-1 does not answer" in said.reason
-    run.mute = set()
+    assert "the lag cannot be read: wc-w-1 does not answer; look in its log" in said.reason
+    run.mute, run.cut_off = set(), {"wc-w-0"}
+    said = run.samples(80, 20)
+    assert (said.replicas, said.lag) == (2, None)
+    assert "wc-w-0 does not know that of 0_0; look in its log" in said.reason
+    run.cut_off = set()
     assert run.samples(80, 12).replicas == 4
 
 

@@ -136,13 +136,19 @@ def _readings(scene: Scene) -> tuple[dict[TaskId, Reading] | None, str]:
     for worker in scene.workers:
         told = loads.get(worker.name)
         if told is None and worker.spec.active:
-            unread = unread or f"{worker.name} does not answer"
+            unread = unread or (
+                f"{worker.name} does not answer; look in its log, and on Kubernetes whether a "
+                "NetworkPolicy keeps the operator out"
+            )
         for task in worker.spec.active:
             reading = (told or {}).get(task)
             if reading is not None and reading.lag is not None:
                 found[task] = reading
             elif told is not None:
-                unread = unread or f"{worker.name} does not know that of {task}"
+                unread = unread or (
+                    f"{worker.name} does not know that of {task}; look in its log whether the "
+                    "brokers answer"
+                )
     return found, unread
 
 
