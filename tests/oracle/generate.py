@@ -137,6 +137,9 @@ class Generator:
         if self._chance(0.12):
             self._source()
             return
+        if self.whole and self._chance(0.03):
+            growing.keep_from_a_topic(self)
+            return
         self.grow_on(self.random.choice(self.handles[-6:]))
 
     def grow_on(self, handle: Handle) -> None:

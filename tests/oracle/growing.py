@@ -1,7 +1,8 @@
 """Steps that random requests grow besides those of ``generate.py``: functions of the generator.
 
-Processors and their punctuations, topics by pattern, what waits until windows close, joins with
-grace, aggregates within windows that several streams share.
+Processors and their punctuations, stores that a processor keeps from a topic, topics by pattern,
+what waits until windows close, joins with grace, aggregates within windows that several streams
+share.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tests.oracle.generate import Generator, Handle
 
 _PLAIN: Final = ("again", "turn", "with_header", "place", "keep")
+_KEEPING: Final = ("keep", "hold")
 _ADVANCES_MS: Final = (1, 9, 40, 2_000)
 _FOR_EVER_MS: Final = 1_000_000
 """Longer than the records of a request go on."""
@@ -41,6 +43,42 @@ def process(it: Generator, handle: Handle) -> None:
     step = it._step(op, on=handle.step, fn=fn, **fields, **it._named())
     processed = replace(handle, key=key, value="string", rekeyed=rekeyed)
     it._add(processed, step, handle.key_serde if op == "process_values" else None, None)
+
+
+def keep_from_a_topic(it: Generator) -> None:
+    """Let a processor keep a store from a topic of its own, and others read it.
+
+    A global store is drawn, or added to the topology once that is built. A read-only one is added
+    then, and its readers are connected.
+    """
+    streams = [handle for handle in it.handles if handle.kind == "stream"]
+    if not streams:
+        return
+    op, store = it.random.choice(("global_store", "read_only_store")), it._fresh("store-")
+    readers = [_find(it, it.random.choice(streams[-4:]), store) for _ in range(1 + it._chance(0.4))]
+    topic, key, value = f"in-{len(it.topics)}", it._type(), it._type()
+    given: dict[str, Any] = {}
+    if op == "read_only_store":
+        # Its topic is its changelog: the store holds what is written there.
+        key = value = "string"
+        given["readers"] = readers
+    if op == "read_only_store" or it._chance(0.4):
+        given |= {"source": it._fresh("read-"), "name": it._fresh("keeper-")}
+        given["consumed"] = {"key": key, "value": value}
+    elif (key, value) != (it.key_default, it.value_default) or it._chance(0.5):
+        given["consumed"] = {"key": key, "value": value} | it._named(0.3)
+    it.topics[topic] = ("kept", key, value)
+    kept = {"store": store, "timestamped": it._chance(0.6), "persistent": it._chance(0.6)}
+    it._step(op, topic=topic, fn=it.random.choice(_KEEPING), stores=[kept], **given)
+
+
+def _find(it: Generator, handle: Handle, store: str) -> str:
+    """Look up what records have for values; return the name of the processor."""
+    op, name = it.random.choice(("process", "process_values")), it._fresh("finder-")
+    step = it._step(op, on=handle.step, fn="find", finds=[store], name=name)
+    found = replace(handle, value="string", rekeyed=handle.rekeyed or op == "process")
+    it._add(found, step, handle.key_serde if op == "process_values" else None, None)
+    return name
 
 
 def tame_processors(steps: list[dict[str, Any]], config: dict[str, str]) -> None:

@@ -23,7 +23,8 @@ WANTED = {
     "repartition", "to", "to by extractor", "to_table", "to_stream", "group_by_key", "group_by",
     "transform_values", "count", "reduce", "aggregate", "cogroup", "process", "process_values",
     "suppress by time", "suppress until close", "versioned table", "stores with headers",
-    "join with grace",
+    "join with grace", "global_store", "read_only_store",
+    "global_store of a topology", "processor find",
     *(f"{op} with {other}" for op in JOINS for other in ("table", "global table", "foreign key")),
     *(f"{op} of streams" for op in (*JOINS, "outer_join")),
     "outer_join with table",
@@ -54,14 +55,21 @@ def operators(request: Mapping[str, Any]) -> Iterator[str]:
             yield "suppress by time" if "limit_ms" in step else "suppress until close"
         else:
             yield op
-        if op in {"process", "process_values"}:
-            yield f"processor {step['fn']}"
-        if "pattern" in step:
-            yield "pattern"
-        if "extractor" in step:
-            yield "to by extractor"
-        if "history_ms" in step.get("materialized", {}):
-            yield "versioned table"
+        yield from variants(op, step)
+
+
+def variants(op: str, step: Mapping[str, Any]) -> Iterator[str]:
+    """What an operator is besides."""
+    if op in {"process", "process_values"}:
+        yield f"processor {step['fn']}"
+    if op == "global_store" and "source" in step:
+        yield "global_store of a topology"
+    if "pattern" in step:
+        yield "pattern"
+    if "extractor" in step:
+        yield "to by extractor"
+    if "history_ms" in step.get("materialized", {}):
+        yield "versioned table"
 
 
 def joined(op: str, step: Mapping[str, Any]) -> str:

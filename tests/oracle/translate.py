@@ -45,6 +45,11 @@ _EXTRACTORS = {
     "use_partition_time": TimestampExtractors.USE_PARTITION_TIME_ON_INVALID,
     "wall_clock": TimestampExtractors.WALLCLOCK,
 }
+_ADDED = {
+    "global_store": "add_global_store",
+    "read_only_store": "add_read_only_state_store",
+}
+"""Methods of a topology that was built."""
 _SERDES = {"key": "key_serde", "value": "value_serde", "other": "other_value_serde"}
 
 
@@ -68,8 +73,8 @@ class Drawing:
         self.draw()
         topology = self.builder.build(self.request.get("config", {}))
         for step in self.request["steps"]:
-            if step["op"] == "read_only_store":
-                _add_read_only(topology, step)
+            if step["op"] in _ADDED and "source" in step:
+                _add_kept(topology, step)
         return topology
 
     def draw(self) -> None:
@@ -134,6 +139,8 @@ class Drawing:
         """Nothing yet: it is added to the topology once that is built."""
 
     def _global_store(self, step: Mapping[str, Any]) -> None:
+        if "source" in step:
+            return
         consumed = Consumed(**_fields(step["consumed"])) if "consumed" in step else None
         stores = processors.stores_of(step)
         supplier = processors.Supplier(processors.Free, step, stores, brings=False)
@@ -308,16 +315,18 @@ class Drawing:
         return [cls(**fields)], {}
 
 
-def _add_read_only(topology: Topology, step: Mapping[str, Any]) -> None:
-    stores = processors.stores_of(step)
-    topology.add_read_only_state_store(
+def _add_kept(topology: Topology, step: Mapping[str, Any]) -> None:
+    """Add a store that a processor keeps to a topology that was built."""
+    stores, consumed = processors.stores_of(step), step.get("consumed", {})
+    add = getattr(topology, _ADDED[step["op"]])
+    add(
         stores[0],
         step["source"],
         step["topic"],
         step["name"],
         processors.Supplier(processors.Free, step, stores, brings=False),
-        key_serde=Serdes.string,
-        value_serde=Serdes.string,
+        key_serde=_serde(consumed.get("key", "string")),
+        value_serde=_serde(consumed.get("value", "string")),
     )
     for reader in step.get("readers", ()):
         topology.connect_processor_and_state_stores(reader, stores[0].name)

@@ -14,6 +14,7 @@ import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.ValueJoinerWithKey;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.StoreBuilder;
@@ -44,19 +45,29 @@ final class Globals {
         return null;
     }
 
-    static void readOnly(Topology topology, JsonNode step) {
-        List<StoreBuilder<?>> stores = Behaviour.stores(step);
-        Deserializer<Object> string = Options.serde("string").deserializer();
-        topology.addReadOnlyStateStore(
-                stores.get(0),
-                step.required("source").asText(),
-                string,
-                string,
-                step.required("topic").asText(),
-                step.required("name").asText(),
-                () -> new Keeper(step, stores));
+    /** Whether a store that a processor keeps is added to the topology once that is built. */
+    static boolean isAdded(JsonNode step) {
+        String op = step.get("op").asText();
+        return (op.equals("global_store") || op.equals("read_only_store")) && step.has("source");
+    }
+
+    static void add(Topology topology, JsonNode step) {
+        StoreBuilder<?> store = Behaviour.stores(step).get(0);
+        String source = step.required("source").asText();
+        String topic = step.required("topic").asText();
+        String name = step.required("name").asText();
+        JsonNode consumed = step.path("consumed");
+        Deserializer<Object> keys = Options.serde(consumed.path("key").asText("string")).deserializer();
+        Deserializer<Object> values =
+                Options.serde(consumed.path("value").asText("string")).deserializer();
+        ProcessorSupplier<Object, Object, Void, Void> keeper = () -> new Keeper(step, List.of(store));
+        if (step.get("op").asText().equals("global_store")) {
+            topology.addGlobalStore(store, source, keys, values, topic, name, keeper);
+            return;
+        }
+        topology.addReadOnlyStateStore(store, source, keys, values, topic, name, keeper);
         for (JsonNode reader : step.path("readers")) {
-            topology.connectProcessorAndStateStores(reader.asText(), stores.get(0).name());
+            topology.connectProcessorAndStateStores(reader.asText(), store.name());
         }
     }
 

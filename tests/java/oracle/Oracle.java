@@ -125,7 +125,7 @@ public final class Oracle {
             Steps steps = new Steps(builder, line -> seen.add(JSON.valueToTree(line)));
             Topology topology = steps.build(request.required("steps")).build(config);
             for (JsonNode step : request.required("steps")) {
-                if (step.get("op").asText().equals("read_only_store")) Globals.readOnly(topology, step);
+                if (Globals.isAdded(step)) Globals.add(topology, step);
             }
             answer.set("wrapped", JSON.valueToTree(Wrapper.WRAPPED));
             answer.put("describe", topology.describe().toString());

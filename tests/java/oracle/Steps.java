@@ -60,8 +60,8 @@ final class Steps {
         if (op.equals("stream")) return stream(step);
         if (op.equals("table")) return table(step);
         if (op.equals("global_table")) return Globals.table(builder, step);
+        if (Globals.isAdded(step)) return null;
         if (op.equals("global_store")) return Globals.store(builder, step);
-        if (op.equals("read_only_store")) return null; // Added to the topology once it is built.
         Object on = result(step.required("on").asText());
         if (on instanceof KTable<?, ?> table) return onTable(op, cast(table), step);
         if (on instanceof KGroupedTable<?, ?> grouped) return onGroupedTable(op, cast(grouped), step);
