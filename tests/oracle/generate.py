@@ -27,7 +27,10 @@ OPTIMIZATIONS = (
     "all",
     "merge.repartition.topics",
     "reuse.ktable.source.topics, merge.repartition.topics",
+    "single.store.self.join",
 )
+SELF_JOINS_ONCE = ("all", "single.store.self.join")
+"""Of the optimisations, those that keep once a stream that is joined with itself."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,8 @@ class Generator:
     def _config(self) -> dict[str, str]:
         config = self.random.choice([{}, {"statestore.cache.max.bytes": "0"}])
         wanted = self.random.choice(OPTIMIZATIONS)
+        if any(growing.is_self_join(step) for step in self.steps) and self._chance(0.5):
+            wanted = self.random.choice(SELF_JOINS_ONCE)
         headers = {"dsl.store.format": "HEADERS"} if self._chance(0.2) else {}
         return config | ({"topology.optimization": wanted} if wanted else {}) | headers
 
@@ -139,6 +144,9 @@ class Generator:
             return
         if self.whole and self._chance(0.03):
             growing.keep_from_a_topic(self)
+            return
+        if self.whole and self._chance(0.025):
+            growing.join_with_itself(self)
             return
         self.grow_on(self.random.choice(self.handles[-6:]))
 
@@ -657,7 +665,9 @@ class Generator:
         """With any stream of the same keys, itself included."""
         others = [it for it in self.handles if (it.kind, it.key) == ("stream", handle.key)]
         op = self.random.choice(("join", "left_join", "outer_join"))
-        self._join_with(op, handle, self.random.choice(others))
+        other = self.random.choice(others)
+        if not (self.whole and growing.multiplies(self, handle, other)):
+            self._join_with(op, handle, other)
 
     def _join_with(self, op: str, handle: Handle, other: Handle) -> None:
         """Join two streams within windows; no serde is inherited but for a topic in between."""

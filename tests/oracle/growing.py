@@ -1,8 +1,8 @@
 """Steps that random requests grow besides those of ``generate.py``: functions of the generator.
 
 Processors and their punctuations, stores that a processor keeps from a topic, topics by pattern,
-what waits until windows close, joins with grace, aggregates within windows that several streams
-share.
+what waits until windows close, joins of streams with themselves, joins with grace, aggregates
+within windows that several streams share.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.oracle.generate import Generator, Handle
 
 _PLAIN: Final = ("again", "turn", "with_header", "place", "keep")
+_JOINS_MAX: Final = 2
 _KEEPING: Final = ("keep", "hold")
 _ADVANCES_MS: Final = (1, 9, 40, 2_000)
 _FOR_EVER_MS: Final = 1_000_000
@@ -115,6 +116,49 @@ def read_pattern(it: Generator, handle: Handle) -> None:
     options = {"consumed": consumed} if consumed else {}
     step = it._step("stream", pattern=f"{prefix}-.*", **options)
     it._add(handle, step, consumed.get("key"), consumed.get("value"))
+
+
+def join_with_itself(it: Generator) -> None:
+    """Join a stream with itself, which an optimisation may keep once."""
+    joins = joins_above(it.steps)
+    streams = [one for one in it.handles if one.kind == "stream" and not joins[_id(one.step)]]
+    if streams:
+        stream = it.random.choice(streams[-6:])
+        it._join_with(it.random.choice(("join", "join", "left_join", "outer_join")), stream, stream)
+
+
+def multiplies(it: Generator, one: Handle, other: Handle) -> bool:
+    """Whether a join of two streams would make too many results of results of others."""
+    joins = joins_above(it.steps)
+    return joins[_id(one.step)] + joins[_id(other.step)] > _JOINS_MAX
+
+
+def joins_above(steps: list[dict[str, Any]]) -> dict[str, int]:
+    """Return how many joins of streams are above each step and in it, each as often as it is met.
+
+    Every one may give about the square of what it is given.
+    """
+    found: dict[str, int] = {}
+    written: dict[str, int] = {}
+    for step in steps:
+        above = [found[_id(step[name])] for name in ("on", "with") if name in step]
+        above += [written.get(topic, 0) for topic in step.get("topics", ())]
+        is_join = "windows" in step and "with" in step
+        number = sum(above) + 1 if is_join else max(above, default=0)
+        found[step["id"]] = number
+        if "topic" in step and step["op"] == "to":
+            written[step["topic"]] = max(number, written.get(step["topic"], 0))
+    return found
+
+
+def _id(step: str) -> str:
+    """Return the step of a branch, too."""
+    return step.split("/", maxsplit=1)[0]
+
+
+def is_self_join(step: dict[str, Any]) -> bool:
+    """Whether a step joins a stream with itself."""
+    return "windows" in step and "with" in step and step["on"] == step["with"]
 
 
 def graces(it: Generator, table: Handle) -> tuple[int, ...]:

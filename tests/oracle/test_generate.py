@@ -7,6 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tests.oracle.generate import generate
+from tests.oracle.growing import is_self_join
 from tests.oracle.processors import TICKS
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ WANTED = {
     "repartition", "to", "to by extractor", "to_table", "to_stream", "group_by_key", "group_by",
     "transform_values", "count", "reduce", "aggregate", "cogroup", "process", "process_values",
     "suppress by time", "suppress until close", "versioned table", "stores with headers",
-    "join with grace", "global_store", "read_only_store",
+    "join with grace", "join of a stream with itself", "global_store", "read_only_store",
     "global_store of a topology", "processor find",
     *(f"{op} with {other}" for op in JOINS for other in ("table", "global table", "foreign key")),
     *(f"{op} of streams" for op in (*JOINS, "outer_join")),
@@ -51,6 +52,8 @@ def operators(request: Mapping[str, Any]) -> Iterator[str]:
             yield joined(op, step)
             if "grace_ms" in step.get("joined", {}):
                 yield "join with grace"
+            if is_self_join(step):
+                yield "join of a stream with itself"
         elif op == "suppress":
             yield "suppress by time" if "limit_ms" in step else "suppress until close"
         else:

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.oracle import generate as generator
 from tests.oracle.processors import TICKS
+from tests.oracle.translate import Drawing
+
+from headwater.model.operators.stream_join import StreamSelfJoin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +24,8 @@ NUMBER = 400
 FEWEST = 4
 """Of 400: twenty of the 2,000."""
 FORMAT = Path(generator.__file__).with_name("FORMAT.md")
+SELF_JOINED, SELF_JOINS = 300, 20
+"""Of so many requests, so many have a stream that is joined with itself and kept once."""
 OF_TABLES = (
     *("filter", "map_values", "transform_values", "join", "join by a foreign key"),
     *("group_by", "suppress", "to_table"),
@@ -142,6 +147,20 @@ def test_every_kind_of_operation_is_drawn_often_enough() -> None:
     drawn = Counter(kind for it in requests() for kind in set(kinds(it)))
 
     assert {kind: drawn[kind] for kind in VARIANTS if drawn[kind] < FEWEST} == {}
+
+
+def test_streams_that_are_joined_with_themselves_are_often_kept_once() -> None:
+    """Of the optimisations this is the one that a topology seldom has a place for."""
+    drawn = requests()[:SELF_JOINED]
+
+    kept_once = sum(map(_keeps_a_self_join_once, drawn))
+
+    assert kept_once >= SELF_JOINS, kept_once
+
+
+def _keeps_a_self_join_once(request: dict[str, Any]) -> bool:
+    nodes = (node for part in Drawing(request).topology().subtopologies for node in part.nodes)
+    return any(isinstance(getattr(it, "operator", None), StreamSelfJoin) for it in nodes)
 
 
 def depth(request: dict[str, Any]) -> int:
