@@ -238,7 +238,7 @@ def check_names_of_java(application: Application) -> None:
 def check_logs(text: str, count: float) -> None:
     """Each dropped record has its line, as JSON, which says whose it is."""
     lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-    dropped = [line for line in lines if "record dropped" in line["message"]]
+    dropped = [line for line in lines if "Skipping record" in line["message"]]
     dropped = [line for line in dropped if "GlobalStreamThread" not in line["thread"]]
 
     assert len(dropped) == count > 0

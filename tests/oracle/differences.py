@@ -23,6 +23,30 @@ _WHOLE_NUMBERS = re.compile(
 )
 
 
+OF_STORES = "Skipping record for expired segment."
+"""What stores of windows and sessions in memory log, and in Java none on disk."""
+UNPLACED = (
+    OF_STORES,
+    "Skipping record for expired put.",
+    "Skipping out-of-order record from versioned table while performing table-table join.",
+)
+"""Lines of Java that do not say which record was dropped. Ours do, on purpose."""
+
+
+def logged_as_by_java(lines: Iterable[Sequence[str]]) -> list[str]:
+    """Return our lines about dropped records as Java writes them.
+
+    That is without the task and the node or store, with which each begins. Nor does Java name the
+    record in those of ``UNPLACED``.
+    """
+    return [_without_place(line.partition(": ")[2]) for _, line in lines]
+
+
+def _without_place(line: str) -> str:
+    said = re.sub(r" topic=\[\S+\] partition=\[-?\d+\] offset=\[-?\d+\]$", "", line)
+    return said if said in UNPLACED else line
+
+
 def without_addresses(description: str) -> str:
     """Return a description without what Java prints of a lambda, its address in memory."""
     return re.sub(r"extractor class: .*\)", "extractor class: ?)", description)

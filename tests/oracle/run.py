@@ -109,6 +109,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
         "wrapped": noted.wrapped,
         "records": noted.records,
         "dropped": dropped,
+        "logged": [["WARN", line] for line in driver.warnings if ": Skipping " in line],
         "buffers": [
             topic
             for name, topic in changelogs.items()

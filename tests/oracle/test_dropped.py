@@ -148,7 +148,7 @@ def test_what_is_dropped_is_counted_as_in_java(case: str, oracle: Oracle) -> Non
         "key": "string",
         "value": "string",
         "steps": steps,
-        "inputs": [_record("in", *record) for record in inputs],
+        "inputs": [record("in", *each) for each in inputs],
     }
 
     java = oracle.ask(request)
@@ -172,13 +172,13 @@ def test_what_a_pattern_s_topics_drop_is_counted_across_tasks_that_are_opened_an
             GROUP,
             {"id": "c", "op": "count", "on": "g"},
         ],
-        "inputs": [_record(topic, None, "x", at) for at, topic in enumerate(("pat-a", "pat-b"))],
+        "inputs": [record(topic, None, "x", at) for at, topic in enumerate(("pat-a", "pat-b"))],
     }
 
     assert (oracle.ask(request)["dropped"], run(request)["dropped"]) == (2, 2)
     compare(request, oracle)
 
 
-def _record(topic: str, key: str | None, value: str | None, timestamp: int) -> dict[str, Any]:
+def record(topic: str, key: str | None, value: str | None, timestamp: int) -> dict[str, Any]:
     sent = (None if half is None else half.encode().hex() for half in (key, value))
     return dict(zip(("topic", "key", "value", "timestamp"), (topic, *sent, timestamp), strict=True))

@@ -155,8 +155,8 @@ def test_a_row_without_a_foreign_key_is_dropped_and_counted_by_an_inner_join_alo
             assert len(driver.warnings) == dropped
             if dropped:
                 assert driver.warnings[0] == (
-                    "task 0_1, node meet-subscription-registration-processor, topic orders, "
-                    "partition 1, offset 0: record dropped, because its foreign key is null"
+                    "task 0_1, node meet-subscription-registration-processor: Skipping record "
+                    "due to null foreign key. topic=[orders] partition=[1] offset=[0]"
                 )
 
 

@@ -121,7 +121,7 @@ def test_a_record_that_cannot_be_read_is_for_the_handler(goes_on: bool) -> None:
         driver.pipe_raw("glob", b"a", b"short", 1)
         driver.pipe_raw("glob", b"b", bytes(8), 1)
         assert [key for key, _ in driver.get_state_store("all").all()] == ["b"]
-        assert "glob-0 offset 0" in driver.warnings[0]
+        assert "topic=[glob] partition=[0] offset=[0]" in driver.warnings[0]
     else:
         with pytest.raises(DeserializationError, match="glob-0 offset 0"):
             driver.pipe_raw("glob", b"a", b"short", 1)
@@ -320,9 +320,14 @@ def test_what_cannot_be_copied_into_a_table_is_looked_at_one_by_one() -> None:
 
     assert [key for key, _, _ in stores.stores["all"].store.range(None, None)] == ["a", "c"]
     no_key, not_decoded = warned
-    assert no_key.startswith("global store all, node KTABLE-SOURCE-0000000001, topic glob, ")
-    assert "offset 1: record dropped, because its key is null" in no_key
-    assert "glob-0 offset 2: the value cannot be decoded" in not_decoded
+    assert no_key == (
+        "global store all, node KTABLE-SOURCE-0000000001: "
+        "Skipping record due to null key. topic=[glob] partition=[0] offset=[1]"
+    )
+    assert not_decoded.startswith(
+        "global store all: Skipping record due to deserialization error. "
+        "topic=[glob] partition=[0] offset=[2]: the value cannot be decoded: "
+    )
     with pytest.raises(DeserializationError, match="glob-0 offset 2"):
         _filled(Serdes.long, records)
 

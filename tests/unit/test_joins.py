@@ -74,8 +74,8 @@ def test_a_record_meets_what_the_table_holds_when_it_is_processed(
         assert driver.task.statistics().total(DROPPED_RECORDS) == dropped
         assert len(driver.warnings) == dropped
         assert driver.warnings[-1] == (
-            f"task 0_0, node KSTREAM-{method.upper().replace('_', '')}-0000000004, topic s, "
-            "partition 0, offset 3: record dropped, because it has no key or no value to join with"
+            f"task 0_0, node KSTREAM-{method.upper().replace('_', '')}-0000000004: "
+            "Skipping record due to null join key or value. topic=[s] partition=[0] offset=[3]"
         )
 
 

@@ -86,6 +86,7 @@ public final class Oracle {
     }
 
     public static void main(String[] arguments) throws IOException {
+        Logged.begin();
         PrintStream answers = System.out;
         System.setOut(System.err);
         BufferedReader requests =
@@ -97,8 +98,9 @@ public final class Oracle {
     }
 
     private ObjectNode answer() {
-        try {
+        try (Logged logged = new Logged()) {
             run();
+            answer.set("logged", JSON.valueToTree(logged.lines()));
         } catch (Exception | StackOverflowError error) {
             ObjectNode shown = answer.putObject("error");
             boolean isRequest = error instanceof BadRequest || stage.equals("request");

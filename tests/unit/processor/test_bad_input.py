@@ -295,7 +295,7 @@ CONTINUED = [
     ),
     pytest.param(
         numbers, raw(1, "a", LONG, -1), {"default_timestamp_extractor": "log-and-skip-on-invalid"},
-        "negative timestamp -1", id="negative timestamp",
+        "negative extracted timestamp", id="negative timestamp",
     ),
     pytest.param(
         picky, raw(1, "a", "bad"), {"processing_exception_handler": "log-and-continue"},

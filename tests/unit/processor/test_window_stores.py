@@ -155,9 +155,11 @@ def test_a_put_older_than_the_retention_is_dropped_counted_and_told(*, persisten
         store = driver.get_window_store("s")
         assert store is not None
         assert [value for _, value in store.all()] == ["1"]
-        assert len(driver.warnings) == 1
-        assert "store s" in driver.warnings[0]
-        assert "older than the store's retention" in driver.warnings[0]
+        [warning] = driver.warnings
+        assert warning == (
+            "task 0_0, store s: Skipping record for expired segment. "
+            "topic=[in] partition=[0] offset=[1]"
+        )
 
 
 def test_a_store_in_which_nothing_can_be_kept_is_refused() -> None:

@@ -67,8 +67,13 @@ def test_a_window_is_open_until_stream_time_reaches_its_end_and_grace() -> None:
             (Windowed("b", second), 2, 15_000),
         ]
         late, without_key = driver.warnings
-        assert "its window has closed" in late
-        assert "offset 5: record dropped, because its key is null" in without_key
+        assert late.endswith(
+            ": Skipping record for expired window. topic=[in] partition=[0] offset=[4] "
+            "timestamp=[5000] window=[0,10000) expiration=[10000] streamTime=[15000]"
+        )
+        assert without_key.endswith(
+            ": Skipping record due to null key. topic=[in] partition=[0] offset=[5]"
+        )
         dropped = driver.task.statistics().total(metrics.DROPPED_RECORDS)
         assert dropped == 2
 

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 
 Warn: TypeAlias = Callable[[str], None]
 """Receives one sentence about a dropped record or the like; the engine logs it."""
+Late: TypeAlias = Callable[[int, str, int], None]
+"""``late(timestamp, window, closed)``: a record's window, written ``[start,end)``, has closed.
+
+It ends before ``closed``, in milliseconds as ``timestamp``.
+"""
 
 
 class Current(UnderWay):
@@ -68,6 +73,12 @@ class Current(UnderWay):
     def source_partition(self) -> int:
         """Partition of the record under way, -1 if there is none."""
         return self.source.partition
+
+    @property
+    def read_at(self) -> str:
+        """Where the record under way was read, as Kafka Streams logs it."""
+        topic, partition = self.source
+        return f"topic=[{topic or 'null'}] partition=[{partition}] offset=[{self.offset}]"
 
 
 class Counters:
@@ -158,9 +169,8 @@ class Environment:
         for spec in specs:
             if spec.kind.expires or spec.kind.versioned:
                 timed = cast("TimedStore", self.stores[spec.name])
-                timed.on_expired = self.skipping(
-                    f"store {spec.name}", "it is older than the store's retention"
-                )
+                what = "put" if spec.kind.versioned else "segment"
+                timed.on_expired = self.skipping(f"store {spec.name}", f"record for expired {what}")
 
     def serde(self, half: Half, given: Serde[Any] | None, node: str) -> Serde[Any]:
         """Return the serde given, or the default for ``half``.
@@ -184,17 +194,33 @@ class Environment:
 
         Args:
             place: the node or store, for the log.
-            why: after "because".
+            why: what Kafka Streams says after "Skipping", such as "record due to null key".
         """
         counters, current, warn = self.counters, self.current, self.warn
         whose = self.failures.whose
 
         def skip() -> None:
             counters.dropped += 1
-            source = current.source
-            warn(
-                f"{whose}, {place}, topic {source.topic}, partition {source.partition}, "
-                f"offset {current.offset}: record dropped, because {why}"
-            )
+            warn(f"{whose}, {place}: Skipping {why}. {current.read_at}")
 
         return skip
+
+    def skipping_late(self, place: str, closing_ms: int) -> Late:
+        """Return a function that counts one record whose window has closed, and logs it so.
+
+        Args:
+            place: the node, for the log.
+            closing_ms: how far stream time is ahead of the windows that have closed.
+        """
+        counters, current, warn = self.counters, self.current, self.warn
+        whose = self.failures.whose
+
+        def late(timestamp: int, window: str, closed: int) -> None:
+            counters.dropped += 1
+            warn(
+                f"{whose}, {place}: Skipping record for expired window. {current.read_at} "
+                f"timestamp=[{timestamp}] window={window} expiration=[{closed}] "
+                f"streamTime=[{closed + closing_ms}]"
+            )
+
+        return late

@@ -149,10 +149,10 @@ class Failures:
         response = self._ask(
             "deserialization", lambda: self._handlers.deserialization(context, raw, exception)
         )
-        place = f"{self.whose}: {current.source} offset {offset}"
         if response.result is Result.CONTINUE:
-            self._drop(f"{place}: the {half} cannot be decoded, record dropped: {exception!r}")
+            self._drop(f"{self._undecoded()}: the {half} cannot be decoded: {exception!r}")
             return
+        place = f"{self.whose}: {current.source} offset {offset}"
         raise DeserializationError(
             f"{place}: the {half} cannot be decoded: {type(exception).__name__}: {exception}. "
             "Check the source's serde; to drop such records and go on, set "
@@ -175,13 +175,12 @@ class Failures:
         response = self._ask(
             "deserialization", lambda: self._handlers.deserialization(context, raw, exception)
         )
-        said = f"{self.whose}: {self._current.source} offset {record[0]}: {reason}"
         if response.result is not Result.CONTINUE:
             raise DeserializationError(
-                f"{said}. To drop such records and go on, set deserialization.exception.handler to "
-                "log-and-continue"
+                f"{self.whose}: {self._current.source} offset {record[0]}: {reason}. To drop such "
+                "records and go on, set deserialization.exception.handler to log-and-continue"
             )
-        self._drop(f"{said}; record dropped")
+        self._drop(f"{self._undecoded()}: {reason}")
 
     def unencodable(
         self, node: str, origin: Origin, output: FailedOutput, exception: Exception
@@ -273,6 +272,11 @@ class Failures:
             send(letter.key, letter.value, letter.timestamp, letter.headers, None)
             self._counters.dead_letters += 1
         return response
+
+    def _undecoded(self) -> str:
+        """Say as Kafka Streams that the record under way is dropped."""
+        said = "Skipping record due to deserialization error."
+        return f"{self.whose}: {said} {self._current.read_at}"
 
     def _drop(self, sentence: str) -> None:
         self._counters.dropped += 1

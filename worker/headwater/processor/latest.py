@@ -26,9 +26,8 @@ def latest_only(site: Site, emit: Emit, *, is_counted: bool = True) -> Emit:
     """
     if not site.tables.is_versioned(site.node.parents[0]):
         return emit
-    skip = site.environment.skipping(
-        f"node {site.node.name}", "a newer version of its key came before it"
-    )
+    why = "out-of-order record from versioned table while performing table-table join"
+    skip = site.environment.skipping(f"node {site.node.name}", why)
 
     def emit_latest(code: Code, names: Names) -> Names | None:
         outdated = code.bind(NotLatest, "NotLatest")

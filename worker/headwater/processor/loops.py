@@ -172,12 +172,20 @@ def _compile_reject(lane: Lane, source: Input, environment: Environment) -> Reje
             fail_on_invalid(_consumed(lane, record, key, value), lane.partition_time)
             raise InvalidTimestampError(f"{lane.partition} offset {record[0]}: {timestamp}")
         environment.counters.dropped += 1
+        topic, partition = lane.partition
         environment.warn(
-            f"task {environment.task_id}: {lane.partition} offset {record[0]} dropped: "
-            f"the extractor gave the negative timestamp {timestamp}"
+            f"task {environment.task_id}: Skipping record due to negative extracted timestamp. "
+            f"topic=[{topic}] partition=[{partition}] offset=[{record[0]}] "
+            f"extractedTimestamp=[{timestamp}] extractor=[{_named(source.extract)}]"
         )
 
     return reject
+
+
+def _named(extractor: object) -> str:
+    """Return the name of a function, or else of a class."""
+    kind = type(extractor)
+    return str(getattr(extractor, "__qualname__", f"{kind.__module__}.{kind.__qualname__}"))
 
 
 def _compile_undecodable(source: Input, environment: Environment) -> Undecodable:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from headwater.model.operators.window import SessionWindowAggregate
     from headwater.ports import Forward, Headers, TimedStore
     from headwater.processor.compiling import Site
+    from headwater.processor.environment import Late
     from headwater.processor.failures import Fail
 
 
@@ -45,11 +46,11 @@ def sessions_of(operator: SessionWindowAggregate, site: Site, failed: Fail) -> F
     to = forward_sessions(site.children.forward, with_headers=with_headers)
     to = shared_by_store(site, store.name, to)
     store.on_change(None if is_final else to, send_old=operator.send_old)
-    late = late_record(site, "its session has closed")
-    fold = _folding(operator, store, None if is_final or store.caching else to, late)
     away = operator.windows.grace_ms + operator.windows.inactivity_gap_ms
+    late = late_record(site, away)
+    fold = _folding(operator, store, None if is_final or store.caching else to, late)
     seen = site.keep_resident(ObservedTime())
-    drop = site.environment.skipping(f"node {site.node.name}", "its key is null")
+    drop = site.environment.skipping(f"node {site.node.name}", "record due to null key")
     final = None
     if is_final:
         emission = Emission.of_sessions(operator.windows, store, to, site)
@@ -76,7 +77,7 @@ def _folding(
     operator: SessionWindowAggregate,
     store: TimedStore,
     forward: Forward | None,
-    late: Callable[[], None],
+    late: Late,
 ) -> Callable[[Any, Any, int, Headers, int], None]:
     """Return what folds a record into its session.
 
@@ -96,7 +97,7 @@ def _folding(
                 aggregate = merger(key, aggregate, held)
                 start, end = min(start, held_start), max(end, held_end)
         if end < closed:
-            late()
+            late(timestamp, f"[{start},{end}]", closed)
             return
         if start != timestamp or end != timestamp:
             for session, held in merged:

@@ -21,12 +21,12 @@ from headwater.processor.windowed import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import TypeAlias
 
     from headwater.model.operators.window import SlidingWindowAggregate
     from headwater.ports import Forward, Headers, TimedStore
     from headwater.processor.compiling import Site
+    from headwater.processor.environment import Late
     from headwater.processor.failures import Fail
 
     Found: TypeAlias = "tuple[Any, int]"
@@ -49,11 +49,10 @@ def sliding_windows_of(operator: SlidingWindowAggregate, site: Site, failed: Fai
     to = forward_sliding_windows(site.children.forward, difference)
     to = shared_by_store(site, store.name, to)
     store.on_change(None if is_final else to, send_old=operator.send_old)
-    slide = _Sliding(operator, store, None if is_final or store.caching else to)
+    late = late_record(site, grace)
+    slide = _Sliding(operator, store, None if is_final or store.caching else to, late)
     seen = site.keep_resident(ObservedTime())
-    drop = site.environment.skipping(f"node {site.node.name}", "its key or value is null")
-    late = late_record(site, "its windows have closed")
-    slide.late = late
+    drop = site.environment.skipping(f"node {site.node.name}", "record due to null key or value")
     final = None
     if is_final:
         emission = Emission.of_sliding_windows(operator.windows, store, to, site)
@@ -66,7 +65,7 @@ def sliding_windows_of(operator: SlidingWindowAggregate, site: Site, failed: Fai
         seen.time = max(seen.time, timestamp)
         closed = seen.time - grace
         if timestamp + difference < closed:
-            late()
+            late(timestamp, f"[{timestamp},{timestamp + difference}]", closed)
             return
         try:
             slide.process(key, value, timestamp, headers, closed)
@@ -84,8 +83,13 @@ class _Sliding:
     """What one record changes, in Kafka Streams' order."""
 
     def __init__(
-        self, operator: SlidingWindowAggregate, store: TimedStore, forward: Forward | None
+        self,
+        operator: SlidingWindowAggregate,
+        store: TimedStore,
+        forward: Forward | None,
+        late: Late,
     ) -> None:
+        self.late = late
         self.store, self.append = store, store.append
         self.difference = operator.windows.time_difference_ms
         self.initializer = operator.initializer
@@ -93,7 +97,6 @@ class _Sliding:
         self.step = step if operator.initializer else first_or(step)
         self.send_old = operator.send_old
         self.forward = forward
-        self.late: Callable[[], None] = store.on_expired
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers, closed: int) -> None:
         """Update the windows that hold a record, and make those that it needs."""
@@ -204,7 +207,7 @@ class _Update:
         """Add the record to a window, unless that has closed."""
         of, key, timestamp = self.of, self.key, self.timestamp
         if start + of.difference < self.closed:
-            of.late()
+            of.late(timestamp, f"[{start},{start + of.difference}]", self.closed)
             return
         new = of.step(key, self.value, held)
         if held is None or latest < timestamp:

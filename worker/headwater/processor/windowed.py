@@ -8,10 +8,9 @@ from headwater.model.durations import LONG_MAX
 from headwater.model.windows import Window, Windowed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from headwater.ports import Forward, Headers
     from headwater.processor.compiling import Site
+    from headwater.processor.environment import Late
 
 
 _WINDOWS_KNOWN: Final = 1_000
@@ -90,6 +89,11 @@ def shared_by_store(site: Site, store: str, forward: Forward) -> Forward:
     return found
 
 
-def late_record(site: Site, why: str) -> Callable[[], None]:
-    """Return a function that counts a late record, and says so in the log."""
-    return site.environment.skipping(f"node {site.node.name}", why)
+def late_record(site: Site, closing_ms: int) -> Late:
+    """Return a function that counts a late record, and says so in the log.
+
+    Args:
+        site: of the node.
+        closing_ms: how far stream time is ahead of the windows that have closed.
+    """
+    return site.environment.skipping_late(f"node {site.node.name}", closing_ms)

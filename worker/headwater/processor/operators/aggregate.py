@@ -34,7 +34,7 @@ def compile_stream_aggregate(operator: StreamAggregate, site: Site) -> Emit:
     The result's time is the larger of the record's and the aggregate's (``KStreamAggregate``).
     """
     store, fail, forward = site.store(operator.store), site.fail, site.children.forward
-    drop = site.environment.skipping(f"node {site.node.name}", "its key or value is null")
+    drop = site.environment.skipping(f"node {site.node.name}", "record due to null key or value")
     store.on_change(forward, send_old=operator.send_old)
     step = operator.aggregator if operator.initializer else first_or(operator.aggregator)
     update = store.updater(step, Timestamps.MAX, operator.initializer)

@@ -64,7 +64,7 @@ def _instructions(
     """Return what decides from a row's new and old value whom to tell what."""
     extractor = join.extractor
     encode = _foreign_key_encoder(join, site)
-    skip = site.environment.skipping(f"node {site.node.name}", "its foreign key is null")
+    skip = site.environment.skipping(f"node {site.node.name}", "record due to null foreign key")
 
     def moved(was: Any, now: Any) -> bool:
         return encode(was) != (None if now is None else encode(now))
@@ -105,7 +105,7 @@ def compile_subscription_receive(operator: SubscriptionReceive, site: Site) -> E
     encode = _foreign_key_encoder(join, site)
     topic = environment.topic_name(join.topic)
     primary = environment.serde("key", join.key_serde, site.node.name).serializer(f"{topic}-pk")
-    skip = environment.skipping(f"node {site.node.name}", "its foreign key is null")
+    skip = environment.skipping(f"node {site.node.name}", "record due to null foreign key")
 
     def receive(key: Any, value: Subscription, timestamp: int, headers: Headers) -> None:
         instruction = value.instruction

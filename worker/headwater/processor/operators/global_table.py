@@ -21,7 +21,7 @@ def compile_stream_global_table_join(operator: StreamGlobalTableJoin, site: Site
     """
     getter = site.environment.global_store(operator.store).get
     skip = site.environment.skipping(
-        f"node {site.node.name}", "it has no value or no key to join with"
+        f"node {site.node.name}", "record due to null join key or value"
     )
     left = operator.left
 

@@ -35,7 +35,7 @@ def compile_stream_table_join(operator: StreamTableJoin, site: Site) -> Emit:
     versions = site.tables.as_of() if site.tables.is_versioned(operator.table) else None
     getter = (versions or site.tables).getter(operator.table)
     drop = site.environment.skipping(
-        f"node {site.node.name}", "it has no key or no value to join with"
+        f"node {site.node.name}", "record due to null join key or value"
     )
     left = operator.left
     if operator.buffer is not None:
@@ -69,7 +69,7 @@ def _compile_join_with_grace(operator: StreamTableJoin, buffer: str, site: Site)
     get, joiner, left = tables.getter(operator.table), operator.joiner, operator.left
     forward, fail, with_key = site.children.forward, site.fail, operator.with_key
     place = f"node {site.node.name}"
-    drop = environment.skipping(place, "it has no key or no value to join with")
+    drop = environment.skipping(place, "record due to null join key or value")
     topic = changelog_topic(environment.config.application_id, buffer)
     encode = environment.serde("key", operator.key_serde, place).serializer(topic)
 

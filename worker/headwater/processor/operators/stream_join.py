@@ -168,7 +168,7 @@ def _result_of(operator: StreamJoinSide) -> Callable[[Any, Any, Any], Any]:
 
 
 def _skipping(site: Site) -> Callable[[], None]:
-    why = "it has no key or no value to join with"
+    why = "record due to null key or value"
     return site.environment.skipping(f"node {site.node.name}", why)
 
 

@@ -38,7 +38,7 @@ def compile_table_upsert(operator: TableOperator, site: Site) -> Emit:
     A null key is dropped. An update out of order is applied like any other (``KTableSource``).
     """
     fail, update = site.fail, None
-    drop = site.environment.skipping(f"node {site.node.name}", "its key is null")
+    drop = site.environment.skipping(f"node {site.node.name}", "record due to null key")
     if operator.store is not None:
         store = site.store(operator.store)
         forward, send_old = site.children.forward, operator.send_old

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headwater.ports import Forward, Headers, TimedStore, Update
     from headwater.processor.code import Code, Emit, Names
     from headwater.processor.compiling import Site
+    from headwater.processor.environment import Late
     from headwater.processor.failures import Fail
 
 
@@ -50,8 +51,8 @@ def compile_time_window_aggregate(operator: TimeWindowAggregate, site: Site) -> 
         step = _of_key_alone(step)
     update = store.updater(step, Timestamps.MAX, operator.initializer)
     seen = site.keep_resident(ObservedTime())
-    drop = site.environment.skipping(f"node {site.node.name}", "its key is null")
-    late = late_record(site, "its window has closed")
+    drop = site.environment.skipping(f"node {site.node.name}", "record due to null key")
+    late = late_record(site, windows.grace_ms)
     failed = _failing(forward, site.fail)
     emission = None
     if is_final and isinstance(windows, TimeWindows):
@@ -75,7 +76,7 @@ def compile_time_window_aggregate(operator: TimeWindowAggregate, site: Site) -> 
                 if start + size > closed:
                     update((key, start, 0), value, timestamp, headers)
                 else:
-                    late()
+                    late(timestamp, f"[{start},{start + size})", closed)
         except Exception as error:
             failed(error, key, value, timestamp, headers)
             return
@@ -90,31 +91,34 @@ def _tumbling(
     update: Forward,
     seen: ObservedTime,
     drop: Any,
-    late: Any,
+    late: Late,
     failed: Fail,
     emission: Emission | None,
 ) -> Emit:
     """Write the lines for windows that do not overlap: a record has one of them."""
     size, grace = windows.size_ms, windows.grace_ms
 
+    def drop_late(start: int, timestamp: int) -> None:
+        late(timestamp, f"[{start},{start + size})", seen.time - grace)
+
     def emit(code: Code, names: Names) -> None:
         key, value = names
         dropping, updating = code.bind(drop, "drop"), code.bind(update, "update")
-        time, dropping_late = code.bind(seen, "seen"), code.bind(late, "late")
+        time, dropping_late = code.bind(seen, "seen"), code.bind(drop_late, "late")
         start = code.fresh("start")
         code.line(f"if {key} is None:\n    {dropping}()\n    {code.skip}")
         code.line(f"{start} = timestamp - timestamp % {size}")
         code.line(f"if timestamp > {time}.time:\n    {time}.time = timestamp")
         is_late = f"elif {start} + {size} <= {time}.time - {grace}:"
         if emission is None:
-            code.line(f"{is_late}\n    {dropping_late}()\n    {code.skip}")
+            code.line(f"{is_late}\n    {dropping_late}({start}, timestamp)\n    {code.skip}")
             code.guarded(
                 f"{updating}(({key}, {start}, 0), {value}, timestamp, headers)", failed, names
             )
             return
         final, open_ = code.bind(emission.after, "final"), code.fresh("is_open")
         code.line(f"{open_} = {start} + {size} > {time}.time - {grace}")
-        code.line(f"if not {open_}:\n    {dropping_late}()")
+        code.line(f"if not {open_}:\n    {dropping_late}({start}, timestamp)")
         code.guarded(
             f"if {open_}:\n    {updating}(({key}, {start}, 0), {value}, timestamp, headers)",
             failed,
