@@ -106,6 +106,7 @@ def test_a_row_that_comes_and_goes_within_a_record_cache_stays_joined(oracle: Or
     java, ours = oracle.ask(request), run(request)
 
     assert java["stores"]["joined"] == ours["stores"]["joined"] == [["6f", b"e1+eve".hex(), 1]]
+    assert ours["dropped"] == java["dropped"]
     request["commit_every"] = 0
     assert oracle.ask(request)["stores"] == run(request)["stores"]
     assert run(request)["stores"]["joined"] == [["6f", b"e1+null".hex(), 2]]
@@ -129,6 +130,7 @@ def test_an_empty_value_of_the_right_table_is_none_to_a_join_by_foreign_key(orac
     java, ours = oracle.ask(request), run(request)
 
     assert java["stores"]["joined"] == ours["stores"]["joined"] == [["6f", b"e1+null".hex(), 2]]
+    assert ours["dropped"] == java["dropped"]
 
 
 def test_java_sends_answers_to_what_a_punctuation_forwards_to_no_partition(oracle: Oracle) -> None:
@@ -190,6 +192,7 @@ def test_java_notes_no_partition_of_a_punctuation_where_a_partitioner_answers(
 
     assert subscribes_from_no_partition(java)
     assert not subscribes_from_no_partition(ours)
+    assert ours["dropped"] == java["dropped"]
     (store,) = (name for name in ours["stores"] if "SUBSCRIPTION" in name)
     assert [row[1][-8:] for row in java["stores"][store]] == ["ffffffff"]
     assert [row[1][-8:] for row in ours["stores"][store]] == ["00000000"]
@@ -262,6 +265,7 @@ def test_several_records_that_wait_for_a_partner_as_one_are_let_go_when_java_doe
     java, ours = oracle.ask(request), run(request)
 
     assert ours["outputs"] == java["outputs"]
+    assert ours["dropped"] == java["dropped"]
     assert [record["timestamp"] for record in ours["outputs"]] == [178, 179, 179]
 
 
@@ -288,6 +292,7 @@ def test_rows_in_memory_stay_when_a_pattern_finds_another_topic(oracle: Oracle) 
 
     assert ours["stores"] == java["stores"]
     assert ours["outputs"] == java["outputs"]
+    assert ours["dropped"] == java["dropped"]
     assert len(ours["outputs"]) == 3
 
 
@@ -314,5 +319,6 @@ def test_a_late_record_within_the_grace_is_given_alone_and_then_with_its_partner
     java, ours = oracle.ask(request), run(request)
 
     assert ours["outputs"] == java["outputs"]
+    assert ours["dropped"] == java["dropped"]
     said = [bytes.fromhex(record["value"]).decode() for record in ours["outputs"]]
     assert said == ["x+null", "x+x"]

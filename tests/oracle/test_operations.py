@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.oracle.run import run
+
 if TYPE_CHECKING:
     from tests.java.tool import Oracle
 
@@ -43,6 +45,17 @@ SOURCES = [
     },
     {"id": "grouped_table", "op": "group_by", "on": "table", "fn": "identity_pair"},
 ]
+INPUTS = [
+    {"topic": topic, "key": key, "value": value, "timestamp": at}
+    for at, key, value in (
+        (1_000, "61", "78"),
+        (1_000, None, "78"),
+        (1_001, "61", None),
+        (10, "61", "79"),
+    )
+    for topic in ("in", "other", "tab", "glob")
+]
+"""Records without a key or a value, and a late one."""
 OPERATIONS: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
     (
         {"op": "stream", "topics": ["a", "b"]},
@@ -249,10 +262,12 @@ def test_an_operation_is_understood(
     for chosen in ({}, options):
         step = {"id": "tested", **operation, **chosen}
 
-        answer = oracle.ask({"app_id": "app", **STRINGS, "steps": [*SOURCES, step], "inputs": []})
+        request = {"app_id": "app", **STRINGS, "steps": [*SOURCES, step], "inputs": INPUTS}
+        answer = oracle.ask(request)
 
         assert "error" not in answer, answer["error"]
         assert chosen == {} or shown is None or shown in answer["describe"]
+        assert run(request)["dropped"] == answer["dropped"]
 
 
 def test_a_table_over_a_topic_is_its_own_changelog_when_optimised(oracle: Oracle) -> None:

@@ -56,6 +56,7 @@ def assert_as_in_java(oracle: Oracle, asked: dict[str, Any]) -> None:
     assert "error" not in expected, expected["error"]
     assert found["describe"] == expected["describe"]
     assert found["outputs"] == expected["outputs"]
+    assert found["dropped"] == expected["dropped"]
     assert found["wrapped"] == expected["wrapped"]
     assert found["records"] == expected["records"]
     for name, rows in expected["stores"].items():
@@ -212,3 +213,4 @@ def test_punctuations_that_are_due_at_once_are_called_in_javas_order(
     java, ours = oracle.ask(asked), run(asked)
 
     assert ours["outputs"] == java["outputs"]
+    assert ours["dropped"] == java["dropped"]
