@@ -291,6 +291,13 @@ def test_every_alert_has_series_by_which_it_fires_and_by_which_it_does_not() -> 
     assert list(FIRES) == list(RESTS) == names
 
 
+def test_a_summary_names_whatever_the_labels_of_its_alert_name() -> None:
+    for alert in ALERTS:
+        named = set(re.findall(r"\$labels\.(\w+)", alert.summary))
+
+        assert named == set(alert.when.query.by), alert.name
+
+
 def test_alerts_fire_when_they_should_and_only_then(tmp_path: Path) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text(yaml.safe_dump(rules()))
@@ -342,7 +349,7 @@ def test_what_people_read_names_the_application_and_the_number(tmp_path: Path) -
                         "client_id": "w-0",
                     },
                     "exp_annotations": {
-                        "summary": "w-0: 1.5% of the disk of its stores are available",
+                        "summary": "shop/orders: 1.5% of the disk of worker w-0 are available",
                         "description": "When it is full, the application stops. Raise "
                         "spec.state.size, or add workers.",
                         "runbook_url": "runbook#headwaterdisknearlyfull",

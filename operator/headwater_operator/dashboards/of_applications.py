@@ -13,7 +13,8 @@ from headwater_operator.dashboards.panels import Function, Quotient
 from headwater_operator.dashboards.spark import SPARK
 from headwater_operator.dashboards.state import STATE
 
-_WHICH: Final = "{{ $labels.application_id }}"
+_WHICH: Final = "{{ $labels.namespace }}/{{ $labels.application_id }}"
+"""Namespaces may have applications of one id."""
 _LAG: Final = shown(metrics.RECORDS_LAG, APP)
 _PROCESSED: Final = shown(metrics.THREAD_PROCESS, APP)
 _IS_PAUSED: Final = Condition(query=shown(metrics.PAUSED, APP, MAX), above=0)
@@ -83,8 +84,8 @@ OF_APPLICATIONS: Final = (
             below=0.1,
         ),
         lasting="5m",
-        summary="{{ $labels.client_id }}: {{ $value | humanizePercentage }} of the disk of its "
-        "stores are available",
+        summary=f"{_WHICH}: {{{{ $value | humanizePercentage }}}} of the disk of worker "
+        "{{ $labels.client_id }} are available",
         description="When it is full, the application stops. Raise spec.state.size, or add "
         "workers.",
         dashboard=STATE,
