@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from headwater.model.appstatus import TaskCounts
 from headwater.model.cluster import format_epoch
 from headwater.model.lifecycle import Engine
+from headwater.model.streamapp import ProcessingGuarantee
 from headwater_operator.decide.autoscaling.owner import wanted_workers
 from headwater_operator.overview.rows import task_rows, worker_rows
 from headwater_operator.overview.snapshot import DriverRow, Snapshot
@@ -57,7 +58,7 @@ def snapshot_of(
         app=app.name,
         state=str(status.state) if is_decided else "starting",
         reason=status.reason,
-        guarantee=str(app.spec.processing_guarantee),
+        guarantee=str(guarantee_of(app, status.engine.name)),
         epoch=format_epoch(status.assignment_epoch),
         replicas=wanted_workers(app, status),
         ready_replicas=status.ready_replicas,
@@ -79,6 +80,13 @@ def snapshot_of(
         events=tuple(events),
         failure="" if failure is None else f"{failure.error}: {failure.message}",
     )
+
+
+def guarantee_of(app: StreamApp, engine: Engine) -> ProcessingGuarantee:
+    """Return how an engine processes the records of an application: Spark always exactly once."""
+    if engine is Engine.SPARK:
+        return ProcessingGuarantee.EXACTLY_ONCE_V2
+    return app.spec.processing_guarantee
 
 
 def topology_of(seen: Sequence[SeenWorker]) -> TopologyReport | None:

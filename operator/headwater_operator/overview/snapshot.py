@@ -154,7 +154,7 @@ class Snapshot:
         state: as Kafka Streams' client; ``starting`` before the control loop has looked at what
             is wanted now.
         reason: what is being done, or waited for.
-        guarantee: the processing guarantee.
+        guarantee: the processing guarantee of the engine that has the application.
         epoch: of the assignment, for people.
         replicas: workers wanted.
         ready_replicas: workers that hold all their tasks, each of them running.

@@ -178,13 +178,16 @@ def test_of_an_application_on_spark_the_driver_is_shown(
     with Server(Page(source), "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
         shows(tab, "#workers-note", "3 running")
 
-        source.seen["orders"].change(engine="Spark", driver=driver, workers=(), tasks=())
+        source.seen["orders"].change(
+            engine="Spark", driver=driver, workers=(), tasks=(), guarantee="as the document says"
+        )
 
         shows(tab, "#worker-cards", "micro-batch 1207: 512 records in 410 ms")
         assert "980/s · 4 tasks" in text(tab, "[data-worker='driver']")
         numbers = text(tab, "#vitals")
         assert "4 of 4" in numbers
         assert "not told by Spark's driver" in numbers
+        assert "as the document says" in numbers
         source.seen["orders"].change(driver=replace(driver, state="FAILED", problem="no memory"))
         shows(tab, "[data-worker='driver']", "no memory")
         shows(tab, "#vitals", "0 of 4")

@@ -34,7 +34,7 @@ export function update(page) {
   const { app } = page.document;
   const driver = driverOf(app);
   text(parts.rate.value, count(Math.round(app.rate)));
-  text(parts.rate.note, app.paused || (driver ? "exactly_once_v2" : app.guarantee) || "");
+  text(parts.rate.note, app.paused || app.guarantee || "");
   if (driver) {
     onSpark(driver);
     return;
