@@ -17,11 +17,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support import prometheus
 from tests.support.creating import create_known
 from tests.support.local_cluster import APP, LocalCluster, streamapp
-from tests.support.shown import Shown, configuration, until_shown, write_targets
+from tests.support.shown import WINDOW, Shown, configuration, until_shown, write_targets
 from tests.support.waiting import wait_for
 
 from headwater_operator.dashboards import APPLICATION, FLEET, STATE, WORKER
-from headwater_operator.dashboards.choosing import MOVES
+from headwater_operator.dashboards.choosing import MOVES, OF_WORKERS
+from headwater_operator.dashboards.promql import annotation_promql
 from headwater_operator.local.observe import read_worker
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ def test_every_panel_has_plausible_data_of_a_run_with_a_kill_and_a_scale(
         run.wait('stream_state_put_total{state_id="counts"} > 100')
 
         lose_a_worker(run, claim)
+        scaled_s = time.time()
         document = application(
             bootstrap_servers, topic_prefix, replicas=3, assignment={"standbyReplicas": 1}
         )
@@ -160,6 +162,7 @@ def test_every_panel_has_plausible_data_of_a_run_with_a_kill_and_a_scale(
         run.wait("sum(stream_state_updater_standby_caught_up_tasks) >= 4")
 
         check(Shown(server, began, chosen(server, topic_prefix)))
+        check_moves(server, topic_prefix, scaled_s)
 
 
 def lose_a_worker(run: Run, claim: Path) -> None:
@@ -195,5 +198,18 @@ def check(shown: Shown) -> None:
             timeout_s=90,
             every_s=1,
         )
-    moves = shown.answers(FLEET, MOVES.query, time.time())
-    assert any(value > 0 for series in moves for _, value in series.points)
+
+
+def check_moves(server: Prometheus, application_id: str, since_s: float) -> None:
+    """Check that the tasks of the worker that has come are marked, with their application."""
+    text = annotation_promql(MOVES, OF_WORKERS, window=WINDOW)
+    for variable, value in (
+        ("namespace", NAMESPACE),
+        ("application_id", application_id),
+        ("client_id", f"{APP}-w-2"),
+    ):
+        text = text.replace(f"${variable}", value)
+    [marked] = server.range(text, since_s, time.time(), 1.0)
+
+    assert marked.labels == {"namespace": NAMESPACE, "application_id": application_id}
+    assert len(marked.points) > 1

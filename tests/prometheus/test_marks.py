@@ -84,6 +84,41 @@ def test_a_move_is_marked_with_the_application_whose_tasks_it_are(tmp_path: Path
     check(tmp_path, series, [(marked, 10, {}), (marked, 22, {SHOP: 1}), (marked, 40, {})])
 
 
+def test_tasks_of_a_worker_that_has_come_are_marked_although_its_first_sample_has_them(
+    tmp_path: Path,
+) -> None:
+    opened = "stream_thread_task_created_total"
+    series = {
+        f'{opened}{{{SHOP}, client_id="w-0", thread_id="t0"}}': "4x60",
+        f'{opened}{{{SHOP}, client_id="w-1", thread_id="t1"}}': "_x20 3x40",
+        f'{opened}{{{TRIAL}, client_id="w-0", thread_id="t0"}}': "_x10 0x50",
+    }
+    marked = f"count by (application_id, namespace) ({annotation_promql(MOVES, (), window='5m')})"
+
+    check(
+        tmp_path,
+        series,
+        [(marked, 15, {}), (marked, 20, {SHOP: 1}), (marked, 24, {SHOP: 1}), (marked, 40, {})],
+    )
+
+
+def test_tasks_of_a_worker_that_has_come_again_are_marked(tmp_path: Path) -> None:
+    opened = "stream_thread_task_created_total"
+    at, anew = 'instance="10.0.0.1:8080"', 'instance="10.0.0.2:8080"'
+    series = {
+        f'{opened}{{{SHOP}, {at}, thread_id="t0"}}': "4x20 stale",
+        f'{opened}{{{SHOP}, {anew}, thread_id="t0"}}': "_x22 4x38",
+        f'{opened}{{{TRIAL}, {at}, thread_id="t0"}}': "9x20 stale _x1 2x38",
+    }
+    marked = f"count by (application_id, namespace) ({annotation_promql(MOVES, (), window='5m')})"
+
+    check(
+        tmp_path,
+        series,
+        [(marked, 15, {}), (marked, 24, {SHOP: 1, TRIAL: 1}), (marked, 40, {})],
+    )
+
+
 def test_a_take_over_is_marked_although_another_driver_tells_it(tmp_path: Path) -> None:
     [take_over, _] = SPARK.annotations
     series = {

@@ -253,6 +253,17 @@ def test_changes_of_an_answer_are_marked_within_a_time() -> None:
     )
 
 
+def test_growth_is_marked_with_what_new_series_begin_with() -> None:
+    opened = Query(metric=metrics.TASK_CREATED, by=APP, function=Function.INCREASE)
+    chosen = '{namespace=~"$namespace"}'
+    name = "stream_thread_task_created_total"
+
+    assert annotation_promql(Annotation(title="", query=opened), (NAMESPACE,), window="1m") == (
+        f"sum by (namespace, application_id) (increase({name}{chosen}[1m])) > 0 or "
+        f"sum by (namespace, application_id) ({name}{chosen} unless {name}{chosen} offset 1m) > 0"
+    )
+
+
 def test_the_choice_of_a_variable_is_narrowed_by_those_before_it() -> None:
     namespace, application, client = OF_WORKERS
 

@@ -261,6 +261,8 @@ class Variable:
 class Annotation:
     """Moments that are marked in all panels: those at which a query's answer is above a bound.
 
+    By an increase, what series begin with counts, too.
+
     Attributes:
         title: what people read.
         query: what is asked; it has no unit.

@@ -34,8 +34,7 @@ def promql(
         chosen: the values that are chosen for each label, all for a label that is missing. None
             writes Grafana's variables, such as ``$namespace``, into the text.
     """
-    labels = [variable.label for variable in variables]
-    matchers = [f"{label}=~{_quoted(_pattern(label, chosen))}" for label in labels]
+    matchers = [_matcher(variable.label, chosen) for variable in variables]
     if isinstance(expression, Quotient):
         parts = (expression.numerator, expression.denominator)
         return " / ".join(_aggregated(part, matchers, window) for part in parts)
@@ -45,12 +44,23 @@ def promql(
 def annotation_promql(
     annotation: Annotation, variables: Iterable[Variable], *, window: str = RATE_INTERVAL
 ) -> str:
-    """Return the PromQL of the moments that an annotation marks."""
+    """Return the PromQL of the moments that an annotation marks.
+
+    What a counter has at its first sample is growth, too: a worker that has just come may have
+    opened its tasks before it is scraped. ``increase()`` alone does not count that.
+    """
     chosen = () if annotation.of_all else variables
-    text = promql(annotation.query, chosen, window=window)
+    matchers = [_matcher(variable.label, None) for variable in chosen]
+    query = annotation.query
+    text = _aggregated(query, matchers, window)
     if annotation.changes_within:
         text = f"changes(({text})[{annotation.changes_within}:])"
-    return f"{text} > {annotation.above:g}"
+    marked = f"{text} > {annotation.above:g}"
+    if query.function is Function.INCREASE:
+        series = _selector(query, matchers)
+        begun = _combined(query, f"{series} unless {series} offset {window}")
+        marked += f" or {begun} > {annotation.above:g}"
+    return marked
 
 
 def label_values(
@@ -68,22 +78,32 @@ def label_values(
 
 
 def _aggregated(query: Query, matchers: list[str], window: str) -> str:
-    fixed = [f"{label}={_quoted(value)}" for label, value in query.filters]
-    series = query.sample_name
-    if fixed or matchers:
-        series += f"{{{', '.join([*fixed, *matchers])}}}"
-    by = query.by
+    series = _selector(query, matchers)
     if query.function is Function.QUANTILE:
-        series, by = f"rate({series}[{window}])", (BUCKET, *by)
-    elif query.function.is_ranged:
+        combined = _combined(query, f"rate({series}[{window}])")
+        return f"histogram_quantile({query.quantile:g}, {combined})"
+    if query.function.is_ranged:
         series = f"{query.function}({series}[{window}])"
+    return _combined(query, series)
+
+
+def _selector(query: Query, matchers: list[str]) -> str:
+    fixed = [f"{label}={_quoted(value)}" for label, value in query.filters]
+    if not fixed and not matchers:
+        return query.sample_name
+    return f"{query.sample_name}{{{', '.join([*fixed, *matchers])}}}"
+
+
+def _combined(query: Query, series: str) -> str:
+    by = (BUCKET, *query.by) if query.function is Function.QUANTILE else query.by
     if query.distinct:
         series = f"count by ({', '.join((*by, *query.distinct))}) ({series})"
     kept = f" by ({', '.join(by)}) " if by else ""
-    combined = f"{query.aggregation}{kept}({series})"
-    if query.function is Function.QUANTILE:
-        return f"histogram_quantile({query.quantile:g}, {combined})"
-    return combined
+    return f"{query.aggregation}{kept}({series})"
+
+
+def _matcher(label: str, chosen: Mapping[str, Collection[str]] | None) -> str:
+    return f"{label}=~{_quoted(_pattern(label, chosen))}"
 
 
 def _pattern(label: str, chosen: Mapping[str, Collection[str]] | None) -> str:
