@@ -25,7 +25,7 @@ from headwater.model.podcontract import (
     operator_audience,
 )
 from headwater.model.streamapp_http import Protected
-from headwater.service.httpauth.judging import Known, digest, judge
+from headwater.service.httpauth.judging import Known, Reason, digest, judge
 from headwater.service.httpauth.keys import KIND, PATH, KeyRing
 from headwater.service.kube.client import Access, KubeClient
 
@@ -98,8 +98,8 @@ class Guard:
         return _answer(refusal)
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many callers were refused, by reason."""
-        return dict(self.refused)
+        """Return how many callers were refused, by reason; 0 from the start, so growth shows."""
+        return {each.value: self.refused[each.value] for each in Reason}
 
     def _look(self) -> None:
         """Read the tokens again if their files have changed."""
