@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from headwater import failpoints
 from headwater.errors import KafkaUnavailableError, MissingTopicError, StoreCorruptedError
 from headwater.kafka.consumer import FROM_START
 from headwater.model.metrics import Snapshot
@@ -225,12 +226,15 @@ class GlobalReader:
         assert self._consumer is not None
         moved_at = time.monotonic()
         while ends:
-            if self._apply(_POLL_S):
+            has_moved = self._apply(_POLL_S)
+            if has_moved:
                 moved_at = time.monotonic()
             reached = {p: self._consumer.position(p) or start.get(p, 0) for p in ends}
             for partition in [p for p, offset in reached.items() if offset >= ends[p]]:
                 del ends[partition]
             self.remaining = sum(end - reached[p] for p, end in ends.items())
+            if has_moved:
+                failpoints.hit("globals.filling")
             if time.monotonic() - moved_at > _STALLED_S and ends:
                 partition, end = next(iter(ends.items()))
                 raise KafkaUnavailableError(
