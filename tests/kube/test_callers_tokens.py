@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from headwater_operator.kube.client import KubeClient as UsersClient
 from headwater_operator.manifests.permissions import caller_rules
 from tests.kube.kubeconfig import client_with_token, write_kubeconfig
 from tests.kube.kubeconfig import kubeconfig as kubeconfig_of
+from tests.kube.kubelet.network import Network
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -176,18 +177,17 @@ def test_a_token_gets_through_the_api_servers_proxy_by_its_own_header_alone(
     guard = guard_of(asked, tmp_path, operator="", namespace="", service_account=tmp_path)
     client = UsersClient.from_environment(kubeconfig)
     routes = {"/state": lambda _: Answer.text("all of it")}
-    address = own_address()
-    server = HttpServer(address, 0, routes, guard=guard)
-    try:
-        with pod_at(kubectl, address):
+    with closing(Network()) as network, closing(client):
+        address = own_address() if network.is_loopback else network.address(1)
+        with (
+            closing(HttpServer(address, 0, routes, guard=guard)) as server,
+            pod_at(kubectl, address),
+        ):
             at = namespace, "worker", server.port, "/state"
             assert client.ask_pod(*at)[0] == HTTPStatus.UNAUTHORIZED
             assert client.ask_pod(*at, headers={TOKEN_HEADER: "wrong"})[0] == 401
             assert client.ask_pod(*at, headers={TOKEN_HEADER: "s3cret"}) == (200, b"all of it\n")
         assert guard.counts() == {"missing": 1, "wrong": 1}
-    finally:
-        server.close()
-        client.close()
 
 
 def in_a_pod(control_plane: ControlPlane, kubectl: Command, directory: Path) -> Access:
@@ -203,7 +203,7 @@ def in_a_pod(control_plane: ControlPlane, kubectl: Command, directory: Path) -> 
 
 
 def own_address() -> str:
-    """An address of this machine to which the API server's proxy goes: not that of loopback."""
+    """An address that this machine has anyway and to which the proxy goes: none of loopback."""
     found = [each.address for part in psutil.net_if_addrs().values() for each in part]
     for text in found:
         with suppress(ValueError):
@@ -212,7 +212,8 @@ def own_address() -> str:
                 return text
     pytest.fail(
         f"the API server's proxy goes to no address of loopback, and this machine has no other "
-        f"({', '.join(found)}): give it one, as root by: ip address add 192.0.2.1/32 dev lo"
+        f"({', '.join(found)}), nor can this process make a network device: run it as root with "
+        "/dev/net/tun, or give the machine an address: ip address add 192.0.2.1/32 dev lo"
     )
 
 

@@ -635,6 +635,34 @@ def test_a_frozen_pod_does_nothing_until_it_is_thawed(user: User) -> None:
     user.until_gone("one")
 
 
+def test_a_frozen_pod_that_is_killed_unnoticed_is_asked_again_once_it_has_been_restarted(
+    user: User,
+) -> None:
+    user.run(
+        "one",
+        SERVE,
+        restartPolicy="Always",
+        volumes=[{"name": "place", "emptyDir": {}}],
+        _ports=[{"name": "http", "containerPort": 8080}],
+        _volumeMounts=[{"name": "place", "mountPath": "/place"}],
+        _env=[
+            {"name": "PLACE", "value": "/place"},
+            {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        ],
+        _readinessProbe={"tcpSocket": {"port": "http"}, "periodSeconds": 1, "timeoutSeconds": 30},
+    )
+    user.until(lambda: user.container("one").get("ready"), "it to be ready", "one")
+
+    user.cluster.freeze(user.namespace, "one", is_noticed=False)
+    user.cluster.kill(user.namespace, "one")
+
+    user.until(
+        lambda: user.container("one")["restartCount"] == 1 and user.container("one")["ready"],
+        "it to be ready again",
+        "one",
+    )
+
+
 def test_processes_go_on_without_a_kubelet_and_nobody_says_how_they_are(user: User) -> None:
     user.run("one", LINGER, "well", restartPolicy="Never")
     user.until_says("one", "began")

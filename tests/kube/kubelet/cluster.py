@@ -18,7 +18,7 @@ from tests.kube.kubelet.storage import Storage
 from tests.kube.machines import until_taken_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import psutil
 
@@ -56,6 +56,7 @@ class Cluster:
         machines: names and zones.
 
     Attributes:
+        images: as given.
         nodes: the machines by name.
         storage: the disks.
     """
@@ -65,11 +66,12 @@ class Cluster:
         control_plane: ControlPlane,
         api: KubeApi,
         directory: Path,
-        images: Mapping[str, Image],
+        images: dict[str, Image],
         machines: Sequence[tuple[str, str]] = MACHINES,
     ) -> None:
         self._api = api
         self._directory = directory
+        self.images = images
         self.storage = Storage(api, directory / "disks")
         server = urlsplit(control_plane.server)
         told = {
@@ -153,9 +155,11 @@ class Cluster:
         return next(node for node in self.nodes.values() if node.pod(namespace, pod) is not None)
 
     def container(self, namespace: str, pod: str, name: str = "") -> Container:
-        """A container of a pod, the first unless named."""
-        found = self._life(namespace, pod).containers
-        return next(each for each in found if name in ("", each.state.name))
+        """A container of a pod: the first of its own, unless another or one before them is named."""
+        life = self._life(namespace, pod)
+        return next(
+            each for each in (*life.containers, *life.before) if name in ("", each.state.name)
+        )
 
     def _life(self, namespace: str, pod: str) -> PodLife:
         life = self.node_of(namespace, pod).pod(namespace, pod)
@@ -175,9 +179,9 @@ class Cluster:
 
     # -- faults ----------------------------------------------------------------------------------
 
-    def kill(self, namespace: str, pod: str) -> None:
-        """Kill the processes of a pod's first container, as running out of memory would."""
-        run = self.container(namespace, pod).run
+    def kill(self, namespace: str, pod: str, name: str = "") -> None:
+        """Kill the processes of a container, as running out of memory would; see ``container``."""
+        run = self.container(namespace, pod, name).run
         assert run is not None
         run.kill()
 
@@ -188,7 +192,7 @@ class Cluster:
             namespace: of the pod.
             pod: its name.
             is_noticed: its kubelet asks on, and ends it after a while as its probes say. Otherwise
-                it asks no more, until the container is thawed.
+                it asks no more, until the container is thawed or begins another run.
         """
         container = self.container(namespace, pod)
         assert container.run is not None

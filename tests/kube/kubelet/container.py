@@ -53,7 +53,8 @@ class Container:
 
     Attributes:
         run: its process; ``None`` while there is none.
-        is_asked: its probes are asked. If not, what they have said last holds.
+        is_asked: the probes of this run are asked. If not, what they have said last holds. A new
+            run begins as one that is asked.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class Container:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._logs.mkdir(parents=True, exist_ok=True)
         self.state.restarts = self._runs
-        self._kill_at, self._is_told = None, False
+        self._kill_at, self._is_told, self.is_asked = None, False, True
         try:
             with self._acting():
                 self._runs += 1
