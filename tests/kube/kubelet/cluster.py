@@ -155,7 +155,7 @@ class Cluster:
         return next(node for node in self.nodes.values() if node.pod(namespace, pod) is not None)
 
     def container(self, namespace: str, pod: str, name: str = "") -> Container:
-        """A container of a pod: the first of its own, unless another or one before them is named."""
+        """A container of a pod: the first of its own, unless any other is named."""
         life = self._life(namespace, pod)
         return next(
             each for each in (*life.containers, *life.before) if name in ("", each.state.name)
