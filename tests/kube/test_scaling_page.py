@@ -111,6 +111,10 @@ def test_the_autoscaler_of_the_page_finds_the_scale_and_keeps_its_bounds(
     written = stream_apps.read("word-count")["metadata"]
     assert scaled_by(written) == "kube-controller-manager"
     kubectl("delete", "hpa/word-count")
+    # The API server does not write what is there already.
+    kubectl("scale", "streamapp/word-count", "--replicas=4")
+    written = stream_apps.read("word-count")["metadata"]
+    assert scaled_by(written) == "kube-controller-manager"
     kubectl("scale", "streamapp/word-count", "--replicas=3")
     assert scaled_by(stream_apps.read("word-count")["metadata"]) == ""
 

@@ -192,7 +192,7 @@ def _status(
     if is_automatic(scene.app) and scene.observed.scaled_by:
         parts.append(
             f"spec.replicas counts, because {scene.observed.scaled_by} writes it: delete that "
-            "autoscaler and set the number with kubectl scale, or set mode: Advise"
+            "autoscaler and set another number with kubectl scale, or set mode: Advise"
         )
     is_known = load.at_ms is not None and verdict.why is not Why.UNREAD
     return AutoscalingStatus(
