@@ -50,6 +50,40 @@ class Shell:
         assert done.returncode == code, (words, done.stdout, done.stderr)
         return done.stdout if code == 0 else done.stdout + done.stderr
 
+    def completed(self, words: str) -> list[str]:
+        """Return what ``kubectl`` offers for the last word, when Tab is pressed behind it."""
+        program = str(self._user.kubectl.program)
+        done = subprocess.run(
+            [program, "__complete", "headwater", *words.split(" ")],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
+        )
+        *found, directive = done.stdout.splitlines()
+        assert directive == ":4", done.stdout + done.stderr
+        return found
+
+    def run_as(self, version: str, words: str) -> str:
+        """Run a command as a plug-in of another version would; return what it complains about."""
+        be = (
+            f"import headwater.version as v; v.VERSION = {version!r}; "
+            "from headwater_operator.commands.plugin import main; import sys; sys.exit(main())"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", be, *words.split(), "--namespace", self._user.namespace],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        return done.stderr
+
     @contextmanager
     def page(self) -> Iterator[str]:
         """Have ``kubectl headwater web`` run; yields its URL."""

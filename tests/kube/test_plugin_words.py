@@ -16,6 +16,7 @@ from headwater.version import VERSION
 from headwater_operator.kube.api import PODS, STREAM_APPS
 from tests.kube.journey import TASKS
 from tests.kube.shell import Shell
+from tests.kube.streamactions import complete, create
 from tests.support.kube_fakes import topology
 from tests.support.page_events import seen
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("installation")
 
+TTL = "ttlSecondsAfterFinished"
 LOOKER = """\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -68,6 +70,12 @@ def see(user: Journey, shell: Shell) -> None:
     assert ET.fromstring(shell.run("topology -o svg")).tag.endswith("svg")
     with shell.page() as url:
         assert set(seen(url, f"{user.namespace}/wc")["tasks"]) == set(TASKS)
+    assert shell.completed("ta") == ["tasks"]
+    assert shell.completed(f"why --namespace {user.namespace} --app wc 1") == ["1_0", "1_1"]
+    assert "the operator is" not in shell.run_as(VERSION, "status wc")
+    told = shell.run_as("0.0.9", "status wc")
+    assert f"this command is Headwater 0.0.9, the operator is {VERSION}" in told
+    assert f"pip install 'headwater[kubectl]=={VERSION}'" in told
     # No worker listens, and there is no kubelet.
     assert "wc-w-" in shell.run("query counts-store a --app wc", code=3)
     assert "wc-w-" in shell.run("logs wc", code=3)
@@ -92,6 +100,14 @@ def carry_out(user: Journey, shell: Shell) -> None:
     user.until(user.is_settled, "everything to run")
     assert user.uid(PODS, "wc-w-0") != before["wc-w-0"]
     assert user.uid(PODS, "wc-w-1") == before["wc-w-1"]
+
+    # It is not there any more a second after its end.
+    create(user, "short", type="Restart", restart={"workers": ["wc-w-0"]}, **{TTL: 1})
+    create(user, "long", type="Restart", restart={"workers": ["wc-w-1"]})
+    complete(user, "long")
+    user.kubectl("wait", "sact/short", "--for=delete", "--timeout=280s")
+    assert "long" in user.kubectl("get", "sact", "--output=name")
+    user.until(user.is_settled, "everything to run")
 
     before = user.uids()
     assert "wc is reset, and begins " in shell.run("reset wc --to-earliest --yes")

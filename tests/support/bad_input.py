@@ -32,6 +32,7 @@ ACTIONS = "tests/unit/kube_operator/test_streamactions.py"
 AUTOSCALING = "tests/unit/decide/test_autoscaling.py"
 CALLERS = "tests/unit/service/test_httpauth.py"
 ASKING = "tests/contract/test_query_on_cluster.py"
+REAL_WORKERS = "tests/kube/test_real_workers.py"
 REAL_ACTIONS = "tests/kube/test_real_actions.py::test_each_kind_of_action_is_carried_out_under_load"
 FROM_SECRETS = "test_credentials_go_from_secrets_to_kafka_and_what_is_wrong_with_them_is_named"
 
@@ -332,6 +333,7 @@ COVERAGE = {
         f"{BROWSER}::test_a_server_that_is_gone_is_told_with_the_age_of_the_values_and_found_again",
         f"{PAGE}::test_what_was_seen_stays_while_looking_fails_and_the_reason_is_told",
         "tests/kafka/test_page.py::test_a_kill_a_restore_and_a_move_are_seen_while_they_happen",
+        f"{REAL_WORKERS}::test_two_workers_count_exactly_through_faults_and_a_bad_roll_out",
     ],
     "a token of the page that is wrong, weak, or of an earlier start": [
         f"{BROWSER}::test_actions_ask_for_the_token_until_it_is_right",
@@ -410,5 +412,6 @@ COVERAGE = {
     ],
     "a plug-in of another version than the operator": [
         "tests/unit/commands/test_words.py::test_an_operator_of_another_version_is_told_once",
+        "tests/kube/test_plugin_words.py::test_every_word_does_on_a_real_api_server_what_it_says",
     ],
 }
