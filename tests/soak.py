@@ -37,7 +37,9 @@ SUITES = [
 ]
 HEAD = """# Soak
 
-Written by `make soak`: every seed of the simulation and of the Java oracle, every kill."""
+Written by `make soak`, which runs every seed of the simulation and of the Java oracle, and every
+kill. Each section says how the last run of its suite ended, and which commit was run. Where it
+failed, the section shows the test and its seed, and stays until the suite is run again."""
 KEPT = re.compile(
     r"^\W*(seed |\d\d:\d\d:\d\d killed|restarted|counted again|FAILED|ERROR|E  )|"
     r"\d+ (passed|failed)|^seed base"

@@ -1,4 +1,10 @@
-"""Each kind of store in one application, which begins in one engine and goes on in the other.
+"""An application with many stores, which begins in one engine and goes on in the other.
+
+They are on disk: stores of values, of values with timestamps, of windows (with timestamps and
+without) and of sessions, each of these but the plain ones with headers, too; versioned tables;
+tables that aggregate windows and sessions, at once and when they close; and what a suppression, a
+join of streams, a join with grace and a join by a foreign key keep. Stores in memory and LRU maps
+are not among them.
 
 What the first has kept reaches the second by changelogs alone: each runs on an empty disk. Without
 the changelogs no result is right.
@@ -42,7 +48,7 @@ def oracle() -> Iterator[Oracle]:
 
 
 def steps(app: str) -> list[dict[str, Any]]:
-    """A store of each kind, each with an output topic of its own."""
+    """The stores, each with an output topic of its own."""
     counted = {"op": "count", "on": "windows"}
     closing = {"op": "count", "on": "windows_to_close"}
     held: dict[str, dict[str, Any]] = {
@@ -226,7 +232,7 @@ BOTH_WAYS = pytest.mark.parametrize(("first", "second"), [("java", "ours"), ("ou
 
 
 @BOTH_WAYS
-def test_every_kind_of_store_goes_on_in_the_other_engine(
+def test_every_store_goes_on_in_the_other_engine(
     story: Story, first: str, second: str, tmp_path: Path
 ) -> None:
     story.begin(first)
