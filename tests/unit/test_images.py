@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -250,6 +254,70 @@ def test_what_an_image_gets_is_compiled_without_the_time(image: str) -> None:
         assert any("pip install" in run and "--no-compile" in run for run in runs), stage
         (compiled,) = re.findall(r"PYTHONHASHSEED=0 python3 -m compileall[^&]*", " ".join(runs))
         assert "--invalidation-mode unchecked-hash" in compiled, stage
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_two_builds_of_the_same_sources_install_the_same_files(tmp_path: Path) -> None:
+    """The command of the Dockerfiles, run twice, on sources that were checked out at two times."""
+    [command], others = (stages(image)["headwater"]["RUN"][-1:] for image in IMAGES)
+    sources = tmp_path / "build"
+    for name in ("pyproject.toml", "README.md"):
+        sources.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, sources)
+    for package in ("worker", "operator"):
+        # Some modules of each: there are all kinds of constants in them.
+        shutil.copytree(ROOT / package, sources / package, ignore=most_packages)
+
+    builds = []
+    for time_s in (1_000_000_000, 1_100_000_000):
+        for path in sources.rglob("*"):
+            os.utime(path, (time_s, time_s))
+        builds.append(installed_by(command, tmp_path, seed=str(time_s % 1_000)))
+
+    assert others == [command]
+    assert len([path for path in builds[0] if path.endswith(".pyc")]) > 50
+    assert {path for path in builds[0] if builds[0][path] != builds[1].get(path)} == set()
+    assert builds[0].keys() == builds[1].keys()
+
+
+def most_packages(folder: str, names: list[str]) -> list[str]:
+    """What of a folder is not copied."""
+    inner = Path(folder).name in ("headwater", "headwater_operator")
+    keeps = ("model", "spec", "wire")
+    return [
+        name
+        for name in names
+        if name == "__pycache__" or (inner and name not in keeps and (Path(folder) / name).is_dir())
+    ]
+
+
+def installed_by(command: str, place: Path, *, seed: str) -> dict[str, str]:
+    """The digests of what a command of a Dockerfile installs, by path; it runs in a folder.
+
+    Args:
+        command: as it stands there; it installs what is in ``/build`` to ``/headwater``.
+        place: stands for the root of the file system.
+        seed: of the hashes of Python, unless the command says which.
+    """
+    shutil.rmtree(place / "headwater", ignore_errors=True)
+    python = shlex.quote(sys.executable)
+    here = re.sub(r"(?<![\w/])/(headwater|build)\b", rf"{place}/\1", command)
+    here = here.replace("pip install", f"{python} -m pip install --ignore-installed")
+    here = here.replace("python3 ", f"{python} ")
+    subprocess.run(
+        ["bash", "-euc", here],
+        env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPYCACHEPREFIX": ""},
+        cwd=place,
+        capture_output=True,
+        check=True,
+        timeout=600,
+    )
+    return {
+        str(path.relative_to(place)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (place / "headwater").rglob("*")
+        if path.is_file()
+    }
 
 
 def test_versions_of_the_operators_packages_are_pinned_once() -> None:
