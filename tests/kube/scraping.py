@@ -3,32 +3,65 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from headwater.model.podcontract import HTTP_PORT
 from headwater_operator.dashboards import DASHBOARDS, FLEET, OPERATOR
 from headwater_operator.dashboards.of_operator import NAMESPACE, OF_OPERATOR, SERVICE
 from headwater_operator.kube.api import PODS
+from headwater_operator.kube.errors import ApiUnavailableError
 from tests.kube.installed import RELEASE
 from tests.support import prometheus
 from tests.support.shown import Shown, configuration, until_shown, write_targets
+from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.kube.deployed import Operators
+    from tests.kube.journey import Journey
 
 _OPERATORS: Final = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component=operator"
 _WORKERS: Final = "app.kubernetes.io/name=headwater,app.kubernetes.io/component in (worker, driver)"
 """As the chart's PodMonitor selects them."""
 _METRICS: Final = "metrics"
-WITHOUT: Final = {
-    "Problems": "no StreamApp has one",
-    "Workers by load": "no StreamApp has spec.autoscaling",
-    "Why so many workers": "no StreamApp has spec.autoscaling",
-}
+WITHOUT: Final = {"Problems": "no StreamApp has one"}
 """Panels of the operator without data, with the reason."""
+
+
+@contextmanager
+def scraped_workers(
+    journey: Journey, directory: Path, *, token: str = ""
+) -> Iterator[prometheus.Prometheus]:
+    """Run a Prometheus that reads a user's workers, whichever there are.
+
+    Args:
+        journey: the user.
+        directory: for its files.
+        token: that it shows to workers.
+    """
+    targets, ended = directory / "targets-workers.json", threading.Event()
+
+    def follow() -> None:
+        while not ended.is_set():
+            with suppress(ApiUnavailableError):
+                found = _endpoints(journey, journey.namespace, _WORKERS)
+                write_targets(targets, found, namespace=journey.namespace)
+            ended.wait(0.5)
+
+    thread = threading.Thread(target=follow, name="follows pods", daemon=True)
+    config = configuration(targets, token=token)
+    with prometheus.running(directory / "prometheus-workers", config) as server:
+        thread.start()
+        try:
+            yield server
+        finally:
+            ended.set()
+            thread.join(60)
 
 
 def check_maps(operators: Operators) -> None:
@@ -45,29 +78,34 @@ def check_maps(operators: Operators) -> None:
 
 
 def check_panels(operators: Operators, directory: Path) -> None:
-    """Check that the operator's panels have data, and that its alerts rest."""
+    """Check that the operator's panels have data, and that its alerts rest.
+
+    Some StreamApp has ``spec.autoscaling``.
+    """
     check_maps(operators)
     namespace, began = operators.namespace, time.time()
-    apps = operators.journey.namespace
+    journey = operators.journey
     write_targets(
         directory / "targets-operator.json",
-        _endpoints(operators, namespace, _OPERATORS),
+        _endpoints(journey, namespace, _OPERATORS),
         namespace=namespace,
         service=_METRICS,
         pod="operator-0",
     )
-    workers = _endpoints(operators, apps, _WORKERS)
-    write_targets(directory / "targets-workers.json", workers, namespace=apps)
+    workers = _endpoints(journey, journey.namespace, _WORKERS)
+    write_targets(directory / "targets-workers.json", workers, namespace=journey.namespace)
     config = configuration(directory / "targets-*.json")
     with prometheus.running(directory / "prometheus", config) as server:
         until_shown(Shown(server, began, {"namespace": [namespace]}), OPERATOR, WITHOUT)
-        fleet = Shown(server, began, {"namespace": [apps]})
+        fleet = Shown(server, began, {"namespace": [journey.namespace]})
         assert fleet.most(FLEET, "Workers", time.time()) == len(workers) > 0
-        for alert in OF_OPERATOR:
-            text = alert.promql.replace(NAMESPACE, namespace).replace(SERVICE, _METRICS)
-            assert server.instant(text) == [], alert.name
+        asked = [
+            it.promql.replace(NAMESPACE, namespace).replace(SERVICE, _METRICS) for it in OF_OPERATOR
+        ]
+        wait_for(lambda: not any(map(server.instant, asked)), what="all alerts to rest")
 
 
-def _endpoints(operators: Operators, namespace: str, labels: str) -> list[str]:
-    found = operators.journey.api.list(PODS, namespace, labels=labels)
-    return [f"{each['status']['podIP']}:{HTTP_PORT}" for each in found]
+def _endpoints(journey: Journey, namespace: str, labels: str) -> list[str]:
+    found = journey.api.list(PODS, namespace, labels=labels)
+    addresses = [(each.get("status") or {}).get("podIP") for each in found]
+    return [f"{address}:{HTTP_PORT}" for address in addresses if address]

@@ -5,15 +5,22 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from headwater.model import metrics
+from headwater_operator.dashboards.choosing import ROLL_OUTS
+from headwater_operator.dashboards.promql import annotation_promql
+from tests.kube.scraping import scraped_workers
 from tests.kube.story import APP, Counting, Workers, explained, one_at_a_time, step, until_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.kube.journey import Installation, Journey
     from tests.kube.kubelet.cluster import Cluster
@@ -50,6 +57,7 @@ def build(builder):
         .to(f"{prefix}-out", key_serde=Serdes.string, value_serde=Serdes.long)
     )
 """
+RUNNING: Final = f"{metrics.REVISION.sample_name} == 1"
 TEMPLATE = {
     "volumes": [{"name": "notes", "secret": {"secretName": "notes"}}],
     "volumeMounts": [{"name": "notes", "mountPath": "/notes", "readOnly": True}],
@@ -111,6 +119,7 @@ def test_a_changed_secret_that_asks_for_it_replaces_each_worker_once_and_no_othe
     journey: Journey,
     own_installation: Installation,
     cluster: Cluster,
+    tmp_path: Path,
 ) -> None:
     counting = Counting(bootstrap_servers, unique_name, partitions=4)
     telling, workers = Telling(counting, journey, cluster), Workers(journey)
@@ -125,7 +134,11 @@ def test_a_changed_secret_that_asks_for_it_replaces_each_worker_once_and_no_othe
             journey.until(lambda: telling.do_all_see("first", "second"), "the note to be mounted")
             assert not any(each.status.roll_on for each in workers.all().values())
         with counting.under_load():
-            with step("one that asks for it changes"), one_at_a_time(journey):
+            with (
+                step("one that asks for it changes"),
+                marked(journey, unique_name, tmp_path),
+                one_at_a_time(journey),
+            ):
                 # The first step has replaced nobody, and its change is not among those counted.
                 assert (journey.uids(), telling.revision()) == (before, revision)
                 telling.change("db", "password")
@@ -142,3 +155,20 @@ def test_a_changed_secret_that_asks_for_it_replaces_each_worker_once_and_no_othe
         assert telling.revision() == f"{revision}-1"
         journey.kubectl("delete", "sapp", APP, "--timeout=220s")
         counting.check_volumes(journey, cluster)
+
+
+@contextmanager
+def marked(journey: Journey, application_id: str, directory: Path) -> Iterator[None]:
+    """See that dashboards mark a roll-out in the block, with its application, and only there."""
+    with scraped_workers(journey, directory) as server:
+        mark = annotation_promql(ROLL_OUTS, ())
+        journey.until(lambda: len(server.instant(RUNNING)) == 2, "both workers to be scraped")
+        assert server.instant(mark) == []
+        began = time.time()
+
+        yield
+
+        [found] = server.range(mark, began, time.time(), 1.0)
+        assert found.labels == {"namespace": journey.namespace, "application_id": application_id}
+        assert {value for _, value in found.points} == {2}
+        journey.until(lambda: not server.instant(mark), "the mark to end")

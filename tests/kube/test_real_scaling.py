@@ -107,7 +107,7 @@ def test_workers_of_an_installed_chart_are_scaled_and_count_each_update_once(
                 print(f"\n{adopted(counting, workers, chosen, positions[chosen])}")
             counting.feed(TAIL)
         give_standbys(journey, workers)
-        check_panels(operators, tmp_path)
+        show_everything(operators, tmp_path)
         with step("volumes are not kept any more"):
             journey.patch("/spec/state", {"retention": {"whenScaled": "Delete"}})
             present = sorted(journey.names(PODS))
@@ -152,6 +152,14 @@ def give_standbys(journey: Journey, workers: Workers) -> None:
         journey.until(is_every_task_covered, "a standby of every task")
         until_shared(journey, 3)
         assert (journey.uids(), journey.status()["revision"]) == before
+
+
+def show_everything(operators: Operators, directory: Path) -> None:
+    """Check the dashboards of the operator, with advice on how many workers there should be."""
+    with step("each panel of the operator has data"):
+        advice = {"minReplicas": 1, "maxReplicas": 5, "targetCatchUp": "30s"}
+        operators.journey.patch("/spec/autoscaling", {"mode": "Advise", **advice})
+        check_panels(operators, directory)
 
 
 def roll(counting: Counting, journey: Journey) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater.model.podcontract import ENV_REVISION, ENV_ROLL_ON
+from headwater.model.podcontract import ENV_ROLL_ON
 from headwater.model.rollon import RollOn, RollOnKind, RollOnStatus
 from headwater.service.changedfiles import LOOK_MS, ChangedFiles
 
@@ -63,9 +63,8 @@ def db(tmp_path: Path) -> Kubelet:
 
 
 def looking(*kubelets: Kubelet) -> Looking:
-    environment = {ENV_REVISION: "3f2a9c1b7e-1"}
-    environment |= {f"{ENV_ROLL_ON}{n}": str(each.directory) for n, each in enumerate(kubelets)}
-    return Looking(ChangedFiles.of((DB, RATES), environment, "3f2a9c1b7e"))
+    environment = {f"{ENV_ROLL_ON}{n}": str(each.directory) for n, each in enumerate(kubelets)}
+    return Looking(ChangedFiles.of((DB, RATES), environment, "3f2a9c1b7e-1"))
 
 
 def changed(*names: str) -> list[RollOnStatus | None]:

@@ -199,6 +199,7 @@ def _required(arguments: argparse.Namespace, name: str) -> str:
 
 def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSettings:
     from headwater.model.changes import revision_of  # noqa: PLC0415
+    from headwater.model.podcontract import ENV_REVISION  # noqa: PLC0415
     from headwater.model.streamapp import parse  # noqa: PLC0415
     from headwater.service.changedfiles import ChangedFiles  # noqa: PLC0415
     from headwater.service.settings import (  # noqa: PLC0415
@@ -222,7 +223,7 @@ def _settings(arguments: argparse.Namespace, app: str, name: str) -> WorkerSetti
     )
     if arguments.state_dir:
         overrides["state.dir"] = arguments.state_dir
-    revision = revision_of(streamapp.spec)
+    revision = os.environ.get(ENV_REVISION) or revision_of(streamapp.spec)
     changed_files = ChangedFiles.of(streamapp.spec.upgrade.roll_on, os.environ, revision)
     kafka_dir = Path(arguments.kafka_dir) if arguments.kafka_dir else None
     topology_dir = [arguments.topology_dir] if arguments.topology_dir else []

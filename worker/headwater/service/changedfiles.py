@@ -57,7 +57,7 @@ class ChangedFiles:
             for number, each in enumerate(roll_on)
             if (directory := environment.get(f"{podcontract.ENV_ROLL_ON}{number}"))
         }
-        return cls(mounted, environment.get(podcontract.ENV_REVISION) or revision)
+        return cls(mounted, revision)
 
     def look(self, now_ms: int) -> tuple[FilesSeen, ...]:
         """Return what is new since it was told last, if a look is due."""
