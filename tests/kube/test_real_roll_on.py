@@ -1,4 +1,7 @@
-"""Real workers are rolled out when a Secret that asks for it changes; the operator reads none."""
+"""Real workers are rolled out when a Secret or ConfigMap changes that asks for it.
+
+The operator reads no Secret.
+"""
 
 from __future__ import annotations
 
@@ -78,13 +81,15 @@ class Telling:
     _looks: Iterator[int] = field(default_factory=itertools.count)
 
     def apply(self) -> None:
-        """Make both Secrets, and two workers that are rolled out with one of them."""
+        """Make what workers read, and two that are rolled out with a Secret and a ConfigMap."""
         for name, key in (("db", "password"), ("notes", "note")):
             self.journey.kubectl("create", "secret", "generic", name, f"--from-literal={key}=first")
+        self.journey.kubectl("create", "configmap", "flags", "--from-literal=flag=off")
+        asked = {"Secret": "db", "ConfigMap": "flags"}
         app = self.counting.app(
             replicas=2,
             topology={"inline": TELLING},
-            upgrade={"rollOn": [{"kind": "Secret", "name": "db"}]},
+            upgrade={"rollOn": [{"kind": kind, "name": name} for kind, name in asked.items()]},
             env={"NOTES": "/notes"},
             template=TEMPLATE,
         )
@@ -153,6 +158,17 @@ def test_a_changed_secret_that_asks_for_it_replaces_each_worker_once_and_no_othe
         told = journey.kubectl("get", "events", "--field-selector=reason=ConfigurationChanged")
         assert told.count("Secret db has changed since workers were started from it") == 1
         assert telling.revision() == f"{revision}-1"
+        with step("a ConfigMap that asks for it changes"), one_at_a_time(journey):
+            change = json.dumps({"data": {"flag": "on"}})
+            journey.kubectl("patch", "configmap", "flags", f"--patch={change}")
+            journey.until(
+                lambda: telling.revision() == f"{revision}-2" and journey.is_settled(),
+                "the ConfigMap to be rolled out",
+            )
+        told = journey.kubectl("get", "events", "--field-selector=reason=ConfigurationChanged")
+        assert told.count("ConfigMap flags has changed since workers were started from it") == 1
+        counting.feed(f"last-{number}" for number in range(40))
+        counting.until_counted()
         journey.kubectl("delete", "sapp", APP, "--timeout=220s")
         counting.check_volumes(journey, cluster)
 
