@@ -5,12 +5,15 @@ Every kind of store, on disk as a secondary and in memory, against the view a pr
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
 import struct
 import subprocess
 import sys
 import textwrap
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -303,6 +306,8 @@ WRITER = """
         StoreSpec(name="store"), directory, holder="writer", options=options
     )
     for number in itertools.count(1):
+        if number > 10 and not sys.stdin.buffer.read(1_024):
+            break
         value = struct.pack(">qq", number, number) + bytes(2_000)
         keys = (b"%d" % key for key in range(500) if key % 10 == number % 10)
         backend.write(((key, value) for key in keys), Position("t", number, 0))
@@ -311,11 +316,16 @@ WRITER = """
 """
 
 
+GO_ON = bytes(1_024)
+"""What the writer reads before it commits again."""
+
+
 class Reads:
     """Reads beside a writer that flushes and deletes logs all the time, and what they find wrong.
 
     Each commit writes a tenth of the keys. So a commit that is shown without the one before it has
-    keys that are too old.
+    keys that are too old. The writer is at most a few commits ahead of the reads: one that is far
+    ahead leaves a slow reader no whole commit.
 
     Args:
         path: where the store lies.
@@ -332,10 +342,15 @@ class Reads:
         self.seen: set[int] = set()
         self._done = 0
         program = [sys.executable, "-c", textwrap.dedent(WRITER), str(path)]
-        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as writer:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen(program, bufsize=0, **pipes) as writer:
             try:
+                assert writer.stdin is not None
                 assert writer.stdout is not None
-                assert writer.stdout.readline() == "ready\n"
+                self._writer = writer.stdin.fileno()
+                fcntl.fcntl(self._writer, fcntl.F_SETPIPE_SZ, 4 * len(GO_ON))
+                os.set_blocking(self._writer, False)
+                assert writer.stdout.readline() == b"ready\n"
                 threads = [threading.Thread(target=self._read) for _ in range(3)]
                 for thread in threads:
                     thread.start()
@@ -348,6 +363,8 @@ class Reads:
         last = 0
         chance = random.Random(threading.get_ident())
         while (self._done < self._most or len(self.seen) < 6) and not self.wrong:
+            with suppress(BlockingIOError):  # the writer has enough to do
+                os.write(self._writer, GO_ON)
             with self._store.reading() as (backend, before):
                 position = backend.position()
                 key = chance.randrange(500)
