@@ -10,10 +10,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.browser import chromium, opened
-from tests.support.creating import create_known
 from tests.support.holding import Held
 from tests.support.local_cluster import APP, Load, LocalCluster, create_topics, streamapp
 from tests.support.waiting import wait_for
@@ -164,61 +161,6 @@ def _lag(cluster: LocalCluster) -> int:
     """Return how many records are not committed yet, by what Kafka says."""
     [found] = json.loads(cluster.command("lag", APP, "-o", "json"))
     return int(found["lag"])
-
-
-TOPOLOGY = """
-from headwater import Serdes
-def build(builder):
-    text = Serdes.string
-    topics = ["{prefix}-in", "{prefix}-returns"]
-    read = builder.stream(topics, key_serde=text, value_serde=text)
-    counted = read.group_by_key().count(store="counts").to_stream()
-    counted.to("{prefix}-out", key_serde=text, value_serde=Serdes.long)
-"""
-_LAGS = """() => [...document.querySelectorAll(".late.label")]
-  .filter((label) => label.checkVisibility({ visibilityProperty: true }))
-  .map((label) => label.textContent)"""
-
-
-def test_the_lag_of_each_topic_stands_on_its_arrow_until_all_is_processed(
-    bootstrap_servers: str, topic_prefix: str, tmp_path: Path
-) -> None:
-    create_topics(bootstrap_servers, topic_prefix, partitions=4)
-    create_known(
-        AdminClient({"bootstrap.servers": bootstrap_servers}),
-        NewTopic(f"{topic_prefix}-returns", 4),
-    )
-    feed(bootstrap_servers, f"{topic_prefix}-in", 20_000)
-    feed(bootstrap_servers, f"{topic_prefix}-returns", 3_000)
-    document = streamapp(
-        bootstrap_servers,
-        topic_prefix,
-        paused=True,
-        topology={"inline": TOPOLOGY.format(prefix=topic_prefix)},
-    )
-    with LocalCluster(tmp_path, topic_prefix) as cluster, chromium() as browser:
-        cluster.up(document, "--web", "0")
-        url = wait_for(lambda: _url(cluster), what="the page's address")
-        with opened(browser, url) as tab:
-            found = ["lag 20k", "lag 3.0k"]
-            wait_for(lambda: tab.evaluate(_LAGS) == found, what="lags", timeout_s=180)
-            _wait_text(tab, "#drawing", "lag 23k")
-
-            cluster.command("resume", APP)
-
-            _wait_text(tab, "#vitals", "all is processed")
-            wait_for(lambda: tab.evaluate(_LAGS) == [], what="no lag", timeout_s=180)
-            _wait_text(tab, "#drawing", "keys")
-        cluster.interrupt()
-        assert cluster.wait() == 0, cluster.output
-
-
-def feed(servers: str, topic: str, count: int) -> None:
-    """Write records of as many keys."""
-    producer = Producer({"bootstrap.servers": servers, "queue.buffering.max.messages": 1_000_000})
-    for number in range(count):
-        producer.produce(topic, b"v", f"key-{number}")
-    assert producer.flush(60) == 0
 
 
 def _url(cluster: LocalCluster) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,37 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from headwater.config import StreamsConfig
-    from headwater.ids import TaskId, TopicPartition
+    from headwater.ids import TaskId
     from headwater.kafka.statistics import ClientStatistics
     from headwater.metrics_settings import MetricsSettings
     from headwater.native.opening import RunningTask
     from headwater.ports import Clock
-    from headwater.processor.task import StreamTask
 
 TREE_INTERVAL_S: Final = 5.0
 """How often nodes, topics and stores are looked at: RocksDB is asked then."""
-
-
-def lags_of(task: StreamTask, unread: Mapping[TopicPartition, int], *, by_topic: bool) -> Snapshot:
-    """Return how many records a task has not yet processed, those in its buffers included.
-
-    Args:
-        task: the task.
-        unread: records on the broker that were not returned yet, by partition.
-        by_topic: whether to say it of each topic that a source node reads, too.
-    """
-    name = str(task.task_id)
-    waiting = {p: task.buffered(p) + unread.get(p, 0) for p in task.partitions}
-    parts = [Snapshot.of({metrics.RECORDS_LAG: sum(waiting.values())}, name)]
-    if by_topic:
-        found: Counter[tuple[str, str]] = Counter()
-        for partition, node in task.sources.items():
-            found[node, partition.topic] += waiting[partition]
-        parts += [
-            Snapshot.of({metrics.TOPIC_RECORDS_LAG: lag}, name, node, topic)
-            for (node, topic), lag in found.items()
-        ]
-    return Snapshot.merged(parts)
 
 
 class ThreadNumbers:

@@ -38,7 +38,7 @@ from headwater.native.loading import child_topology
 from headwater.native.locating import locate
 from headwater.native.loop import ProcessingLoop
 from headwater.native.losses import guard_of
-from headwater.native.measured import ThreadNumbers, lags_of
+from headwater.native.measured import ThreadNumbers
 from headwater.native.messages import (
     AddTasks,
     Configure,
@@ -428,6 +428,10 @@ class StreamThread:
         )
 
     def _task_statistics(self, running: RunningTask) -> Snapshot:
-        unread = {partition: self._consumer.lag(partition) or 0 for partition in running.start}
-        lags = lags_of(running.task, unread, by_topic=self._numbers.is_on)
-        return Snapshot.merged([running.task.statistics(), lags])
+        found = running.task.statistics()
+        lags = (self._consumer.lag(partition) for partition in running.start)
+        buffered = found.total(metrics.ACTIVE_BUFFER_COUNT)
+        lag = buffered + sum(lag for lag in lags if lag is not None)
+        return Snapshot.merged(
+            [found, Snapshot.of({metrics.RECORDS_LAG: lag}, str(running.task_id))]
+        )
