@@ -34,15 +34,12 @@ WITHOUT: Final = {"Problems": "no StreamApp has one"}
 
 
 @contextmanager
-def scraped_workers(
-    journey: Journey, directory: Path, *, token: str = ""
-) -> Iterator[prometheus.Prometheus]:
+def scraped_workers(journey: Journey, directory: Path) -> Iterator[prometheus.Prometheus]:
     """Run a Prometheus that reads a user's workers, whichever there are.
 
     Args:
         journey: the user.
         directory: for its files.
-        token: that it shows to workers.
     """
     targets, ended = directory / "targets-workers.json", threading.Event()
 
@@ -54,7 +51,7 @@ def scraped_workers(
             ended.wait(0.5)
 
     thread = threading.Thread(target=follow, name="follows pods", daemon=True)
-    config = configuration(targets, token=token)
+    config = configuration(targets)
     with prometheus.running(directory / "prometheus-workers", config) as server:
         thread.start()
         try:

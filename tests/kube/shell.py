@@ -38,30 +38,15 @@ class Shell:
     def run(self, words: str, code: int = 0) -> str:
         """Run a command; return what it has printed, or complained about."""
         program = str(self._user.kubectl.program)
-        done = subprocess.run(
-            [program, "headwater", *words.split(), "--namespace", self._user.namespace],
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
+        done = self._done(
+            program, "headwater", *words.split(), "--namespace", self._user.namespace, code=code
         )
-        assert done.returncode == code, (words, done.stdout, done.stderr)
         return done.stdout if code == 0 else done.stdout + done.stderr
 
     def completed(self, words: str) -> list[str]:
         """Return what ``kubectl`` offers for the last word, when Tab is pressed behind it."""
         program = str(self._user.kubectl.program)
-        done = subprocess.run(
-            [program, "__complete", "headwater", *words.split(" ")],
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=True,
-        )
+        done = self._done(program, "__complete", "headwater", *words.split(" "))
         *found, directive = done.stdout.splitlines()
         assert directive == ":4", done.stdout + done.stderr
         return found
@@ -72,8 +57,13 @@ class Shell:
             f"import headwater.version as v; v.VERSION = {version!r}; "
             "from headwater_operator.commands.plugin import main; import sys; sys.exit(main())"
         )
+        namespace = self._user.namespace
+        return self._done(sys.executable, "-c", be, *words.split(), "--namespace", namespace).stderr
+
+    def _done(self, *command: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, as the user."""
         done = subprocess.run(
-            [sys.executable, "-c", be, *words.split(), "--namespace", self._user.namespace],
+            command,
             env=self._environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -81,8 +71,8 @@ class Shell:
             timeout=300,
             check=False,
         )
-        assert done.returncode == 0, (words, done.stdout, done.stderr)
-        return done.stderr
+        assert done.returncode == code, (command, done.stdout, done.stderr)
+        return done
 
     @contextmanager
     def page(self) -> Iterator[str]:

@@ -34,14 +34,12 @@ _MOST: Final = {
 """Beyond this a number is of another unit than it says."""
 
 
-def configuration(targets: Path, *, token: str = "") -> str:
+def configuration(targets: Path) -> str:
     """Return what Prometheus is to scrape each second: what a file says.
 
     Args:
         targets: the file, or several by a pattern; ``write_targets`` writes one.
-        token: that it shows.
     """
-    shown = {"authorization": {"credentials": token}} if token else {}
     return json.dumps(
         {
             "global": {"scrape_interval": "1s"},
@@ -49,7 +47,6 @@ def configuration(targets: Path, *, token: str = "") -> str:
                 {
                     "job_name": "headwater",
                     "file_sd_configs": [{"files": [str(targets)], "refresh_interval": "1s"}],
-                    **shown,
                 }
             ],
         }
