@@ -4,6 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 STAMP   = $(VENV)/.installed
 SHARE  ?= 0.05
+ONE_IN ?= 1
 KUBE_NODE ?=
 RECORDS ?= 10000000
 
@@ -34,7 +35,7 @@ test: $(STAMP) ## The tests that need Python and Java: pure ones, real Kafka, Ja
 	+@$(BIN)/python -m tests.parts --share $(SHARE)
 
 test-all: caches ## These, then Kubernetes, all of Spark, kills; with KUBE_NODE=FOLDER a real node
-	+@$(BIN)/python -m tests.parts --all --kube-node="$(KUBE_NODE)" --share $(SHARE)
+	+@$(BIN)/python -m tests.parts --all --kube-node="$(KUBE_NODE)" --share $(SHARE) --one-in $(ONE_IN)
 
 test-fast: $(STAMP) ## The tests that need no Kafka, Kubernetes or Java
 	@$(BIN)/python -m pytest -q --share $(SHARE) -n logical --maxprocesses 8 --dist worksteal -m "not kafka and not kube and not java and not slow and not soak"

@@ -27,9 +27,9 @@ from tests.kube.fixtures import (
     kubectl,
     namespace,
 )
-from tests.parts import MINUTES
+from tests.parts import LEFT_TO_OTHERS, MINUTES
 from tests.record import NEEDS
-from tests.support import bytecode, examples, spark_classes
+from tests.support import bytecode, examples, sampled, spark_classes
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -91,6 +91,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FRACTION",
         help="which part of its own number of seeds or examples a test runs (default: all)",
     )
+    parser.addoption(
+        "--one-in",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run one in N of the tests marked sampled, chosen by the seed base (default: all)",
+    )
     record.add_option(parser)
 
 
@@ -106,12 +113,19 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever talks to the private control plane or another cluster is marked ``kube``."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
+    """Whatever talks to the private control plane or another cluster is marked ``kube``.
+
+    Sampled tests are chosen among those that the other options have left.
+    """
     for item in items:
         if not {"control_plane", "kubeconfig"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.kube)
+    yield
+    sampled.deselect(config, items, seed_base(config), config.getoption("--one-in"))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -131,8 +145,13 @@ def pytest_runtest_makereport(
     return report
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say where the time went; a test with two markers counts for both."""
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say where the time went, and what is left to other commits.
+
+    A test with two markers counts for both.
+    """
     took_s: Counter[str] = Counter()
     for report in chain.from_iterable(terminalreporter.stats.values()):
         if isinstance(report, pytest.TestReport):
@@ -141,6 +160,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     took_s.update(dict.fromkeys(needs, report.duration))
     shares = (f"{marker} {seconds / 60:.1f}" for marker, seconds in took_s.most_common())
     terminalreporter.write_line(f"{MINUTES}{', '.join(shares)}")
+    if left_out := config.stash.get(sampled.LEFT_OUT, 0):
+        terminalreporter.write_line(f"{LEFT_TO_OTHERS}{left_out}")
 
 
 def seed_base(config: pytest.Config) -> str:

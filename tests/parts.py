@@ -40,6 +40,8 @@ AT_ONCE = 3
 SLOWEST = 15
 MINUTES = "minutes by what is needed: "
 """What a session begins the line with that says where its time went."""
+LEFT_TO_OTHERS = "sampled tests left to other commits: "
+"""What a session begins the line with that says how many of them it has not run."""
 MINUTES_OF_ALL = "minutes by what is needed, all parts: "
 KUBE, NODE = "kube", "node"
 LOGS = ROOT / ".test-run" / "unstable.log"
@@ -74,7 +76,9 @@ _OF_TROUBLES = (
 )
 # Many sessions of Spark: a part of their own.
 _OF_ENGINES = ("tests/spark/test_agreement.py", "tests/spark/test_continuous.py")
-_SUMMARY = re.compile(rf"{MINUTES}|=+ (FAILURES|ERRORS|short test summary info|\d+ \w+.* in ) ?")
+_SUMMARY = re.compile(
+    rf"{MINUTES}|{LEFT_TO_OTHERS}|=+ (FAILURES|ERRORS|short test summary info|\d+ \w+.* in ) ?"
+)
 _RESULT = re.compile(rf"{MINUTES}|=+ \d+ \w+.* in ")
 _SHARE = re.compile(r"(\w[\w ]*) (\d+\.\d+)")
 _TERMINATED_IN_S = 60
@@ -332,14 +336,26 @@ def _tell(parts: list[Part], verdict: Verdict, *, everything: bool) -> None:
         print(f"{outcome.seconds:7.1f} {outcome.test}")
     print(f"{MINUTES_OF_ALL}{_minutes(parts)}")
     print(f"minutes by part: {', '.join(f'{part.name} {_took(part)}' for part in parts)}")
-    for line in left_out([part.name for part in parts], everything=everything):
+    sampled = sum(
+        int(line.removeprefix(LEFT_TO_OTHERS))
+        for part in parts
+        for line in part.told
+        if line.startswith(LEFT_TO_OTHERS)
+    )
+    for line in left_out([part.name for part in parts], sampled, everything=everything):
         print(f"LEFT OUT: {line}")
     for line in unstable.told(verdict, str(LOGS.relative_to(ROOT))):
         print(line)
 
 
-def left_out(names: list[str], *, everything: bool) -> list[str]:
-    """Say what a run with these parts does not have, and which command does."""
+def left_out(names: list[str], sampled: int = 0, *, everything: bool) -> list[str]:
+    """Say what a run with these parts does not have, and which command does.
+
+    Args:
+        names: of the parts.
+        sampled: how many tests were left to other commits.
+        everything: whether the parts of `make test-all` were run.
+    """
     if not everything:
         theirs = "Kubernetes, most of Spark, a Kafka that refuses or breaks, kills"
         return [
@@ -348,6 +364,8 @@ def left_out(names: list[str], *, everything: bool) -> list[str]:
             _SOAK,
         ]
     found = [] if NODE in names else ["the journey on a real node: make test-all KUBE_NODE=FOLDER"]
+    if sampled:
+        found.append(f"{sampled} sampled tests, whose turn comes with other commits: make test-all")
     return [*found, _SOAK]
 
 

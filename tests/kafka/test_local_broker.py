@@ -137,6 +137,7 @@ def test_a_topic_is_not_created_by_asking_for_it(bootstrap_servers: str, unique_
     assert found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
+@pytest.mark.sampled
 def test_data_and_leaders_survive_a_kill_and_a_stop(tmp_path: Path, unique_name: str) -> None:
     """A transaction is coordinated before and after each; no partition loses its leader."""
     with KafkaBroker(tmp_path / "data") as broker:

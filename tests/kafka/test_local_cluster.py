@@ -85,6 +85,7 @@ def wait_counted(bootstrap_servers: str, prefix: str, load: Load, cluster: Local
         ) from error
 
 
+@pytest.mark.sampled
 def test_scaling_to_three_and_back_under_load_loses_and_doubles_nothing(
     cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
 ) -> None:
@@ -105,6 +106,7 @@ def test_scaling_to_three_and_back_under_load_loses_and_doubles_nothing(
     told_to_who_joins(cluster, bootstrap_servers, topic_prefix)
 
 
+@pytest.mark.sampled
 def test_killed_workers_and_control_loops_are_replaced_and_every_count_is_right(
     cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
 ) -> None:
@@ -148,6 +150,7 @@ def test_one_bad_record_ends_every_worker_if_the_handler_says_so(
     assert "partition 0" in cluster.output or f"{topic_prefix}-in-0 offset" in cluster.output
 
 
+@pytest.mark.sampled
 def test_ctrl_c_stops_in_order_and_the_next_start_goes_on_there(
     cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
 ) -> None:
@@ -168,6 +171,7 @@ def test_ctrl_c_stops_in_order_and_the_next_start_goes_on_there(
     wait_counted(bootstrap_servers, topic_prefix, load, cluster)
 
 
+@pytest.mark.sampled
 def test_a_changelog_that_is_gone_stops_the_application_and_the_stores_are_kept(
     cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
 ) -> None:
@@ -326,6 +330,7 @@ def told_to_who_joins(cluster: LocalCluster, bootstrap_servers: str, topic_prefi
     assert cluster.status.state == "RUNNING"
 
 
+@pytest.mark.sampled
 def test_a_reset_of_a_running_application_leaves_nothing_on_kafka_however_often(
     cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
 ) -> None:

@@ -74,6 +74,7 @@ def reader(tmp_path: Path, bootstrap_servers: str) -> Iterator[Reader]:
     found.run("headwater down")
 
 
+@pytest.mark.sampled
 def test_an_application_is_reset_then_replaced_as_the_pages_say(
     reader: Reader, bootstrap_servers: str
 ) -> None:

@@ -232,6 +232,7 @@ BOTH_WAYS = pytest.mark.parametrize(("first", "second"), [("java", "ours"), ("ou
 
 
 @BOTH_WAYS
+@pytest.mark.sampled
 def test_every_store_goes_on_in_the_other_engine(
     story: Story, first: str, second: str, tmp_path: Path
 ) -> None:
@@ -256,6 +257,7 @@ def test_every_store_goes_on_in_the_other_engine(
     ("first", "second"),
     [("java", "ours"), pytest.param("ours", "java", marks=pytest.mark.soak)],
 )
+@pytest.mark.sampled
 def test_without_changelogs_no_result_is_right(story: Story, first: str, second: str) -> None:
     """Planted: what the first has written is gone, so the second has nothing to go on from."""
     story.begin(first)

@@ -188,6 +188,7 @@ def test_a_full_disk_is_named_and_a_copy_goes_on_when_there_is_room(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_a_broker_that_is_away_is_named_and_a_copy_goes_on_when_it_is_back(tmp_path: Path) -> None:
     with KafkaBroker(tmp_path / "kafka", heap_mb=256) as mortal:
         counting = Counting(mortal.bootstrap_servers, "mortal")

@@ -203,6 +203,7 @@ def oracle() -> Iterator[Oracle]:
     # In order they stop in test_restores_of_java.py, too.
     [pytest.param(False, id="stopped", marks=pytest.mark.soak), pytest.param(True, id="killed")],
 )
+@pytest.mark.sampled
 def test_a_join_and_windows_go_to_us_and_back_with_records_in_flight(
     bootstrap_servers: str,
     unique_name: str,

@@ -53,6 +53,7 @@ def last(topics: Topics, topic: str, serde: Any) -> dict[Any, int | None]:
 
 
 @pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.sampled
 def test_kills_and_lost_stores_change_no_result(
     topics: Topics, unique_name: str, tmp_path: Path, *, persistent: bool
 ) -> None:

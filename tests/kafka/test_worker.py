@@ -194,6 +194,7 @@ def test_a_state_updater_killed_in_a_restore_is_replaced(
     wait_for(counting.all_counted, what="all counts")
 
 
+@pytest.mark.sampled
 def test_a_store_with_damaged_blocks_is_built_anew_and_the_other_is_kept(
     worker: WorkerProcess, counting: Counting
 ) -> None:

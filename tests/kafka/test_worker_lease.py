@@ -79,6 +79,7 @@ def test_exactly_once_goes_on_but_accepts_and_initialises_nothing(
         wait_for(counting.all_counted, what="all counts with a Lease")
 
 
+@pytest.mark.sampled
 def test_at_least_once_commits_and_stops_before_the_lease_ends(
     counting: Counting, tmp_path: Path
 ) -> None:

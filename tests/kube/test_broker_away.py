@@ -68,6 +68,7 @@ def mortal() -> Iterator[KafkaBroker]:
         yield broker
 
 
+@pytest.mark.sampled
 def test_streamapps_deleted_while_their_broker_is_away_leave_nothing_and_lose_nothing(
     mortal: KafkaBroker,
     bootstrap_servers: str,

@@ -7,6 +7,7 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import yaml
 
 from tests.golden.chart import CHART, SNAPSHOTS
@@ -105,6 +106,7 @@ def test_installed_upgraded_and_uninstalled_nothing_is_left(
         assert everything(kubectl) - before == set()
 
 
+@pytest.mark.sampled
 def test_definitions_are_upgraded_with_the_release_and_outlive_it(
     kube_api: ApiClient, crds: None, kubeconfig: Path, tmp_path: Path
 ) -> None:
@@ -176,6 +178,7 @@ def test_an_operator_gives_its_lease_back_and_the_next_one_takes_over(
     assert "leads, generation" in said_second
 
 
+@pytest.mark.sampled
 def test_streamapps_go_before_the_operator_if_their_definitions_do(
     kube_api: ApiClient, crds: None, operators: Operators
 ) -> None:

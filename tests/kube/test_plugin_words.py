@@ -128,6 +128,7 @@ def see_with_few_rights(user: Journey, shell: Shell) -> None:
     assert 'cannot create resource "streamactions"' in shell.run("restart wc --no-wait", code=3)
 
 
+@pytest.mark.sampled
 def test_every_word_does_on_a_real_api_server_what_it_says(user: Journey, tmp_path: Path) -> None:
     report = replace(topology("wc"), description=build_topology(build).describe())
     user.workers.reports["wc"] = report

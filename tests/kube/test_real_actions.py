@@ -43,6 +43,7 @@ LEASE_MS = 1_800_000
 KILLS = ("write_action", "write_spec")
 
 
+@pytest.mark.sampled
 def test_each_kind_of_action_is_carried_out_under_load(
     bootstrap_servers: str, unique_name: str, operators: Operators, tmp_path: Path
 ) -> None:

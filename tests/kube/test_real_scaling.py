@@ -53,6 +53,7 @@ LEASE_S = 60
 TAIL = [f"key-{number}" for number in range(300)]
 
 
+@pytest.mark.sampled
 def test_workers_of_an_installed_chart_are_scaled_and_count_each_update_once(
     bootstrap_servers: str,
     unique_name: str,

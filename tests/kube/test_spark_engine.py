@@ -195,6 +195,7 @@ def begin_on_spark(counting: Counting, switching: Switching) -> None:
         switching.until_on_spark()
 
 
+@pytest.mark.sampled
 def test_an_application_goes_to_spark_and_back_and_counts_each_record_once(
     bootstrap_servers: str, unique_name: str, switching: Switching
 ) -> None:

@@ -8,37 +8,37 @@ from tests.sim.kubernetes.run import simulate
 
 
 @pytest.mark.slow
-@pytest.mark.seeded(900, most=20)
+@pytest.mark.seeded(900, most=10)
 def test_a_cluster_counts_every_record_once_and_comes_to_rest(seed: str):
     simulate(seed)
 
 
 @pytest.mark.slow
-@pytest.mark.seeded(300, most=8)
+@pytest.mark.seeded(300, most=4)
 def test_actions_are_carried_out_once_and_end_whoever_leads(seed: str):
     simulate(seed, acts=True)
 
 
 @pytest.mark.slow
-@pytest.mark.seeded(200, most=6)
+@pytest.mark.seeded(200, most=4)
 def test_live_changes_replace_no_process_and_volumes_grow_where_they_are_to(seed: str):
     simulate(seed, changes=True)
 
 
 @pytest.mark.slow
-@pytest.mark.seeded(200, most=6)
+@pytest.mark.seeded(200, most=4)
 def test_the_load_changes_the_number_of_workers_only_where_a_warm_up_can_follow(seed: str):
     simulate(seed, autoscales=True)
 
 
 @pytest.mark.slow
-@pytest.mark.seeded(200, most=6)
+@pytest.mark.seeded(200, most=4)
 def test_a_namespace_goes_from_one_operator_to_another_and_no_record_is_lost(seed: str):
     simulate(seed, shards=True)
 
 
 @pytest.mark.slow
-@pytest.mark.seeded(200, most=6)
+@pytest.mark.seeded(200, most=4)
 def test_a_secret_that_changes_is_rolled_out_once_whoever_leads(seed: str):
     simulate(seed, watches=True)
 
@@ -50,7 +50,7 @@ def test_copies_come_to_rest_while_moves_wait_for_a_window():
 
 
 @pytest.mark.slow
-@pytest.mark.seeded(100, most=3)
+@pytest.mark.seeded(100, most=2)
 def test_a_cluster_loses_no_record_at_least_once(seed: str):
     simulate(seed, exactly_once=False)
 

@@ -170,6 +170,7 @@ def test_what_workers_write_before_the_driver_has_tidied_up_stays(
 # -- killed ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 def test_a_backfill_that_is_killed_at_every_step_is_exact(
     word_count: WordCount, unique_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def is_exact(word_count: WordCount) -> bool:
     }
 
 
+@pytest.mark.sampled
 def test_spark_leaves_what_workers_leave_and_each_goes_on_after_the_other(
     word_count: WordCount, unique_name: str, tmp_path: Path
 ) -> None:
@@ -185,6 +186,7 @@ BACKFILL_STEPS = (
 
 @pytest.mark.seeded(4)
 @pytest.mark.timeout(3_600)
+@pytest.mark.sampled
 def test_outputs_are_exact_whoever_is_killed(
     word_count: WordCount, unique_name: str, tmp_path: Path, seed: str
 ) -> None:
@@ -250,6 +252,7 @@ def test_what_must_not_be_is_refused(
     assert "--abort" in line
 
 
+@pytest.mark.sampled
 def test_who_comes_to_the_group_while_spark_runs_ends_the_driver_between_turns(
     word_count: WordCount, topics: Topics, unique_name: str, tmp_path: Path
 ) -> None:
@@ -272,6 +275,7 @@ def test_who_comes_to_the_group_while_spark_runs_ends_the_driver_between_turns(
     assert is_exact(word_count)
 
 
+@pytest.mark.sampled
 def test_a_driver_that_is_shut_out_ends_soon_and_says_so_in_one_line(
     word_count: WordCount, unique_name: str, tmp_path: Path
 ) -> None:
@@ -294,6 +298,7 @@ def test_a_driver_that_is_shut_out_ends_soon_and_says_so_in_one_line(
     assert said["error"] == "FencedError"
 
 
+@pytest.mark.sampled
 def test_what_fails_in_a_task_is_told_in_its_own_words(
     word_count: WordCount, unique_name: str, tmp_path: Path
 ) -> None:
@@ -337,6 +342,7 @@ def test_a_topic_that_gets_partitions_ends_the_driver_with_a_sentence(
         word_count.go_on(unique_name, tmp_path / "native", takeover=True)
 
 
+@pytest.mark.sampled
 def test_a_stateless_topology_reads_the_partitions_that_have_come_in_turns_of_the_limit(
     topics: Topics, unique_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -351,6 +351,7 @@ spec:
     return ("headwater.cli.main", "backfill", "-f", str(file), "--master", "local[2]")
 
 
+@pytest.mark.sampled
 def test_a_loading_task_and_then_the_driver_are_killed(
     totals: Totals, spark: SparkCluster, unique_name: str, tmp_path: Path
 ) -> None:
@@ -372,6 +373,7 @@ def test_a_loading_task_and_then_the_driver_are_killed(
     assert totals.state(unique_name) == totals.expected()
 
 
+@pytest.mark.sampled
 def test_a_spark_that_is_killed_is_told_in_one_line_and_the_next_one_finishes(
     totals: Totals, unique_name: str, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def without_java(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.kafka
 @pytest.mark.spark
+@pytest.mark.sampled
 def test_the_programs_of_the_page_run_with_the_java_of_the_wheel(
     topics: Topics, unique_name: str, tmp_path: Path, without_java: dict[str, str]
 ) -> None:

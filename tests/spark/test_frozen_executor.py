@@ -95,6 +95,7 @@ def story(word_count: WordCount, unique_name: str, tmp_path: Path) -> Story:
     return Story(word_count, unique_name, tmp_path)
 
 
+@pytest.mark.sampled
 def test_an_executor_frozen_in_its_transaction_over_the_switch_makes_nothing_visible(
     story: Story, monkeypatch: pytest.MonkeyPatch, unique_name: str, tmp_path: Path
 ) -> None:

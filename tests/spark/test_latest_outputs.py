@@ -25,6 +25,7 @@ def last_counts(word_count: WordCount) -> dict[str, list[int]]:
     return {word: [times] for word, times in word_count.sent.items()}
 
 
+@pytest.mark.sampled
 def test_a_backfill_that_is_killed_again_and_again_writes_each_last_record_once(
     word_count: WordCount, unique_name: str, tmp_path: Path
 ) -> None:

@@ -183,6 +183,7 @@ class Running(SparkDriver):
 
 
 @pytest.mark.spark
+@pytest.mark.sampled
 def test_topics_that_come_are_read_while_spark_runs(
     topics: Topics, unique_name: str, tmp_path: Path
 ) -> None:

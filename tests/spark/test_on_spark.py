@@ -82,6 +82,7 @@ def gone_on(
     return Backfill(told, spark, Listener()).run()
 
 
+@pytest.mark.sampled
 def test_a_python_worker_killed_in_a_transaction_and_then_the_driver(
     word_count: WordCount, spark: SparkCluster, unique_name: str, streamapp: Path, tmp_path: Path
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_python_worker_killed_in_a_transaction_and_then_the_driver(
     word_count.go_on(unique_name, tmp_path)
 
 
+@pytest.mark.sampled
 def test_ctrl_c_in_a_backfill_says_how_to_go_on(
     word_count: WordCount, spark: SparkCluster, unique_name: str, streamapp: Path, tmp_path: Path
 ) -> None:
@@ -133,6 +135,7 @@ def test_ctrl_c_in_a_backfill_says_how_to_go_on(
     assert word_count.counts(unique_name) == word_count.sent
 
 
+@pytest.mark.sampled
 def test_an_executor_killed_in_a_backfill_is_replaced_and_what_is_left_of_it_commits_nothing(
     word_count: WordCount, unique_name: str, streamapp: Path, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 @pytest.mark.parametrize(
     "master", [pytest.param("local[1]", marks=pytest.mark.soak), "local-cluster[1,1,1024]"]
 )
+@pytest.mark.sampled
 def test_a_password_of_spark_is_on_no_command_line(master: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "tests.support.secretive", master],

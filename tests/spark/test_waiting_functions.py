@@ -115,6 +115,7 @@ def backfill(topics: Topics, app: str, build: Any, cluster: Any) -> Backfill:
 
 
 @pytest.mark.spark
+@pytest.mark.sampled
 def test_a_backfill_on_spark_waits_for_the_calls_of_all_records(
     topics: Topics, unique_name: str, spark: SparkCluster, directory: Path
 ) -> None:
