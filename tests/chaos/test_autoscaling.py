@@ -21,7 +21,7 @@ from tests.support.waiting import wait_for
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.sampled, pytest.mark.slow, pytest.mark.timeout(900)]
 
 AUTOSCALING = {
     "mode": "Auto",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from headwater.local.broker import KafkaBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(3_600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.sampled, pytest.mark.slow, pytest.mark.timeout(3_600)]
 
 PARTITIONS = 4
 COUNTING = "tests.support.counting:build"

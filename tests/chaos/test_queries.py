@@ -20,7 +20,7 @@ from tests.support.worker import child_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.sampled, pytest.mark.slow]
 
 READERS: Final = 3
 READS: Final = 100_000

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from headwater.local.broker import KafkaBroker
 
 pytestmark = [
+    pytest.mark.sampled,
     pytest.mark.kafka,
     pytest.mark.java,
     pytest.mark.slow,

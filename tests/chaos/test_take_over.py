@@ -23,7 +23,13 @@ from tests.support.waiting import wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(1_800)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.sampled,
+    pytest.mark.java,
+    pytest.mark.slow,
+    pytest.mark.timeout(1_800),
+]
 
 PARTITIONS = 4
 JAVA_APPS = Path(__file__).parents[1] / "java" / "apps"
