@@ -9,10 +9,10 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.model.metrics import (
-    NODE_PROCESS,
     RECORDS_CONSUMED,
     RECORDS_PRODUCED,
     ROCKSDB_PROPERTIES,
+    TOPIC_RECORDS_LAG,
 )
 from headwater_operator.dashboards import APPLICATION, STATE, WORKER
 from headwater_operator.dashboards.choosing import APP
@@ -37,6 +37,8 @@ MOST_LINES: Final = 12
 _NODE: Final = ("processor_node_id",)
 _TOPIC: Final = ("topic",)
 _STORE: Final = ("state_id",)
+_READ: Final = (*_NODE, *_TOPIC)
+"""A topic may be read by several source nodes, and a source node may read several topics."""
 
 
 def _rate(metric: Any, by: tuple[str, ...]) -> Query:
@@ -46,22 +48,26 @@ def _rate(metric: Any, by: tuple[str, ...]) -> Query:
 _FLOWS: Final = (
     ("topics", "out", _rate(RECORDS_CONSUMED, _TOPIC)),
     ("topics", "in", _rate(RECORDS_PRODUCED, _TOPIC)),
-    ("nodes", "rate", _rate(NODE_PROCESS, _NODE)),
+    ("reads", "rate", _rate(RECORDS_CONSUMED, _READ)),
+    ("reads", "lag", Query(metric=TOPIC_RECORDS_LAG, by=_READ)),
     ("nodes", "rate", _rate(RECORDS_PRODUCED, _NODE)),
     ("stores", "bytes", Query(metric=ROCKSDB_PROPERTIES["total-sst-files-size"], by=_STORE)),
     ("stores", "memory", Query(metric=ROCKSDB_PROPERTIES["size-all-mem-tables"], by=_STORE)),
     ("stores", "keys", Query(metric=ROCKSDB_PROPERTIES["estimate-num-keys"], by=_STORE)),
 )
-SECTIONS: Final = ("topics", "nodes", "stores")
-"""Of the document: what moves through the topology now, and how large its stores are."""
+SECTIONS: Final = ("topics", "nodes", "reads", "stores")
+"""Of the document: what moves through the topology now, what waits, how large its stores are."""
 
 
 def flows(samples: Samples, at_ms: int, window_ms: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Return rates of topics and nodes, and sizes of stores with all their copies."""
+    """Return rates of topics and nodes, lags, and sizes of stores with all their copies.
+
+    What a source node reads of a topic is called by both, with a space between them.
+    """
     found: dict[str, dict[str, dict[str, float]]] = {section: {} for section in SECTIONS}
     for section, key, query in _FLOWS:
         for labels, value in evaluate_at(query, samples, at_ms=at_ms, window_ms=window_ms).items():
-            name = labels[0][1] if labels else ""
+            name = " ".join(text for _, text in labels)
             if (number := rounded(value)) is not None:
                 found[section].setdefault(name, {})[key] = number
     for row in found["stores"].values():

@@ -8,8 +8,10 @@ import pytest
 from tests.support.tasks import TaskRig, raw
 
 from headwater import Serdes
+from headwater.ids import TopicPartition
 from headwater.measuring.task import RECORD_BYTES
 from headwater.model import metrics
+from headwater.native.measured import topic_lags
 
 if TYPE_CHECKING:
     from headwater import StreamsBuilder
@@ -29,6 +31,10 @@ def longs(builder: StreamsBuilder) -> None:
 
 def two_sources(builder: StreamsBuilder) -> None:
     builder.stream("a").merge(builder.stream("b")).to("out")
+
+
+def several_topics(builder: StreamsBuilder) -> None:
+    builder.stream(["a", "b"]).merge(builder.stream("c")).to("out")
 
 
 def counted(builder: StreamsBuilder) -> None:
@@ -115,6 +121,22 @@ def test_sources_of_a_task_that_has_several_are_measured_each(level: str) -> Non
     assert rig.measured(MIN, other) == NOW_MS - 300
     # "a" was empty when the records of "b" were processed.
     assert (rig.measured(metrics.ENFORCED_PROCESSING) or 0) > 0
+
+
+def test_what_waits_is_told_by_source_node_and_topic_with_what_is_on_the_broker() -> None:
+    rig = TaskRig(several_topics)
+    rig.add("a", *batch(100, 200, 300))
+    rig.add("b", *batch(100))
+    a, b, c = (TopicPartition(topic, 0) for topic in "abc")
+
+    found = topic_lags(rig.task, {a: 10, b: 20, c: 40})
+
+    task, other = str(rig.task.task_id), "KSTREAM-SOURCE-0000000001"
+    assert found.rows(metrics.TOPIC_RECORDS_LAG) == {
+        (task, SOURCE, "a"): 13,
+        (task, SOURCE, "b"): 21,
+        (task, other, "c"): 40,
+    }
 
 
 def test_below_a_record_cache_what_a_commit_forwards_is_measured() -> None:

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.browser import chromium, opened, shows
-from tests.support.made_up import Applications, snapshot
+from tests.support.made_up import DESCRIPTION, Applications, snapshot
 from tests.support.mute import Wire
 from tests.support.page_events import events
 from tests.support.waiting import wait_for
 
 from headwater.ids import TaskId
+from headwater.model import metrics
 from headwater.model.appstatus import AutoscalingStatus
 from headwater.model.streamapp_autoscaling import AutoscalingMode
+from headwater.model.topics import TopologyReport
+from headwater_operator.dashboards.history import Sample, label_set
 from headwater_operator.overview.snapshot import DriverRow
 from headwater_operator.web.document import change, merged
 from headwater_operator.web.routes import Page
@@ -45,7 +48,11 @@ NEAR_TOPICS = """() => {
   const labels = [...document.querySelectorAll(".topology .label")];
   return labels.map((label) => Number(isNear(label)));
 }"""
-"""For each arrow that has a number: whether half of it lies on a topic."""
+"""For each label of an arrow: whether half of it lies on a topic."""
+INTERNAL = "counts-repartition"
+LAGS = """() => [...document.querySelectorAll(".late.label")]
+  .filter((label) => label.checkVisibility({ visibilityProperty: true }))
+  .map((label) => label.textContent)"""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +82,7 @@ def test_numbers_topology_tasks_and_decisions_are_shown_and_chosen_by_keys(
         assert "Sub-topology 1" in drawn
         assert "counts-repartition" in drawn
         assert "6/6 running" in drawn
-        assert tab.evaluate(NEAR_TOPICS) == [0, 0, 0, 0]
+        assert tab.evaluate(NEAR_TOPICS) == [0] * 6
         assert "RUNNING: all tasks run" in text(tab, "#log")
         assert tab.locator("#actions").is_hidden()
         tab.focus("#grid")
@@ -94,6 +101,46 @@ def test_numbers_topology_tasks_and_decisions_are_shown_and_chosen_by_keys(
         tab.select_option("#apps", "payments")
         shows(tab, "#tasks-note", "4")
         assert tab.title() == "payments · Headwater"
+
+
+def test_what_waits_of_a_topic_stands_on_its_arrow(browser: Browser, source: Applications) -> None:
+    of_orders = source.seen["orders"]
+    of_orders.samples = {"w": [waiting("0", "in", 12_345), waiting("5", "orders-" + INTERNAL, 900)]}
+    with Server(Page(source), "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
+        wait_for(lambda: tab.evaluate(LAGS) == ["lag 12k", "lag 900"], what="lags")
+        assert tab.evaluate(NEAR_TOPICS) == [0] * 6
+
+        of_orders.samples = {"w": [waiting("0", "in", 2), waiting("5", "orders-" + INTERNAL, 0)]}
+
+        wait_for(lambda: tab.evaluate(LAGS) == ["lag 2"], what="a lag less")
+
+
+def test_what_waits_of_each_topic_of_a_source_node_stands_on_an_arrow_of_its_own(
+    browser: Browser, source: Applications
+) -> None:
+    told = DESCRIPTION.replace("[in]", "[in, other-in]")
+    of_orders = source.seen["orders"]
+    of_orders.change(topology=TopologyReport(hash="2", description=told))
+    of_orders.samples = {"w": [waiting("0", "in", 7), waiting("0", "other-in", 50_000)]}
+    with Server(Page(source), "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
+        wait_for(lambda: tab.evaluate(LAGS) == ["lag 7", "lag 50k"], what="lags")
+
+
+def test_what_waits_of_topics_by_a_pattern_is_added_up(
+    browser: Browser, source: Applications
+) -> None:
+    told = DESCRIPTION.replace("[in]", "in-.*")
+    of_orders = source.seen["orders"]
+    of_orders.change(topology=TopologyReport(hash="2", description=told))
+    of_orders.samples = {"w": [waiting("0", "in-a", 7), waiting("0", "in-b", 50)]}
+    with Server(Page(source), "127.0.0.1", 0) as server, opened(browser, server.url) as tab:
+        wait_for(lambda: tab.evaluate(LAGS) == ["lag 57"], what="lags")
+
+
+def waiting(source: str, topic: str, lag: int) -> Sample:
+    """What a worker tells of a topic that a source node reads."""
+    labels = {"processor_node_id": f"KSTREAM-SOURCE-{source:>010}", "topic": topic}
+    return Sample(metrics.TOPIC_RECORDS_LAG.sample_name, label_set(labels), lag)
 
 
 def test_a_server_that_is_gone_is_told_with_the_age_of_the_values_and_found_again(

@@ -68,7 +68,7 @@ def test_text_of_prometheus_is_read_with_its_escapes() -> None:
     ]
 
 
-def test_flows_are_rates_of_topics_and_nodes_and_sizes_of_stores() -> None:
+def test_flows_are_rates_of_topics_and_nodes_lags_and_sizes_of_stores() -> None:
     raw = RawHistory(60_000)
     for second in range(0, 21, 2):
         raw.add(second * 1000, _told(second), source="w-0")
@@ -77,6 +77,9 @@ def test_flows_are_rates_of_topics_and_nodes_and_sizes_of_stores() -> None:
 
     assert 80 <= found["topics"]["in"]["out"] <= 120
     assert 40 <= found["topics"]["out"]["in"] <= 60
+    assert found["reads"].keys() == {"SOURCE in"}
+    assert 80 <= found["reads"]["SOURCE in"]["rate"] <= 120
+    assert found["reads"]["SOURCE in"]["lag"] == 12_000
     assert found["stores"] == {"counts": {"bytes": 3_000, "keys": 7}}
 
 
@@ -125,11 +128,13 @@ def _panel(key: str) -> str:
 
 def _told(second: int) -> list[Sample]:
     task = {"application_id": "orders", "task_id": "0_0", "client_id": "w-0"}
+    read = {**task, "processor_node_id": "SOURCE", "topic": "in"}
     disk = metrics.ROCKSDB_PROPERTIES["total-sst-files-size"]
     memory = metrics.ROCKSDB_PROPERTIES["size-all-mem-tables"]
     keys = metrics.ROCKSDB_PROPERTIES["estimate-num-keys"]
     return [
-        _sample(metrics.RECORDS_CONSUMED, {**task, "topic": "in"}, second * 100),
+        _sample(metrics.RECORDS_CONSUMED, read, second * 100),
+        _sample(metrics.TOPIC_RECORDS_LAG, read, 12_345),
         _sample(metrics.RECORDS_PRODUCED, {**task, "topic": "out"}, second * 50),
         _sample(metrics.RECORDS_LAG, task, 12),
         _sample(disk, {**task, "state_id": "counts"}, 2_000),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,14 +17,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from headwater.config import StreamsConfig
-    from headwater.ids import TaskId
+    from headwater.ids import TaskId, TopicPartition
     from headwater.kafka.statistics import ClientStatistics
     from headwater.metrics_settings import MetricsSettings
     from headwater.native.opening import RunningTask
     from headwater.ports import Clock
+    from headwater.processor.task import StreamTask
+
+    Lag = Callable[[TopicPartition], int | None]
 
 TREE_INTERVAL_S: Final = 5.0
 """How often nodes, topics and stores are looked at: RocksDB is asked then."""
+
+
+def topic_lags(task: StreamTask, unread: Mapping[TopicPartition, int]) -> Snapshot:
+    """Return how many records of each topic a task has not yet processed, by source node.
+
+    Args:
+        task: the task; what lies in its buffers counts.
+        unread: records on the broker that were not returned yet, by partition.
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    for partition, node in task.sources.items():
+        found[node, partition.topic] += task.buffered(partition) + unread.get(partition, 0)
+    name = str(task.task_id)
+    return Snapshot.merged(
+        Snapshot.of({metrics.TOPIC_RECORDS_LAG: lag}, name, node, topic)
+        for (node, topic), lag in found.items()
+    )
 
 
 class ThreadNumbers:
@@ -97,13 +118,22 @@ class ThreadNumbers:
         """Return how fast the counters of thread and tasks grow."""
         return self._rates.of(numbers, time.monotonic()) if self.is_on else Snapshot()
 
-    def tree(self, tasks: Collection[RunningTask]) -> Snapshot | None:
-        """Return the numbers of nodes, topics and stores, if it is time to look at them."""
+    def tree(self, tasks: Collection[RunningTask], lag: Lag) -> Snapshot | None:
+        """Return the numbers of nodes, topics and stores, if it is time to look at them.
+
+        Args:
+            tasks: that the thread has.
+            lag: how many records of a partition were not returned yet; None if that is unknown.
+        """
         now_s = time.monotonic()
         if not self.is_on or now_s < self._tree_due:
             return None
         self._tree_due = now_s + TREE_INTERVAL_S
-        return self.look(tasks)
+        lags = [
+            topic_lags(one.task, {partition: lag(partition) or 0 for partition in one.start})
+            for one in tasks
+        ]
+        return Snapshot.merged([self.look(tasks), *lags])
 
     def look(self, tasks: Collection[RunningTask]) -> Snapshot:
         """Return the numbers of nodes, topics and stores."""

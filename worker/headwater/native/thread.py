@@ -418,7 +418,7 @@ class StreamThread:
         lost_s = self._connection.lost_for_s
         return Stats(
             numbers=Snapshot.merged([numbers, self._numbers.rates(numbers)]),
-            tree=self._numbers.tree(self.loop.tasks.values()),
+            tree=self._numbers.tree(self.loop.tasks.values(), self._consumer.lag),
             committed={
                 running.task_id: {str(p): offset for p, offset in running.committed.items()}
                 for running in self.loop.tasks.values()

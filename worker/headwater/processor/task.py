@@ -201,6 +201,11 @@ class StreamTask:
         return tuple(self._buffer.lanes)
 
     @property
+    def sources(self) -> Mapping[TopicPartition, str]:
+        """The source node of each partition that it reads."""
+        return {partition: lane.node for partition, lane in self._buffer.lanes.items()}
+
+    @property
     def stream_time(self) -> int:
         """Largest timestamp processed, in milliseconds; -1 before the first."""
         return self._buffer.stream_time

@@ -137,6 +137,7 @@ from headwater.model.metrics.tasks import (
     TASK_RESTORED,
     TASK_STATE,
     TASK_STATE_NUMBER,
+    TOPIC_RECORDS_LAG,
 )
 from headwater.model.metrics.threads import (
     BLOCKED_TIME,
@@ -301,6 +302,7 @@ __all__ = [
     "THREAD_START_TIME",
     "THREAD_STATE",
     "THREAD_STATE_NUMBER",
+    "TOPIC_RECORDS_LAG",
     "TRANSACTION_OPEN",
     "UPDATER_IDLE_RATIO",
     "UPDATER_RESTORE_RATIO",

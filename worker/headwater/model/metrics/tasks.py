@@ -278,4 +278,17 @@ RECORDS_PRODUCED: Final = counter(
 BYTES_PRODUCED: Final = counter(
     _TOPIC, "bytes-produced-total", f"Bytes sent, {_ESTIMATED}.", Unit.BYTES
 )
-METRICS_OF_TOPICS: Final = (RECORDS_CONSUMED, BYTES_CONSUMED, RECORDS_PRODUCED, BYTES_PRODUCED)
+TOPIC_RECORDS_LAG: Final = gauge(
+    _TOPIC,
+    "records-lag",
+    "Records of the topic that the task has not yet processed.",
+    Unit.RECORDS,
+    is_kafkas=False,
+)
+METRICS_OF_TOPICS: Final = (
+    RECORDS_CONSUMED,
+    BYTES_CONSUMED,
+    RECORDS_PRODUCED,
+    BYTES_PRODUCED,
+    TOPIC_RECORDS_LAG,
+)

@@ -47,6 +47,7 @@ export function graphOf(topology) {
     const id = `${from} → ${to}`;
     if (!arrows.has(id)) arrows.set(id, { id, from, to, ...about });
   };
+  const reading = (node, name) => ({ kind: "read", topic: name, node: node.name, isOnly: node.topics.length === 1, group: node.group });
   const isDrawn = (node) => node.kind === "processor" || !busy.has(node.group);
 
   for (const node of topology.nodes) {
@@ -68,14 +69,14 @@ export function graphOf(topology) {
       for (const name of node.topics || []) {
         for (const child of node.children || []) {
           const to = nodes.get(child);
-          if (to && to.kind === "processor") arrow(topic(name), child, { kind: "read", topic: name, node: node.name, group });
-          else if (to) for (const target of to.topics || []) arrow(topic(name), topic(target), { kind: "read", topic: name, node: node.name, group });
+          if (to && to.kind === "processor") arrow(topic(name), child, reading(node, name));
+          else if (to) for (const target of to.topics || []) arrow(topic(name), topic(target), reading(node, name));
         }
       }
       continue;
     }
     if (node.kind === "sink") continue;
-    if (node.kind === "source") for (const name of node.topics || []) arrow(topic(name), node.name, { kind: "read", topic: name, node: node.name, group });
+    if (node.kind === "source") for (const name of node.topics || []) arrow(topic(name), node.name, reading(node, name));
     for (const child of node.children || []) {
       const to = nodes.get(child);
       if (!to) continue;

@@ -101,11 +101,29 @@ function arrowOf(arrow, layers) {
   layers.arrows.append(arrow.line);
   if (arrow.kind !== "read" && arrow.kind !== "write") return;
   const middle = nearTopic(arrow);
-  arrow.ground = svg("rect", { class: "label-ground", rx: 8, height: 18, y: middle.y - 9 });
-  arrow.label = svg("text", { class: "label", x: middle.x, y: middle.y + 4, "text-anchor": "middle" });
-  arrow.middle = middle;
-  arrow.tag = svg("g", { visibility: "hidden" }, arrow.ground, arrow.label);
-  layers.labels.append(arrow.tag);
+  arrow.tag = tagOf(middle, "", layers.labels);
+  if (arrow.kind !== "read") return;
+  // Beneath the rate, or beside it where the arrow goes down.
+  const { x, y } = middle;
+  arrow.late = tagOf(direction === "LR" ? { x, y: y + 20 } : { x: x + 58, y }, "late ", layers.labels);
+}
+
+/** A few words on an arrow, not shown before there are some. */
+function tagOf(middle, kind, layer) {
+  const ground = svg("rect", { class: `${kind}label-ground`, rx: 8, height: 18, y: middle.y - 9 });
+  const label = svg("text", { class: `${kind}label`, x: middle.x, y: middle.y + 4, "text-anchor": "middle" });
+  const root = svg("g", { visibility: "hidden" }, ground, label);
+  layer.append(root);
+  return { root, ground, label, middle };
+}
+
+function say(tag, said) {
+  if (tag.label.said === said) return;
+  text(tag.label, said);
+  attribute(tag.root, "visibility", said ? "visible" : "hidden");
+  const room = measure(said, "600 11px") + 12;
+  attribute(tag.ground, "width", String(room));
+  attribute(tag.ground, "x", String(tag.middle.x - room / 2));
 }
 
 /** Where an arrow's label stands: a little way from its topic, outside of the sub-topology. */
@@ -167,7 +185,7 @@ function cylinder(middle, top, bottom, half) {
 /** Show numbers, touching only those that are others than before. */
 export function update(page) {
   if (!graph) return;
-  const { topics = {}, nodes = {}, stores = {}, tasks } = page.document;
+  const { topics = {}, nodes = {}, reads = {}, stores = {}, tasks } = page.document;
   const ofGroups = totals(tasks);
   for (const group of graph.groups.values()) {
     if (!group.facts) continue;
@@ -179,7 +197,20 @@ export function update(page) {
     if (box.kind === "topic") text(box.facts, topicFacts(box, row(topics, box.name)));
     (box.inner || []).forEach((inner, place) => text(inner.facts, storeFacts(stores[box.stores[place]])));
   }
-  for (const arrow of graph.arrows.values()) flow(arrow, row(nodes, arrow.node), ofGroups);
+  for (const arrow of graph.arrows.values()) flow(arrow, arrow.kind === "read" ? readBy(arrow, reads) : row(nodes, arrow.node), ofGroups);
+}
+
+/** What a source node reads by an arrow: of its topic, or all that it reads if it has a single topic or pattern. */
+function readBy(arrow, reads) {
+  const start = `${arrow.node} `;
+  if (!arrow.isOnly) return reads[`${start}${arrow.topic}`];
+  const own = Object.keys(reads).filter((name) => name.startsWith(start)).map((name) => reads[name]);
+  return { rate: sum(own, "rate"), lag: sum(own, "lag") };
+}
+
+function sum(rows, key) {
+  const known = rows.map((each) => each[key]).filter((value) => value !== undefined);
+  return known.length ? known.reduce((all, value) => all + value) : undefined;
 }
 
 function row(rows, name) {
@@ -224,14 +255,8 @@ function flow(arrow, about, ofGroups) {
   const width = isFlowing ? (1.4 + Math.min(3.4, Math.log10(1 + rate) * 0.8)).toFixed(1) : "1.5";
   attribute(arrow.line, "stroke-width", width);
   attribute(arrow.line, "marker-end", isFlowing ? "url(#head-flow)" : "url(#head)");
-  if (!arrow.tag) return;
-  const said = rate === undefined ? "" : `${brief(rate)}/s`;
-  if (arrow.label.said === said) return;
-  text(arrow.label, said);
-  attribute(arrow.tag, "visibility", said ? "visible" : "hidden");
-  const room = measure(said, "600 11px") + 12;
-  attribute(arrow.ground, "width", String(room));
-  attribute(arrow.ground, "x", String(arrow.middle.x - room / 2));
+  if (arrow.tag) say(arrow.tag, rate === undefined ? "" : `${brief(rate)}/s`);
+  if (arrow.late) say(arrow.late, about?.lag ? `lag ${brief(about.lag)}` : "");
 }
 
 /** Mark a sub-topology. */
