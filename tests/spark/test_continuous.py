@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
 import re
 import signal
@@ -23,6 +25,7 @@ from tests.support.backfills import STORE
 from tests.support.continuous import SparkDriver, WordCountOnSpark, engine_writer, fence
 from tests.support.counting import PREFIX_VARIABLE
 from tests.support.executors import executors
+from tests.support.holding import Held
 from tests.support.manifests import leave, manifest
 from tests.support.membership import member
 from tests.support.reading import by_partition
@@ -111,17 +114,17 @@ def check_panels(driver: WordCountOnSpark, application_id: str, directory: Path)
 
 
 class Kills:
-    """Fail points at which a process ends once it is told so, and executors in a transaction."""
+    """Fail points at which a process ends once it is told so, and kills in an open transaction."""
 
     POINTS = MappingProxyType(
         {
-            "commit.acknowledged": "a task host, its transaction open",
             "spark.turn_committed": "a task host between Kafka's commit and Spark's",
             "spark.turn_asked": "a Python worker while its host works",
             "spark.batch_done": "the driver between Kafka's commits and Spark's",
         }
     )
-    HOST = ("commit.acknowledged", "spark.turn_committed")
+    IN_TRANSACTION = "commit.acknowledged"
+    HOST = (IN_TRANSACTION, "spark.turn_committed")
     WORKER = "spark.turn_asked"
     DRIVER = "spark.batch_done"
     EXECUTOR = "executor"
@@ -131,12 +134,14 @@ class Kills:
         self._topics = topics
         self._sink = sink
         directory.mkdir()
+        self._held = Held(self.IN_TRANSACTION, directory / "held")
         for point in self.POINTS:
             self._file(point).touch()  # as long as it is there nobody ends
 
     @property
     def failpoints(self) -> str:
-        return ";".join(f"{point}=kill!{self._file(point)}" for point in self.POINTS)
+        kills = [f"{point}=kill!{self._file(point)}" for point in self.POINTS]
+        return ";".join([*kills, self._held.failpoint])
 
     def strike(
         self, victim: str, driver: WordCountOnSpark, rng: random.Random, send: Callable[[], None]
@@ -147,8 +152,15 @@ class Kills:
                 lambda: executors(driver.process), what="executors", timeout_s=300, every_s=0.2
             )
             chosen = rng.choice(running)
-            what = f"an executor, {self._open_transaction(send)}"
+            host, records = self._open_transaction(send)
             chosen.kill()
+            with contextlib.suppress(ProcessLookupError):  # it ended with its executor
+                os.kill(host, signal.SIGCONT)
+            what = f"an executor, {records}"
+        elif victim == self.IN_TRANSACTION:
+            host, records = self._open_transaction(send)
+            os.kill(host, signal.SIGKILL)
+            what = f"a task host, {records}"
         else:
             self._file(victim).unlink()
             send()
@@ -156,18 +168,13 @@ class Kills:
             what = self.POINTS[victim]
         print(f"{time.strftime('%H:%M:%S')} killed {what}")
 
-    def _open_transaction(self, send: Callable[[], None]) -> str:
-        """Go on sending until the output topic holds records that are not committed; say where."""
-        due = 0.0
-
-        def found() -> str:
-            nonlocal due
-            if time.monotonic() >= due:
-                send()
-                due = time.monotonic() + 1.0
-            return next(iter(open_transactions(self._topics.admin, [self._sink])), "")
-
-        return wait_for(found, what="an open transaction", timeout_s=300, every_s=0.005)
+    def _open_transaction(self, send: Callable[[], None]) -> tuple[int, str]:
+        """Have a task host stand still in a commit; return its id, and which records are open."""
+        self._held.arm()
+        send()
+        host = self._held.wait()
+        [found, *_] = open_transactions(self._topics.admin, [self._sink])
+        return host, found
 
     def _file(self, point: str) -> Path:
         return self._directory / point
