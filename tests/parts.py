@@ -1,12 +1,12 @@
-"""`make test` and `make test-all`: the tests in parts, two at a time.
+"""`make test` and `make test-all`: the tests in parts, three at a time.
 
     python -m tests.parts [--all] [--kube-node FOLDER] [what pytest understands]
 
 A part is a session of pytest over some files, with a broker of its own; together the parts have
 every test, each once (``tests/unit/test_parts.py``). As soon as one has ended the next begins, so
-it does not matter much how long each of them takes on this machine. Two, because three of them and
-a node ask more of two slow cores than these have: tests then wait in vain, and workers lose their
-leases. Parts that wait for processes stand beside those that only compute. `make test` has the
+it does not matter much how long each of them takes on this machine. Three, because tests with real
+processes wait half of their time, and two cores have work for two others then; parts that only
+compute begin beside those with many processes. `make test` has the
 parts that need only Python, make and Java; with ``--all`` the others follow them, and with a tool
 that runs a real node the user's journey on it (``tests.e2e.node``) runs beside them. Where
 everything is required (``HEADWATER_REQUIRE_ALL``), there must be one. Nothing is fetched
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tests.unstable import Verdict
 
 ROOT = Path(__file__).parents[1]
-AT_ONCE = 2
+AT_ONCE = 3
 SLOWEST = 15
 MINUTES = "minutes by what is needed: "
 """What a session begins the line with that says where its time went."""
@@ -47,8 +47,8 @@ MINUTES_OF_ALL = "minutes by what is needed, all parts: "
 KUBE, NODE = "kube", "node"
 LOGS = ROOT / ".test-run" / "unstable.log"
 """Both logs of each unstable test of the last run."""
-QUICK = ("pure", "kafka", "kafka-2", "oracle", "three-ways")
-"""The parts of `make test`, those first that take longest."""
+QUICK = ("pure", "kafka", "oracle", "kafka-2", "three-ways")
+"""The parts of `make test`: two that only compute stand beside one with many processes."""
 REST = (KUBE, "spark", "troubles", "engines", "chaos")
 """What `make test-all` has beyond, but for the real node."""
 # What talks to the control plane of the tests, wherever it lies.

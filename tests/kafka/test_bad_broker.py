@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from headwater.local.broker import KafkaBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.sampled, pytest.mark.kafka, pytest.mark.slow]
 
 T0, T1 = TaskId(0, 0), TaskId(0, 1)
 PARTITIONS = 2

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.sampled, pytest.mark.kafka, pytest.mark.slow]
 
 T0, T1 = TaskId(0, 0), TaskId(0, 1)
 TOPOLOGIES = "tests.support.topologies"

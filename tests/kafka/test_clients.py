@@ -655,6 +655,7 @@ def test_a_wrong_setting_is_named(bootstrap_servers: str, unique_name: str) -> N
         clients.consumer()
 
 
+@pytest.mark.sampled
 def test_a_wrong_password_or_protocol_is_an_authentication_error(
     secure: KafkaBroker, unique_name: str
 ) -> None:
@@ -678,6 +679,7 @@ def test_a_wrong_password_or_protocol_is_an_authentication_error(
     Clients(secure.secure_servers, unique_name, **settings).admin.check_reachable(30)
 
 
+@pytest.mark.sampled
 def test_a_transaction_is_committed_after_every_broker_was_away(
     tmp_path: Path, unique_name: str
 ) -> None:

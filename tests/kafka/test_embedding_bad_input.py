@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from headwater.local.broker import KafkaBroker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.sampled, pytest.mark.kafka, pytest.mark.slow]
 
 T0 = TaskId(0, 0)
 TOPOLOGIES = "tests.support.topologies"

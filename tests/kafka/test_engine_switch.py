@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.sampled, pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 
 @pytest.fixture

@@ -141,6 +141,7 @@ class Example:
         ),
     ],
 )  # fmt: skip
+@pytest.mark.sampled
 def test_an_example_counts_words(
     bootstrap_servers: str,
     unique_name: str,
@@ -164,6 +165,7 @@ def test_an_example_counts_words(
         wait_for(all_counted, what="all counts", timeout_s=60)
 
 
+@pytest.mark.sampled
 def test_clicks_meet_profiles_and_searches(
     bootstrap_servers: str, unique_name: str, tmp_path: Path
 ) -> None:
@@ -225,6 +227,7 @@ LONG, DOUBLE = struct.Struct(">q").pack, struct.Struct(">d").pack
         ),
     ],
 )
+@pytest.mark.sampled
 def test_an_example_has_windows(
     bootstrap_servers: str,
     unique_name: str,
@@ -239,6 +242,7 @@ def test_an_example_has_windows(
         running.wait_until_told(unique_name, expected)
 
 
+@pytest.mark.sampled
 def test_real_prices_have_on_kafka_the_statistics_of_the_test_driver(
     bootstrap_servers: str, unique_name: str, tmp_path: Path
 ) -> None:
@@ -260,6 +264,7 @@ def test_real_prices_have_on_kafka_the_statistics_of_the_test_driver(
         running.wait_until_told(unique_name, {STATISTICS: expected})
 
 
+@pytest.mark.sampled
 def test_late_reports_are_told_when_their_hour_is_closed(
     bootstrap_servers: str, unique_name: str, tmp_path: Path
 ) -> None:

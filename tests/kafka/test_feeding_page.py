@@ -46,6 +46,7 @@ def run(program: str, servers: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.sampled
 def test_lines_are_fed(broker: str) -> None:
     said = run("feed", broker, "all streams lead to Kafka", "all roads lead to Rome")
 

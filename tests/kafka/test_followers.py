@@ -252,6 +252,7 @@ def test_a_changelog_cut_off_in_front_of_a_follower_rebuilds_that_store_only(
     assert stored(settings, T1) == {"kept": 2}
 
 
+@pytest.mark.sampled
 def test_a_changelog_made_anew_under_a_follower_rebuilds_its_store(
     changelog: Changelog, settings: ChildSettings, updater: Updater
 ) -> None:
@@ -276,6 +277,7 @@ def test_a_changelog_made_anew_under_a_follower_rebuilds_its_store(
     assert stored(settings) == {"new": 1, "newer": 2, "newest": 3}
 
 
+@pytest.mark.sampled
 def test_a_follower_with_nothing_to_read_stays_as_young_as_its_changelog_is_complete(
     changelog: Changelog, settings: ChildSettings, updater: Updater
 ) -> None:

@@ -120,6 +120,7 @@ def _global_process(program: EmbeddedProgram) -> psutil.Process:
 
 
 @pytest.mark.java
+@pytest.mark.sampled
 def test_joins_equal_javas_before_and_after_kills_of_the_global_thread_and_of_the_worker(
     story: Story, oracle: Oracle, tmp_path: Path
 ) -> None:

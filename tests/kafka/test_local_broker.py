@@ -191,6 +191,7 @@ def test_a_killed_owner_leaves_neither_process_nor_temporary_directory() -> None
     _close(owner)
 
 
+@pytest.mark.sampled
 def test_a_data_directory_has_one_owner_and_is_free_as_soon_as_that_is_gone(
     tmp_path: Path,
 ) -> None:
@@ -219,6 +220,7 @@ def _killed_guard_takes_along(broker: KafkaBroker) -> None:
     wait_for(lambda: not _is_alive(pid), what="the broker ends with its guard")
 
 
+@pytest.mark.sampled
 def test_the_secure_listener_takes_the_right_password_and_no_other(tmp_path: Path) -> None:
     awkward = 'back\\slash "quoted"; = #'
     with KafkaBroker(sasl_users={"alice": awkward}, advertise="localhost") as broker:
@@ -254,6 +256,7 @@ def test_a_taken_port_is_named(bootstrap_servers: str) -> None:
         KafkaBroker(port=port).start()
 
 
+@pytest.mark.sampled
 def test_the_command_starts_describes_and_stops_a_detached_broker(tmp_path: Path) -> None:
     place = ("--data", str(tmp_path / "data"))
 
@@ -273,6 +276,7 @@ def test_the_command_starts_describes_and_stops_a_detached_broker(tmp_path: Path
     assert _headwater("kafka", "status", *place).returncode == 1
 
 
+@pytest.mark.sampled
 def test_who_shares_a_broker_starts_it_anew_when_its_owner_stops(tmp_path: Path) -> None:
     """And each of the commands ends with its standard input, the broker with the last one."""
     command = [sys.executable, "-m", "headwater.cli.main", "kafka", "start", "--json"]

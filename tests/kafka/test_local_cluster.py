@@ -130,6 +130,7 @@ def test_killed_workers_and_control_loops_are_replaced_and_every_count_is_right(
     assert cluster.processes()[f"{APP}-w-0"] == before[f"{APP}-w-0"]
 
 
+@pytest.mark.sampled
 def test_one_bad_record_ends_every_worker_if_the_handler_says_so(
     cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
 ) -> None:
@@ -207,6 +208,7 @@ def test_a_changelog_that_is_gone_stops_the_application_and_the_stores_are_kept(
     assert [path for path in aside if not path.is_dir()] == []
 
 
+@pytest.mark.sampled
 def test_nothing_survives_the_supervisor_and_others_can_read_nothing(
     cluster: LocalCluster, topic_prefix: str
 ) -> None:
@@ -227,6 +229,7 @@ def test_nothing_survives_the_supervisor_and_others_can_read_nothing(
     assert [path for path in left if path.lstat().st_mode & 0o077] == []
 
 
+@pytest.mark.sampled
 def test_up_uses_the_broker_that_was_started_in_its_directory(
     cluster: LocalCluster, topic_prefix: str
 ) -> None:
@@ -242,6 +245,7 @@ def test_up_uses_the_broker_that_was_started_in_its_directory(
         assert broker.is_running()
 
 
+@pytest.mark.sampled
 def test_a_foreign_member_of_the_group_is_waited_for_and_named(
     cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, load: Load
 ) -> None:
@@ -292,6 +296,7 @@ def test_a_users_mistake_ends_up_with_a_message_and_no_traceback(
 @pytest.mark.parametrize(
     "state", [pytest.param(BackfillState.PREPARED, marks=pytest.mark.soak), BackfillState.WRITTEN]
 )
+@pytest.mark.sampled
 def test_an_unfinished_backfill_is_not_run_on(
     cluster: LocalCluster, bootstrap_servers: str, topic_prefix: str, state: BackfillState
 ) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from headwater.model.cluster import StreamWorker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.sampled, pytest.mark.kafka, pytest.mark.slow]
 
 HISTORY = 10_000
 """So many changelog records there are before anything is killed."""

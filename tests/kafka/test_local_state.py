@@ -62,6 +62,7 @@ def _counts(topic: str) -> Callable[[StreamsBuilder], None]:
     return build
 
 
+@pytest.mark.sampled
 def test_a_program_deletes_its_stores_and_hears_how_they_are_restored(
     bootstrap_servers: str, unique_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page as Tab
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.sampled, pytest.mark.kafka, pytest.mark.slow]
 
 KEYS = 120_000
 """A changelog of 30,000 rows a task: a restore writes them in four parts at least."""

@@ -32,6 +32,7 @@ def _counted(name: str) -> Callable[[StreamsBuilder], None]:
 
 
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+@pytest.mark.sampled
 def test_a_topic_that_is_made_while_the_application_runs_is_read(
     bootstrap_servers: str, unique_name: str, tmp_path: Path, guarantee: str
 ) -> None:

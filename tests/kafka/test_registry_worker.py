@@ -143,6 +143,7 @@ def test_a_worker_reads_what_java_writes_and_java_reads_what_it_writes(
         ("incompatible", "does not go with those that its subject has"),
     ],
 )
+@pytest.mark.sampled
 def test_a_registry_that_gives_no_schema_ends_the_application_with_the_next_step(
     cluster: LocalCluster,
     bootstrap_servers: str,

@@ -220,6 +220,7 @@ def test_a_schema_that_does_not_go_with_the_others_is_named(
 @pytest.mark.parametrize(
     "wrong", ["text", 5, [], {"ticker": "KO"}, {"ticker": 5, "price": 1.0}, Trade("KO", 1.0)]
 )
+@pytest.mark.sampled
 def test_values_that_the_schema_does_not_take_are_refused(
     registry: str, unique_name: str, wrong: Any
 ) -> None:

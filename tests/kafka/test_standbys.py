@@ -106,6 +106,7 @@ def test_a_standby_is_followed_said_to_be_caught_up_and_stays_on_disk_when_it_is
     assert {item.task for item in second.status.stored} == {T0, T1}
 
 
+@pytest.mark.sampled
 def test_a_promotion_reads_only_the_tail_and_the_demoted_keeps_its_store(
     first: WorkerProcess, second: WorkerProcess, counting: Counting
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_promotion_reads_only_the_tail_and_the_demoted_keeps_its_store(
     wait_for(counting.all_counted, what="all counts")
 
 
+@pytest.mark.sampled
 def test_a_state_updater_killed_while_it_follows_is_replaced_and_goes_on(
     first: WorkerProcess, second: WorkerProcess, counting: Counting
 ) -> None:
@@ -168,6 +170,7 @@ def test_a_state_updater_killed_while_it_follows_is_replaced_and_goes_on(
     wait_for(counting.all_counted, what="all counts")
 
 
+@pytest.mark.sampled
 def test_a_full_disk_is_named_and_a_copy_goes_on_when_there_is_room(
     first: WorkerProcess, second: WorkerProcess, counting: Counting
 ) -> None:

@@ -86,6 +86,7 @@ def sides(bootstrap_servers: str, unique_name: str) -> Iterator[Sides]:
 
 
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+@pytest.mark.sampled
 def test_what_waits_for_a_partner_is_restored(sides: Sides, tmp_path: Path, guarantee: str) -> None:
     config: dict[str, Any] = {
         "application.id": sides.name,

@@ -358,6 +358,7 @@ def test_every_offset_is_committed_at_the_start(
 
 
 @EXACTLY_ONCE_IN_SHORT
+@pytest.mark.sampled
 def test_every_offset_is_committed_again_and_again_before_the_broker_forgets_it(
     topics: Topics, counting: ThreadRig, unique_name: str, guarantee: str
 ) -> None:
@@ -677,6 +678,7 @@ def test_no_broker_at_the_start_is_an_error_in_bounded_time(
 
 
 @EXACTLY_ONCE_IN_SHORT
+@pytest.mark.sampled
 def test_a_restart_of_the_broker_in_mid_run_loses_nothing(
     unique_name: str, tmp_path: Path, guarantee: str
 ) -> None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from headwater.model.engine import EngineRecord
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.sampled, pytest.mark.kafka, pytest.mark.timeout(900)]
 
 SLOW_S = 240
 """How long a machine that is busy with other things may take for a step."""

@@ -80,6 +80,7 @@ def test_a_revoked_task_is_released_with_its_final_offsets_and_may_come_back(
     assert worker.status.released == ()
 
 
+@pytest.mark.sampled
 def test_a_restarted_worker_resumes_from_its_stores_and_reads_only_the_tail(
     worker: WorkerProcess, counting: Counting
 ) -> None:
@@ -176,6 +177,7 @@ def test_a_frozen_stream_thread_is_taken_for_hung_and_replaced(
         assert worker.child("StreamThread-0").pid != frozen.pid
 
 
+@pytest.mark.sampled
 def test_a_state_updater_killed_in_a_restore_is_replaced(
     worker: WorkerProcess, counting: Counting
 ) -> None:
@@ -238,6 +240,7 @@ def test_no_descendant_outlives_a_killed_main_process_by_a_second(
     wait_for(lambda: all(map(is_gone, descendants)), what="the end of all", timeout_s=15)
 
 
+@pytest.mark.sampled
 def test_a_worker_whose_tasks_moved_while_it_was_frozen_writes_nothing_more(
     worker: WorkerProcess, counting: Counting, tmp_path: Path
 ) -> None:
@@ -297,6 +300,7 @@ def test_tasks_of_a_fenced_slot_start_again_only_under_a_greater_epoch(
     wait_for(counting.all_counted, what="all counts")
 
 
+@pytest.mark.sampled
 def test_an_epoch_lower_than_the_highest_is_refused_also_after_a_restart(
     worker: WorkerProcess, counting: Counting
 ) -> None:

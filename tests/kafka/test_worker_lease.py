@@ -101,6 +101,7 @@ def test_at_least_once_commits_and_stops_before_the_lease_ends(
         wait_for(counting.all_counted, what="all counts with a Lease")
 
 
+@pytest.mark.sampled
 def test_under_at_least_once_threads_stop_by_themselves_when_their_worker_is_frozen(
     counting: Counting, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_under_at_least_once_threads_stop_by_themselves_when_their_worker_is_fro
         assert "the Lease ran out" in worker.log.read_text()
 
 
+@pytest.mark.sampled
 def test_under_at_least_once_a_worker_frozen_as_a_whole_stops_when_it_wakes(
     counting: Counting, tmp_path: Path
 ) -> None:

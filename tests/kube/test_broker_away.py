@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tests.kube.kubelet.cluster import Cluster
 
 pytestmark = [
+    pytest.mark.sampled,
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,
@@ -68,7 +69,6 @@ def mortal() -> Iterator[KafkaBroker]:
         yield broker
 
 
-@pytest.mark.sampled
 def test_streamapps_deleted_while_their_broker_is_away_leave_nothing_and_lose_nothing(
     mortal: KafkaBroker,
     bootstrap_servers: str,

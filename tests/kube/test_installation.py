@@ -147,6 +147,7 @@ def test_definitions_are_upgraded_with_the_release_and_outlive_it(
         assert kept == ["streamapp.headwater.dev/counter"]
 
 
+@pytest.mark.sampled
 def test_an_operator_gives_its_lease_back_and_the_next_one_takes_over(
     kube_api: ApiClient, crds: None, kubeconfig: Path, tmp_path: Path
 ) -> None:

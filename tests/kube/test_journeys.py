@@ -128,6 +128,7 @@ def test_helm_waits_until_what_was_asked_for_serves(
     assert user.condition("Progressing")[1] == "RolloutHalted"
 
 
+@pytest.mark.sampled
 def test_workers_are_spread_and_their_standbys_are_in_another_rack_and_zone(user: Journey) -> None:
     # So many that it cannot be by chance.
     user.workers.of("wc").topics["lines"] = 8
@@ -251,6 +252,7 @@ def test_a_suspended_streamapp_stops_and_goes_on_where_it_stopped(user: Journey)
         pytest.param(("--grace-period=0", "--force"), id="force"),
     ],
 )
+@pytest.mark.sampled
 def test_a_deleted_pod_is_replaced(
     options: tuple[str, ...], user: Journey, kubectl: Command
 ) -> None:

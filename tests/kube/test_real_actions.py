@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tests.kube.kubelet.cluster import Cluster
 
 pytestmark = [
+    pytest.mark.sampled,
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,
@@ -43,7 +44,6 @@ LEASE_MS = 1_800_000
 KILLS = ("write_action", "write_spec")
 
 
-@pytest.mark.sampled
 def test_each_kind_of_action_is_carried_out_under_load(
     bootstrap_servers: str, unique_name: str, operators: Operators, tmp_path: Path
 ) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tests.kube.kubelet.cluster import Cluster
 
 pytestmark = [
+    pytest.mark.sampled,
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,
@@ -56,7 +57,6 @@ PAUSE_MS = 4
 """Two workers can process 500 records per second at most."""
 
 
-@pytest.mark.sampled
 def test_the_number_of_workers_follows_the_load_and_each_update_is_counted_once(
     bootstrap_servers: str,
     unique_name: str,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tests.kube.kubelet.cluster import Cluster
 
 pytestmark = [
+    pytest.mark.sampled,
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,
@@ -137,7 +138,6 @@ def replaced(journey: Journey, before: dict[str, str]) -> list[str]:
     return [name for name, uid in before.items() if now.get(name) != uid]
 
 
-@pytest.mark.sampled
 def test_another_version_of_the_catalogue_goes_first_to_one_and_a_bad_one_to_no_other(
     bootstrap_servers: str,
     unique_name: str,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.kube.kubelet.cluster import Cluster
 
 pytestmark = [
+    pytest.mark.sampled,
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,
@@ -100,7 +101,6 @@ def replicas(journey: Journey) -> int:
     return int(found["spec"]["replicas"])
 
 
-@pytest.mark.sampled
 def test_an_autoscaler_of_kubernetes_follows_the_lag_of_the_group_and_each_update_is_counted_once(
     bootstrap_servers: str,
     unique_name: str,
@@ -173,7 +173,6 @@ class Both:
         self._journey.until(is_decided, f"autoscaling to decide for {count}")
 
 
-@pytest.mark.sampled
 def test_in_mode_auto_the_number_of_another_autoscaler_counts_and_nothing_goes_back_and_forth(
     bootstrap_servers: str,
     unique_name: str,

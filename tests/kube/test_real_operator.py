@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tests.kube.kubelet.runs import Run
 
 pytestmark = [
+    pytest.mark.sampled,
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.kube.kubelet.cluster import Cluster
 
 pytestmark = [
+    pytest.mark.sampled,
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tests.kube.story import Entry
 
 pytestmark = [
+    pytest.mark.sampled,
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,
@@ -53,7 +54,6 @@ LEASE_S = 60
 TAIL = [f"key-{number}" for number in range(300)]
 
 
-@pytest.mark.sampled
 def test_workers_of_an_installed_chart_are_scaled_and_count_each_update_once(
     bootstrap_servers: str,
     unique_name: str,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.kube.kubelet.cluster import Cluster
 
 pytestmark = [
+    pytest.mark.sampled,
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,
@@ -190,7 +191,6 @@ def _of_its_pod(name: str, path: str) -> dict[str, Any]:
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
-@pytest.mark.sampled
 def test_workers_begin_behind_init_containers_and_keep_their_tasks_whatever_runs_beside_them(
     bootstrap_servers: str,
     unique_name: str,

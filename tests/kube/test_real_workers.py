@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tests.kube.kubelet.node import Node
 
 pytestmark = [
+    pytest.mark.sampled,
     pytest.mark.usefixtures("crds"),
     pytest.mark.kafka,
     pytest.mark.slow,

@@ -51,6 +51,7 @@ def epochs(user: Journey) -> list[int]:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.sampled
 def test_a_namespace_whose_label_changes_is_handed_over_and_each_task_runs_once(
     shards: list[Installation], user: Journey
 ) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from tests.support.prometheus import Prometheus
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.sampled, pytest.mark.kafka, pytest.mark.timeout(600)]
 
 BOARDS: Final = (FLEET, APPLICATION, WORKER, STATE)
 NAMESPACE: Final = "live"

@@ -45,7 +45,13 @@ if TYPE_CHECKING:
     from tests.support.applications import Application
     from tests.support.thread_rig import Topics
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.sampled,
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.java,
+    pytest.mark.slow,
+]
 
 TOPOLOGIES = 8
 RECORDS = 15

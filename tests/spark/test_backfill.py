@@ -59,6 +59,7 @@ LINES = ["the quick brown fox", "jumps over the lazy dog", "", "the end"] * 25
 MORE = ["the fox again", "no dog"] * 10
 
 
+@pytest.mark.sampled
 def test_workers_go_on_where_the_backfill_has_ended(
     word_count: WordCount, unique_name: str, tmp_path: Path
 ) -> None:
@@ -124,6 +125,7 @@ def test_outputs_are_written_once_if_they_are_wanted(
     }
 
 
+@pytest.mark.sampled
 def test_a_backfill_of_an_application_that_has_run_begins_from_nothing(
     word_count: WordCount, unique_name: str, tmp_path: Path
 ) -> None:
@@ -641,6 +643,7 @@ def test_a_backfill_can_be_given_up_whatever_has_become_of_its_topics_and_topolo
     assert not word_count.backfill(unique_name).abort()
 
 
+@pytest.mark.sampled
 def test_offsets_that_somebody_has_committed_meanwhile_are_not_overwritten(
     word_count: WordCount, topics: Topics, unique_name: str
 ) -> None:

@@ -44,6 +44,7 @@ def expected(lines: Sequence[str]) -> Counter[str]:
     return letters + Counter(f"line-{number}" for number in range(len(lines)))
 
 
+@pytest.mark.sampled
 def test_two_that_feed_each_other_are_computed_whatever_is_killed(
     word_count: WordCount, unique_name: str, tmp_path: Path
 ) -> None:

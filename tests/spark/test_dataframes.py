@@ -22,6 +22,7 @@ LONGS: dict[str, Any] = {"key_serde": Serdes.string, "value_serde": Serdes.long}
 
 
 @pytest.mark.seeded(40)
+@pytest.mark.sampled
 def test_random_topologies_come_to_the_same_state(session: Any, seed: str) -> None:
     case = random_case(Random(seed))
     topology, translation = translated(case.build)

@@ -191,6 +191,7 @@ class Busy(SparkCluster):
         return done
 
 
+@pytest.mark.sampled
 def test_workers_go_on_with_what_was_written_while_dataframes_were_computed(
     totals: Totals, spark: SparkCluster, unique_name: str, tmp_path: Path
 ) -> None:

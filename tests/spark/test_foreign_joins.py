@@ -155,6 +155,7 @@ def go_on(shop: Shop, app: str, directory: Path) -> None:
             raise
 
 
+@pytest.mark.sampled
 def test_workers_join_and_find_again_what_waited(
     shop: Shop, unique_name: str, tmp_path: Path
 ) -> None:
@@ -169,6 +170,7 @@ def test_workers_join_and_find_again_what_waited(
     assert shop.told() == shop.expected_told()
 
 
+@pytest.mark.sampled
 def test_a_backfill_computes_both_sides_in_passes_and_workers_go_on(
     shop: Shop, unique_name: str, tmp_path: Path
 ) -> None:
@@ -183,6 +185,7 @@ def test_a_backfill_computes_both_sides_in_passes_and_workers_go_on(
 
 
 @pytest.mark.spark
+@pytest.mark.sampled
 def test_spark_computes_it_as_well(shop: Shop, unique_name: str, spark: SparkCluster) -> None:
     prefix = shop.prefix
     _backfilled(shop, unique_name, spark, cloudpickle.dumps(lambda b: build_on(b, prefix)))

@@ -177,6 +177,7 @@ def inputs(topics: Topics, unique_name: str) -> Inputs:
     return made
 
 
+@pytest.mark.sampled
 def test_workers_read_what_lies_behind_an_open_transaction(
     inputs: Inputs, spark: SparkCluster, unique_name: str, tmp_path: Path
 ) -> None:

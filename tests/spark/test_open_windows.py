@@ -323,6 +323,7 @@ def check_open(story: Story, left: Left) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.sampled
 def test_workers_go_on_exactly_in_the_midst_of_windows_and_joins(
     story: Story, spark: SparkCluster, tmp_path: Path
 ) -> None:
@@ -339,6 +340,7 @@ def test_workers_go_on_exactly_in_the_midst_of_windows_and_joins(
     assert differences(story, story.left("both"), story.left("workers")) == set()
 
 
+@pytest.mark.sampled
 def test_whatever_is_lost_at_the_cut_is_seen(story: Story, tmp_path: Path) -> None:
     for engine in ("workers", "both"):
         story.make_outputs(engine)

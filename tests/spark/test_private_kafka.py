@@ -38,6 +38,7 @@ data:
 """
 
 
+@pytest.mark.sampled
 def test_it_is_used_if_it_runs_and_started_if_it_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

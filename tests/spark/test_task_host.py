@@ -143,6 +143,7 @@ def test_a_host_goes_on_where_workers_have_stopped_and_they_go_on_after_it(
         "spark.turn_committed",  # Kafka has it, Spark has not
     ],
 )
+@pytest.mark.sampled
 def test_a_host_killed_in_mid_turn_leaves_nothing_twice(
     rig: Rig, word_count: WordCount, unique_name: str, failpoint: str
 ) -> None:
@@ -173,6 +174,7 @@ def test_a_host_killed_in_mid_turn_leaves_nothing_twice(
         ("spark.before_init=stop", True),
     ],
 )
+@pytest.mark.sampled
 def test_a_host_frozen_over_a_take_over_makes_nothing_visible(
     rig: Rig, word_count: WordCount, unique_name: str, failpoint: str, fault: bool
 ) -> None:

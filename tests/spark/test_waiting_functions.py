@@ -128,6 +128,7 @@ def test_a_backfill_on_spark_waits_for_the_calls_of_all_records(
     check(topics, unique_name, f"{unique_name}-app", directory)
 
 
+@pytest.mark.sampled
 def test_a_turn_waits_for_its_calls_and_for_no_others(
     topics: Topics, unique_name: str, tmp_path: Path, directory: Path
 ) -> None:
