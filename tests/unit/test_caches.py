@@ -59,7 +59,7 @@ def test_the_caches_are_filled_before_the_parts_run() -> None:
     assert 0 < test.index("tests.caches") < test.index("tests.parts")
     assert recipes["test-all"].startswith("caches ")
     assert "tests.caches --all" in recipes["caches"]
-    assert (ROOT / ".ci" / "run").read_text().endswith("exec make test-all\n")
+    assert (ROOT / ".ci" / "run").read_text().endswith("exec make test-all ONE_IN=4\n")
 
 
 def test_a_journey_whose_layers_were_never_made_says_what_makes_them(
