@@ -166,21 +166,6 @@ def _lag(cluster: LocalCluster) -> int:
     return int(found["lag"])
 
 
-TOPOLOGY = """
-import time
-from headwater import Serdes
-
-def slowly(value):
-    time.sleep(0.004)
-    return value
-
-def build(builder):
-    text = Serdes.string
-    topics = ["{prefix}-in", "{prefix}-returns"]
-    read = builder.stream(topics, key_serde=text, value_serde=text).map_values(slowly)
-    counted = read.group_by_key().count(store="counts").to_stream()
-    counted.to("{prefix}-out", key_serde=text, value_serde=Serdes.long)
-"""
 _LAGS = """() => [...document.querySelectorAll(".late.label")]
   .filter((label) => label.checkVisibility({ visibilityProperty: true }))
   .map((label) => label.textContent)"""
@@ -200,7 +185,7 @@ def test_the_lag_of_each_topic_stands_on_its_arrow_until_all_is_processed(
     document = streamapp(
         bootstrap_servers,
         topic_prefix,
-        topology={"inline": TOPOLOGY.format(prefix=topic_prefix)},
+        topology={"module": "tests.support.counting_slowly:build"},
     )
     with LocalCluster(tmp_path, topic_prefix) as cluster, chromium() as browser:
         cluster.up(document, "--web", "0")
