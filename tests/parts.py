@@ -366,7 +366,7 @@ def left_out(names: list[str], sampled: int = 0, *, everything: bool) -> list[st
         ]
     found = [] if NODE in names else ["the journey on a real node: make test-all KUBE_NODE=FOLDER"]
     if sampled:
-        found.append(f"{sampled} sampled tests, whose turn comes with other commits: make test-all")
+        found.append(f"{sampled} sampled tests, which other commits run: make test-all")
     return [*found, _SOAK]
 
 

@@ -10,12 +10,11 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-from tests.support.browser import chromium, opened
-from tests.support.creating import create_known
+from tests.support.browser import LAGS, chromium, opened
+from tests.support.counting import INPUTS_VARIABLE, PAUSE_VARIABLE
 from tests.support.holding import Held
 from tests.support.local_cluster import APP, Load, LocalCluster, create_topics, streamapp
+from tests.support.thread_rig import Topics
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -166,29 +165,19 @@ def _lag(cluster: LocalCluster) -> int:
     return int(found["lag"])
 
 
-_LAGS = """() => [...document.querySelectorAll(".late.label")]
-  .filter((label) => label.checkVisibility({ visibilityProperty: true }))
-  .map((label) => label.textContent)"""
-
-
 def test_the_lag_of_each_topic_stands_on_its_arrow_until_all_is_processed(
     bootstrap_servers: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     """A lag is known once a partition was read from, so processing is slow, not paused."""
     create_topics(bootstrap_servers, topic_prefix, partitions=4)
-    create_known(
-        AdminClient({"bootstrap.servers": bootstrap_servers}),
-        NewTopic(f"{topic_prefix}-returns", 4),
-    )
-    feed(bootstrap_servers, f"{topic_prefix}-in", 20_000)
-    feed(bootstrap_servers, f"{topic_prefix}-returns", 3_000)
-    document = streamapp(
-        bootstrap_servers,
-        topic_prefix,
-        topology={"module": "tests.support.counting_slowly:build"},
-    )
+    topics = Topics(bootstrap_servers)
+    topics.create(f"{topic_prefix}-returns", 4)
+    for end, count in (("in", 20_000), ("returns", 3_000)):
+        topics.send(f"{topic_prefix}-{end}", ((f"key-{n}", "v") for n in range(count)))
+    document = streamapp(bootstrap_servers, topic_prefix)
+    slowly = {PAUSE_VARIABLE: "4", INPUTS_VARIABLE: "in returns"}
     with LocalCluster(tmp_path, topic_prefix) as cluster, chromium() as browser:
-        cluster.up(document, "--web", "0")
+        cluster.up(document, "--web", "0", **slowly)
         url = wait_for(lambda: _url(cluster), what="the page's address")
         with opened(browser, url) as tab:
             seen = wait_for(lambda: _both(tab), what="lags", timeout_s=180)
@@ -196,7 +185,7 @@ def test_the_lag_of_each_topic_stands_on_its_arrow_until_all_is_processed(
             assert 0 < seen[1] <= 3_000
 
             _wait_text(tab, "#vitals", "all is processed")
-            wait_for(lambda: tab.evaluate(_LAGS) == [], what="no lag", timeout_s=180)
+            wait_for(lambda: tab.evaluate(LAGS) == [], what="no lag", timeout_s=180)
             _wait_text(tab, "#drawing", "keys")
         cluster.interrupt()
         assert cluster.wait() == 0, cluster.output
@@ -204,17 +193,9 @@ def test_the_lag_of_each_topic_stands_on_its_arrow_until_all_is_processed(
 
 def _both(tab: Tab) -> list[float]:
     """The lags on the arrows of both topics, as numbers; nothing as long as there are not two."""
-    said = [re.fullmatch(r"lag ([\d.]+)(k?)", each) for each in tab.evaluate(_LAGS)]
+    said = [re.fullmatch(r"lag ([\d.]+)(k?)", each) for each in tab.evaluate(LAGS)]
     found = [float(each[1]) * (1_000 if each[2] else 1) for each in said if each]
     return found if len(found) == 2 else []
-
-
-def feed(servers: str, topic: str, count: int) -> None:
-    """Write records of as many keys."""
-    producer = Producer({"bootstrap.servers": servers, "queue.buffering.max.messages": 1_000_000})
-    for number in range(count):
-        producer.produce(topic, b"v", f"key-{number}")
-    assert producer.flush(60) == 0
 
 
 def _url(cluster: LocalCluster) -> str:

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
+LAGS = """() => [...document.querySelectorAll(".late.label")]
+  .filter((label) => label.checkVisibility({ visibilityProperty: true }))
+  .map((label) => label.textContent)"""
+"""The lags that stand on the arrows of a topology."""
+
+
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """Start the browser; without its sandbox for root, who cannot have one."""

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 PREFIX_VARIABLE = "HEADWATER_TEST_TOPICS"
 PAUSE_VARIABLE = "HEADWATER_TEST_PAUSE_MS"
 """How long each record takes besides, so that a StreamThread's capacity is known."""
+INPUTS_VARIABLE = "HEADWATER_TEST_INPUTS"
+"""Ends of the names of its input topics, which are read by one source node; ``in`` by default."""
 
 
 def build(builder: StreamsBuilder) -> None:
-    """Count the records of every key of ``<prefix>-in`` into ``<prefix>-out``."""
+    """Count the records of every key of the inputs into ``<prefix>-out``."""
     prefix = os.environ[PREFIX_VARIABLE]
     pause_s = float(os.environ.get(PAUSE_VARIABLE, "0")) / 1000
-    records = builder.stream(f"{prefix}-in", key_serde=Serdes.string, value_serde=Serdes.string)
+    inputs = [f"{prefix}-{end}" for end in os.environ.get(INPUTS_VARIABLE, "in").split()]
+    records = builder.stream(inputs, key_serde=Serdes.string, value_serde=Serdes.string)
     if pause_s:
         records = records.peek(lambda _key, _value: take(pause_s))
     (

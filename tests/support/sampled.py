@@ -36,8 +36,8 @@ def deselect(config: pytest.Config, items: list[pytest.Item], base: str, one_in:
     """Take the sampled tests that are not chosen out of ``items``, and tell pytest."""
     sampled = [item for item in items if item.get_closest_marker(MARKER)]
     runs = chosen([item.nodeid for item in sampled], base, one_in)
-    left = [item for item in sampled if item.nodeid not in runs]
+    left = {item for item in sampled if item.nodeid not in runs}
     config.stash[LEFT_OUT] = len(left)
     if left:
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in set(left)]
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]

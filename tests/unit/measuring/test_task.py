@@ -129,7 +129,7 @@ def test_what_waits_is_told_by_source_node_and_topic_with_what_is_on_the_broker(
     rig.add("b", *batch(100))
     a, b, c = (TopicPartition(topic, 0) for topic in "abc")
 
-    found = topic_lags(rig.task, {a: 10, b: 20, c: 40})
+    found = topic_lags(rig.task, {a: 10, b: 20, c: 40}.get)
 
     task, other = str(rig.task.task_id), "KSTREAM-SOURCE-0000000001"
     assert found.rows(metrics.TOPIC_RECORDS_LAG) == {

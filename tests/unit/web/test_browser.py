@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.browser import chromium, opened, shows
+from tests.support.browser import LAGS, chromium, opened, shows
 from tests.support.made_up import DESCRIPTION, Applications, snapshot
 from tests.support.mute import Wire
 from tests.support.page_events import events
@@ -50,9 +50,6 @@ NEAR_TOPICS = """() => {
 }"""
 """For each label of an arrow: whether half of it lies on a topic."""
 INTERNAL = "counts-repartition"
-LAGS = """() => [...document.querySelectorAll(".late.label")]
-  .filter((label) => label.checkVisibility({ visibilityProperty: true }))
-  .map((label) => label.textContent)"""
 
 
 @pytest.fixture(scope="module")

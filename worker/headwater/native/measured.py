@@ -30,16 +30,16 @@ TREE_INTERVAL_S: Final = 5.0
 """How often nodes, topics and stores are looked at: RocksDB is asked then."""
 
 
-def topic_lags(task: StreamTask, unread: Mapping[TopicPartition, int]) -> Snapshot:
+def topic_lags(task: StreamTask, lag: Lag) -> Snapshot:
     """Return how many records of each topic a task has not yet processed, by source node.
 
     Args:
         task: the task; what lies in its buffers counts.
-        unread: records on the broker that were not returned yet, by partition.
+        lag: how many records of a partition were not returned yet; None if that is unknown.
     """
     found: Counter[tuple[str, str]] = Counter()
     for partition, node in task.sources.items():
-        found[node, partition.topic] += task.buffered(partition) + unread.get(partition, 0)
+        found[node, partition.topic] += task.buffered(partition) + (lag(partition) or 0)
     name = str(task.task_id)
     return Snapshot.merged(
         Snapshot.of({metrics.TOPIC_RECORDS_LAG: lag}, name, node, topic)
@@ -129,10 +129,7 @@ class ThreadNumbers:
         if not self.is_on or now_s < self._tree_due:
             return None
         self._tree_due = now_s + TREE_INTERVAL_S
-        lags = [
-            topic_lags(one.task, {partition: lag(partition) or 0 for partition in one.start})
-            for one in tasks
-        ]
+        lags = [topic_lags(running.task, lag) for running in tasks]
         return Snapshot.merged([self.look(tasks), *lags])
 
     def look(self, tasks: Collection[RunningTask]) -> Snapshot:
