@@ -50,6 +50,12 @@ def test_copies_come_to_rest_while_moves_wait_for_a_window():
 
 
 @pytest.mark.slow
+def test_a_reset_that_is_too_late_for_its_action_is_carried_out_once():
+    """A worker had the duty when the time of the action was over, and nothing was given to it."""
+    simulate("c2beed33f2cb50e81550c4874696b5cc3fb8277a:2", acts=True)
+
+
+@pytest.mark.slow
 @pytest.mark.seeded(100, most=2)
 def test_a_cluster_loses_no_record_at_least_once(seed: str):
     simulate(seed, exactly_once=False)

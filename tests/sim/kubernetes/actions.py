@@ -15,7 +15,7 @@ from headwater_operator.kube.api import (
     STREAM_WORKERS,
     Manifest,
 )
-from tests.sim.kubernetes.objects import suspended_job, who_can_commit
+from tests.sim.kubernetes.objects import runs_reset, suspended_job, who_can_commit
 from tests.sim.kubernetes.world import APP, NAMESPACE, KubeWorld, Ticking
 from tests.sim.world import ViolationError
 
@@ -110,6 +110,8 @@ class ActionLaws:
         self.complete: list[str] = []
         self.begun: set[str] = set()
         """Jobs that were let run."""
+        self.resets: set[str] = set()
+        """Duties to reset that were given to a worker while an action asked for them."""
         world.observers.append(self.saw)
         world.judges.append(self.judge)
 
@@ -117,6 +119,9 @@ class ActionLaws:
         """What has ended is left alone, what runs goes on, and no two run that may not."""
         if plural == JOBS.plural:
             self.job_begins(manifest)
+        if plural == STREAM_WORKERS.plural and runs_reset(self.world):
+            duties = manifest["spec"].get("duties") or ()
+            self.resets |= {each["id"] for each in duties if each["id"].startswith("reset-")}
         if plural != STREAM_ACTIONS.plural:
             return
         uid, name = manifest["metadata"]["uid"], manifest["metadata"]["name"]

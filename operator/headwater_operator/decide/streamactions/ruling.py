@@ -153,7 +153,10 @@ def _running(stage: Stage, view: ActionView, clock: str) -> StreamActionStatus:
 def _left(view: ActionView) -> str:
     """Say what becomes of what was done so far."""
     if view.spec.type is ActionType.RESET:
-        return "what was deleted by then stays deleted: create another Reset to finish it"
+        return (
+            "what was deleted by then stays deleted, and a worker that has begun to delete goes on: "
+            "create another Reset to finish it"
+        )
     if view.spec.type is ActionType.BACKFILL:
         return (
             "workers start again; if the Job has begun, they process nothing until it is committed "
