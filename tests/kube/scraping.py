@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from headwater.model.podcontract import HTTP_PORT
 from headwater_operator.dashboards import DASHBOARDS, FLEET, OPERATOR
 from headwater_operator.dashboards.of_operator import NAMESPACE, OF_OPERATOR, SERVICE
-from headwater_operator.kube.api import PODS
+from headwater_operator.kube.api import PODS, STREAM_APPS
 from headwater_operator.kube.errors import ApiUnavailableError
 from tests.kube.installed import RELEASE
 from tests.support import prometheus
@@ -29,17 +29,19 @@ _OPERATORS: Final = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/com
 _WORKERS: Final = "app.kubernetes.io/name=headwater,app.kubernetes.io/component in (worker, driver)"
 """As the chart's PodMonitor selects them."""
 _METRICS: Final = "metrics"
-WITHOUT: Final = {"Problems": "no StreamApp has one"}
-"""Panels of the operator without data, with the reason."""
+COPY: Final = "copy"
 
 
 @contextmanager
-def scraped_workers(journey: Journey, directory: Path) -> Iterator[prometheus.Prometheus]:
+def scraped_workers(
+    journey: Journey, directory: Path, token: str = ""
+) -> Iterator[prometheus.Prometheus]:
     """Run a Prometheus that reads a user's workers, whichever there are.
 
     Args:
         journey: the user.
         directory: for its files.
+        token: is shown to workers; empty: none.
     """
     targets, ended = directory / "targets-workers.json", threading.Event()
 
@@ -51,7 +53,7 @@ def scraped_workers(journey: Journey, directory: Path) -> Iterator[prometheus.Pr
             ended.wait(0.5)
 
     thread = threading.Thread(target=follow, name="follows pods", daemon=True)
-    config = configuration(targets)
+    config = configuration(targets, token)
     with prometheus.running(directory / "prometheus-workers", config) as server:
         thread.start()
         try:
@@ -75,9 +77,10 @@ def check_maps(operators: Operators) -> None:
 
 
 def check_panels(operators: Operators, directory: Path) -> None:
-    """Check that the operator's panels have data, and that its alerts rest.
+    """Check that the operator's alerts rest, and that each of its panels has data.
 
-    Some StreamApp has ``spec.autoscaling``.
+    Some StreamApp has ``spec.autoscaling``. Another one comes that cannot run: it has the
+    application id of the first.
     """
     check_maps(operators)
     namespace, began = operators.namespace, time.time()
@@ -93,13 +96,29 @@ def check_panels(operators: Operators, directory: Path) -> None:
     write_targets(directory / "targets-workers.json", workers, namespace=journey.namespace)
     config = configuration(directory / "targets-*.json")
     with prometheus.running(directory / "prometheus", config) as server:
-        until_shown(Shown(server, began, {"namespace": [namespace]}), OPERATOR, WITHOUT)
         fleet = Shown(server, began, {"namespace": [journey.namespace]})
-        assert fleet.most(FLEET, "Workers", time.time()) == len(workers) > 0
+        journey.until(
+            lambda: fleet.most(FLEET, "Workers", time.time()) == len(workers), "all to be scraped"
+        )
+        assert workers
         asked = [
             it.promql.replace(NAMESPACE, namespace).replace(SERVICE, _METRICS) for it in OF_OPERATOR
         ]
         wait_for(lambda: not any(map(server.instant, asked)), what="all alerts to rest")
+        with copied(journey):
+            until_shown(Shown(server, began, {"namespace": [namespace]}), OPERATOR)
+
+
+@contextmanager
+def copied(journey: Journey) -> Iterator[None]:
+    """Have another StreamApp with the same application id in the block: it must not run."""
+    first = journey.api.get(STREAM_APPS, journey.namespace, journey.app)
+    assert first is not None
+    journey.apply({**first, "metadata": {"name": COPY}, "status": {}})
+    try:
+        yield
+    finally:
+        journey.kubectl("delete", "sapp", COPY, "--timeout=60s")
 
 
 def _endpoints(journey: Journey, namespace: str, labels: str) -> list[str]:

@@ -6,6 +6,7 @@ They answer nobody without a token: the operator reads the load with that of its
 from __future__ import annotations
 
 import itertools
+import time
 import zipfile
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
@@ -21,10 +22,14 @@ from confluent_kafka.admin import (
 )
 
 from headwater.assignor.refine import Why
+from headwater.service.httpauth.judging import Reason
+from headwater_operator.dashboards import WORKER
 from headwater_operator.kube.api import PODS, STREAM_APPS
+from tests.kube.scraping import scraped_workers
 from tests.kube.shell import Shell
 from tests.kube.story import APP, Counting, Workers, explained, step, until_shared
 from tests.support.counting import PAUSE_VARIABLE
+from tests.support.shown import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,6 +58,7 @@ AUTOSCALING = {
         "scaleDown": {"stabilizationWindow": "6s"},
     },
 }
+TOKEN = "s3cret"
 PAUSE_MS = 4
 """Two workers can process 500 records per second at most."""
 
@@ -72,7 +78,8 @@ def test_the_number_of_workers_follows_the_load_and_each_update_is_counted_once(
         explained(journey, operators, cluster),
     ):
         with step("two workers"):
-            journey.kubectl("create", "secret", "generic", "callers", "--from-literal=token=s3cret")
+            secret = f"--from-literal=token={TOKEN}"
+            journey.kubectl("create", "secret", "generic", "callers", secret)
             app = counting.app(
                 replicas=2,
                 autoscaling=AUTOSCALING,
@@ -81,7 +88,7 @@ def test_the_number_of_workers_follows_the_load_and_each_update_is_counted_once(
             )
             journey.apply(app)
             until_shared(journey, 2)
-            assert_guarded(Workers(journey))
+            assert_guarded(journey, tmp_path)
             before = set(journey.held())
         with step("more comes in than two can process: from two to three"), counting.under_load():
             journey.until(lambda: decided(journey).get("lag"), "the status to tell the lag")
@@ -106,11 +113,32 @@ def test_the_number_of_workers_follows_the_load_and_each_update_is_counted_once(
         print(f"\n{longest_pause(bootstrap_servers, f'{unique_name}-out')}")
 
 
-def assert_guarded(workers: Workers) -> None:
-    """Check that who shows no token learns nothing."""
-    for name in workers.all():
-        with pytest.raises(HTTPError, match="401"):
-            workers.tasks(name)
+def assert_guarded(journey: Journey, directory: Path) -> None:
+    """Check that who shows no token learns nothing, and that dashboards show that he asked."""
+    workers, began = Workers(journey), time.time()
+    chosen = {"namespace": [journey.namespace]}
+    title = "Callers by HTTP that were refused"
+
+    def ask() -> None:
+        for name in workers.all():
+            with pytest.raises(HTTPError, match="401"):
+                workers.tasks(name)
+
+    with scraped_workers(journey, directory, TOKEN) as server:
+        shown = Shown(server, began, chosen)
+
+        def is_shown() -> bool:
+            ask()
+            return shown.most(WORKER, title, time.time()) > 0
+
+        journey.until(is_shown, "refused callers to be shown")
+        [reason] = {
+            series.labels["reason"]
+            for query in WORKER.panel(title).queries
+            for series in shown.answers(WORKER, query, time.time())
+            if max(value for _, value in series.points) > 0
+        }
+        assert reason == Reason.MISSING
 
 
 def look(journey: Journey, cluster: Cluster, file: Path) -> None:

@@ -34,23 +34,20 @@ _MOST: Final = {
 """Beyond this a number is of another unit than it says."""
 
 
-def configuration(targets: Path) -> str:
+def configuration(targets: Path, token: str = "") -> str:
     """Return what Prometheus is to scrape each second: what a file says.
 
     Args:
         targets: the file, or several by a pattern; ``write_targets`` writes one.
+        token: is shown to each; empty: none.
     """
-    return json.dumps(
-        {
-            "global": {"scrape_interval": "1s"},
-            "scrape_configs": [
-                {
-                    "job_name": "headwater",
-                    "file_sd_configs": [{"files": [str(targets)], "refresh_interval": "1s"}],
-                }
-            ],
-        }
-    )
+    job: dict[str, object] = {
+        "job_name": "headwater",
+        "file_sd_configs": [{"files": [str(targets)], "refresh_interval": "1s"}],
+    }
+    if token:
+        job["authorization"] = {"credentials": token}
+    return json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": [job]})
 
 
 def write_targets(path: Path, endpoints: Iterable[str], **labels: str) -> None:
