@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from tests.golden import monitoring
 from tests.golden.chart import SNAPSHOTS, snapshot_names
 from tests.golden.crds import ROOT
 from tests.kube.fixtures import Command
@@ -24,17 +25,14 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kube
 
-THEIRS = {"PodMonitor", "ServiceMonitor", "PrometheusRule"}
-"""Their definitions belong to the Prometheus operator."""
-
 
 @pytest.fixture(scope="module")
 def schemas(kubeconfig: Path, crds: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Schemas of all kinds that the chart makes, of the API server and of our definitions."""
+    """Schemas of all kinds that the chart makes: of Kubernetes, of us, of Prometheus' operator."""
     folder = tmp_path_factory.mktemp("schemas")
     kinds = [each for name in snapshot_names() for each in documents_of(name)]
-    versions = {each["apiVersion"] for each in kinds if each["kind"] not in THEIRS}
-    definitions = (ROOT / "crds").glob("*.yaml")
+    versions = {each["apiVersion"] for each in kinds if each["kind"] not in monitoring.KINDS}
+    definitions = [*(ROOT / "crds").glob("*.yaml"), *monitoring.definitions()]
     write_schemas(Command(find("kubectl"), kubeconfig, "default"), folder, versions, definitions)
     return folder
 
@@ -53,7 +51,6 @@ def conform(schemas: Path, text: str) -> dict[str, Any]:
             "-strict",
             "-summary",
             "-output=json",
-            f"-skip={','.join(sorted(THEIRS))}",
             f"-schema-location={schemas}/{LOCATION}",
         ],
         input=text,
@@ -70,13 +67,12 @@ def conform(schemas: Path, text: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", snapshot_names())
 def test_kubeconform_finds_nothing_that_the_kinds_do_not_have(name: str, schemas: Path) -> None:
     documents = documents_of(name)
-    theirs = sum(each["kind"] in THEIRS for each in documents)
 
     found = conform(schemas, yaml.safe_dump_all(documents))
 
     assert found.get("resources", []) == []
     summary = found["summary"]
-    assert (summary["valid"], summary["skipped"]) == (len(documents) - theirs, theirs)
+    assert (summary["valid"], summary["skipped"]) == (len(documents), 0)
 
 
 def test_kubeconform_finds_nothing_in_examples_that_our_kinds_do_not_have(schemas: Path) -> None:
@@ -96,12 +92,16 @@ def test_kubeconform_finds_nothing_in_examples_that_our_kinds_do_not_have(schema
         ("Deployment", ("spec", "template", "spec", "securityContext", "runAsNonroot")),
         ("ClusterRole", ("rules", 0, "verb")),
         ("ValidatingAdmissionPolicy", ("spec", "validations", 0, "mesage")),
+        ("PodMonitor", ("spec", "podMetricsEndpoints", 0, "prot")),
+        ("ServiceMonitor", ("spec", "selector", "matchLables")),
+        ("PrometheusRule", ("spec", "groups", 0, "rules", 0, "exp")),
     ],
 )
 def test_kubeconform_refuses_a_field_that_a_kind_does_not_have(
     schemas: Path, kind: str, path: tuple[str | int, ...]
 ) -> None:
-    planted = next(each for each in documents_of("default") if each["kind"] == kind)
+    made = [each for name in snapshot_names() for each in documents_of(name)]
+    planted = next(each for each in made if each["kind"] == kind)
     place: Any = planted
     for part in path[:-1]:
         place = place[part]
