@@ -38,7 +38,17 @@ from headwater_operator.dashboards import (
 )
 from headwater_operator.local.observe import read_process, read_report, read_worker
 from tests.golden.alerts import ALERTS
-from tests.golden.boards import answered, board_of, drawing, scraped_for, take_board, take_terminal
+from tests.golden.boards import (
+    DRAWN,
+    answered,
+    board_of,
+    digest_of,
+    drawing,
+    drawn,
+    scraped_for,
+    take_board,
+    take_terminal,
+)
 from tests.support import prometheus
 from tests.support.browser import chromium, opened
 from tests.support.local_cluster import LocalCluster
@@ -310,6 +320,8 @@ def draw_board(browser: Browser, shown: Drawing, uid: str, data: Mapping[str, An
         if shown_board is board
     }
     take_board(browser, shown, data, PICTURES / board_picture(board), panels)
+    digests = dict(sorted({**drawn(), uid: digest_of(uid)}.items()))
+    DRAWN.write_text(f"{json.dumps(digests, indent=2)}\n")
 
 
 def board_picture(board: Dashboard) -> str:
@@ -370,7 +382,9 @@ def _lose_the_disks(cluster: LocalCluster, frozen: Path) -> None:
     for worker in app.workers():
         process = read_process(worker)[1]
         assert process is not None
-        shutil.rmtree(app.state(worker.name))
+        state = app.state(worker.name)
+        while state.exists():  # threads go on writing until they notice
+            shutil.rmtree(state, ignore_errors=True)
         os.kill(process.pid, signal.SIGKILL)
     frozen.unlink()
     pid = wait_for(lambda: frozen.exists() and frozen.read_text(), what="a restore", timeout_s=240)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 APP: Final = "word-count"
 NAMESPACE: Final = "shop"
-_START_S: Final = 300
+_START_S: Final = 600
 _FED_S: Final = 40
 _DOCUMENT: Final[dict[str, Any]] = {
     "apiVersion": "headwater.dev/v1alpha1",

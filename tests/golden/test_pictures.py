@@ -9,6 +9,7 @@ import pytest
 
 from headwater_operator.dashboards import DASHBOARDS
 from tests.golden.alerts import ALERTS
+from tests.golden.boards import digest_of, drawn
 from tests.golden.pictures import PICTURES, board_picture, panel_picture
 from tests.support import pages
 
@@ -38,6 +39,13 @@ def test_pictures_are_small() -> None:
 @pytest.mark.parametrize("board", DASHBOARDS, ids=lambda board: board.uid)
 def test_a_dashboard_has_a_picture_of_all_its_panels(board: Dashboard) -> None:
     assert f"(pictures/{board_picture(board)})" in (DOCS / "dashboards.md").read_text()
+
+
+@pytest.mark.parametrize("board", DASHBOARDS, ids=lambda board: board.uid)
+def test_the_picture_of_a_dashboard_is_of_its_present_json(board: Dashboard) -> None:
+    told = "draw it anew: python -m tests.golden.pictures, with local, operator or spark"
+
+    assert drawn().get(board.uid) == digest_of(board.uid), told
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)

@@ -6,6 +6,7 @@ A page draws the JSON that the chart ships, with the page's own colours and plot
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
 import json
 import math
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from tests.support.prometheus import Answered, Prometheus
 
 HERE: Final = Path(__file__).parent
+DRAWN: Final = HERE / "drawn.json"
+"""Of which JSON the pictures are: the digest of each dashboard, by uid."""
 WINDOW: Final = "15s"
 """In place of Grafana's ``$__rate_interval``: runs of pictures are scraped each second."""
 QUALITY: Final = 78
@@ -35,6 +38,17 @@ _TYPES: Final = {".css": "text/css", ".html": "text/html", ".js": "text/javascri
 def board_of(uid: str) -> dict[str, Any]:
     """Return Grafana's JSON of a dashboard as the chart ships it."""
     found: dict[str, Any] = json.loads((CHART / "files" / "dashboards" / f"{uid}.json").read_text())
+    return found
+
+
+def digest_of(uid: str) -> str:
+    """Return what tells the JSON of a dashboard from any other."""
+    return hashlib.sha256(json.dumps(board_of(uid), sort_keys=True).encode()).hexdigest()
+
+
+def drawn() -> dict[str, str]:
+    """Return the digests of the dashboards as their pictures show them, by uid."""
+    found: dict[str, str] = json.loads(DRAWN.read_text()) if DRAWN.exists() else {}
     return found
 
 
