@@ -154,8 +154,8 @@ def _left(view: ActionView) -> str:
     """Say what becomes of what was done so far."""
     if view.spec.type is ActionType.RESET:
         return (
-            "what was deleted by then stays deleted, and a worker that has begun to delete goes on: "
-            "create another Reset to finish it"
+            "what was deleted by then stays deleted, and a worker that has begun to delete goes "
+            "on: create another Reset to finish it"
         )
     if view.spec.type is ActionType.BACKFILL:
         return (
