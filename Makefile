@@ -68,6 +68,7 @@ bench: $(STAMP) ## Side by side with Java Kafka Streams, quixstreams and a bare 
 	@$(BIN)/python -m benchmarks.calls
 	@$(BIN)/python -m benchmarks.global_store
 	@$(BIN)/python -m benchmarks.slow_task
+	@$(BIN)/python -m benchmarks.partitions
 	@$(BIN)/python -m benchmarks.metrics
 	@$(BIN)/python -m benchmarks.queries
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from headwater.native.process import Link
 
 _SAMPLE_S = 0.005
+_SAMPLE_TASK_S = 0.0005
+"""A look at many tasks costs more, so there are fewer."""
 _PSS_EVERY_S = 0.5
 
 
@@ -37,6 +39,8 @@ class Measured:
     """From the first record processed to the last."""
 
     records: int
+    start_seconds: float
+    """From the first look at a thread that has no tasks to that at one that has them."""
     seconds: float
     cpu_seconds: float
     marks: list[tuple[int, float, float]]
@@ -72,6 +76,10 @@ class _Sampler:
         return sum(running.task.statistics().total(metrics.TASK_PROCESS) for running in tasks)
 
     def _sample(self) -> None:
+        begun = time.perf_counter()
+        while not self._thread.loop.tasks:
+            time.sleep(_SAMPLE_S / 5)
+        start_seconds = time.perf_counter() - begun
         while not self.processed():
             time.sleep(_SAMPLE_S / 5)
         self.first, self.first_cpu = time.perf_counter(), time.process_time()
@@ -85,10 +93,11 @@ class _Sampler:
             if time.perf_counter() > next_pss:
                 next_pss = time.perf_counter() + _PSS_EVERY_S
                 self.peak_pss_mb = max(self.peak_pss_mb, pss_mb())
-            time.sleep(_SAMPLE_S)
+            time.sleep(max(_SAMPLE_S, _SAMPLE_TASK_S * len(self._thread.loop.tasks)))
         self._link.send(
             Measured(
                 records=self.processed(),
+                start_seconds=start_seconds,
                 seconds=time.perf_counter() - self.first,
                 cpu_seconds=time.process_time() - self.first_cpu,
                 marks=[*marks, *(self._mark(processed) for _ in ahead)],

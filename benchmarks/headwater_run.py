@@ -22,9 +22,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from benchmarks.headwater_child import Closed, Measured, Wanted
 from headwater.config import StreamsConfig
-from headwater.kafka.admin import Admin
-from headwater.kafka.errors import Connection
-from headwater.kafka.settings import admin_settings
 from headwater.model import metrics
 from headwater.model.partitions import external_topics, plan
 from headwater.model.reporting import report
@@ -40,6 +37,7 @@ from headwater.native.messages import (
     Stop,
 )
 from headwater.native.process import ChildProcess
+from headwater.service.duties import Duties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,9 +95,8 @@ def planned_for(config: StreamsConfig, options: argparse.Namespace) -> Partition
 
 
 def create_internal_topics(config: StreamsConfig, planned: PartitionPlan) -> None:
-    connection = Connection(config.bootstrap_servers)
-    admin = Admin(admin_settings(config, connection, client_id="bench"), connection)
-    admin.create_topics(planned.internal_topics)
+    """Create them as a worker does: a broker that has just created a topic may not show it yet."""
+    Duties(config, client_id="bench").create_topics(planned.internal_topics)
 
 
 def run(
@@ -202,6 +199,7 @@ def _report(
     return {
         "work": options.work,
         "records": sum(m.records for m, _ in found),
+        "start_seconds": round(max(m.start_seconds for m, _ in found), 3),
         "seconds": round(max(m.seconds for m, _ in found), 3),
         "seconds_closed": round(max(c.seconds for _, c in found), 3),
         "cpu_seconds": round(sum(c.cpu_seconds for _, c in found), 3),
