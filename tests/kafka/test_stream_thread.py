@@ -314,6 +314,27 @@ def test_a_smaller_share_of_the_cache_commits_and_then_lets_updates_out_sooner(
         assert topics.counts(f"{unique_name}-out") == dict.fromkeys(keys, 2)
 
 
+def test_tasks_that_are_opened_together_begin_each_where_it_belongs(
+    topics: Topics, counting: ThreadRig, unique_name: str
+) -> None:
+    source = f"{unique_name}-in"
+    topics.send(source, [("a", "1"), ("a", "2"), ("b", "1")], partition=0)
+    counting.start(FIRST)
+    counting.wait_processed(3)
+    counting.stop()
+    topics.send(source, [("a", "3")], partition=0)
+    topics.send(source, [("c", "1"), ("c", "2")], partition=1)
+
+    counting.start(FIRST, SECOND)
+    counting.wait_processed(3)
+    counting.stop()
+
+    assert topics.counts(f"{unique_name}-out") == {"a": 3, "b": 1, "c": 2}
+    assert topics.committed(unique_name, source, 2) == {0: 4, 1: 2}
+    assert stored(counting)[0] == {"a": 3, "b": 1}
+    assert stored(counting, SECOND)[0] == {"c": 2}
+
+
 def test_a_revoked_task_is_committed_and_another_thread_takes_it_over(
     topics: Topics, counting: ThreadRig, unique_name: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,6 +150,43 @@ def test_several_tasks_are_restored_at_once(
 
 def test_an_empty_changelog_is_restored_at_once(changelog: Changelog, updater: Updater) -> None:
     assert updater.restores(T0)[T0] == Restored(task=T0, records=0)
+
+
+@pytest.mark.parametrize("tells", [False, True])
+def test_a_store_that_never_was_is_made_by_whoever_runs_its_task(
+    changelog: Changelog, settings: ChildSettings, tells: bool
+) -> None:
+    changelog.write({"b": 2}, partition=1)
+    updater = Updater(replace(settings, tells_restores=tells))
+
+    restored = updater.restores(T0, T1)
+    updater.close()
+
+    assert restored[T0] == Restored(task=T0, records=0)
+    assert restored[T1].records == 1
+    directory = StateDirectory(Path(settings.state_dir), settings.application_id)
+    assert directory.store(T0, "counts").path.exists() is tells
+    assert stored(settings, T1) == {"b": 2}
+
+
+def test_a_task_at_its_end_is_given_back_before_the_next_is_opened(
+    changelog: Changelog, settings: ChildSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changelog.write({"a": 1}, partition=0)
+    changelog.write({"b": 2}, partition=1)
+    first = Updater(settings)
+    first.restores(T0, T1)
+    first.close()
+    monkeypatch.setenv("HEADWATER_FAILPOINTS", "rocks.opened=stop@2")
+    frozen = Updater(settings)
+
+    frozen.send(Restore(task=T0, epoch=1), Restore(task=T1, epoch=1))
+    restored = frozen.wait_for(Restored)
+    held = stored(settings)
+    frozen.close()
+
+    assert restored == Restored(task=T0, records=0)
+    assert held == {"a": 1}
 
 
 def test_a_changelog_that_was_made_anew_rebuilds_the_store(

@@ -70,6 +70,26 @@ def test_consumer_settings_are_translated(
     assert differing == translated
 
 
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, 8_388_608),
+        ({"consumer.fetch.max.bytes": 3_000_000}, 3_000_000),
+        ({"consumer.message.max.bytes": 20_000_000}, 20_000_000),
+        ({"consumer.max.partition.fetch.bytes": "10000000"}, 10_000_000),
+        ({"consumer.queued.max.messages.kbytes": 2_048}, 2_097_152),
+        ({"consumer.queued.max.messages.kbytes": 1}, 1_000_000),
+    ],
+)
+def test_an_answer_with_records_is_bounded_however_many_partitions_it_is_about(
+    given: dict[str, object], wanted: int
+) -> None:
+    settings = of_consumer(given)
+
+    assert settings["fetch.max.bytes"] == wanted
+    PartitionConsumer(settings, connection()).close()  # the client takes it
+
+
 def test_the_more_specific_prefix_wins() -> None:
     given: dict[str, object] = {
         "fetch.min.bytes": 1,

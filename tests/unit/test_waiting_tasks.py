@@ -24,12 +24,21 @@ _LEFT, _RIGHT = TopicPartition("left", 0), TopicPartition("right", 0)
 
 
 class FarReader(MemoryReader):
-    """What it reads is still on its way: nothing has come yet."""
+    """What is appended is still on its way: only what is near has come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.near: list[tuple[TopicPartition, list[RawRecord]]] = []
+
+    def bring(self, topic: str, *records: RawRecord) -> None:
+        """Return these records with the next poll."""
+        self.near.append((TopicPartition(topic, 0), list(records)))
 
     def poll(self, timeout_s: float) -> list[tuple[TopicPartition, list[RawRecord]]]:
-        """Return nothing."""
+        """Return what is near, once."""
         del timeout_s
-        return []
+        found, self.near = self.near, []
+        return found
 
 
 def _draw(builder: Any) -> None:
@@ -67,9 +76,9 @@ def test_a_task_that_waits_for_a_partition_does_not_make_its_thread_poll_more_of
         for number in range(3)
     ]
     loop, reader = _loop(rigs)
-    for name, rig in zip(("a", "b"), rigs, strict=False):
-        rig.add(name, *(raw(number, "k", "v") for number in range(_RECORDS)))
-    rigs[2].add("left", raw(0, "k", "early"))
+    for name in ("a", "b"):
+        reader.bring(name, *(raw(number, "k", "v") for number in range(_RECORDS)))
+    reader.bring("left", raw(0, "k", "early"))
     reader.append(_RIGHT, b"k", b"late", 0, None)
 
     loop.run_once()
@@ -87,8 +96,8 @@ def test_a_task_without_records_has_its_thread_poll_soon() -> None:
         TaskRig(_draw, subtopology=number, initialize=False, commit_interval_ms=60_000)
         for number in range(2)
     ]
-    loop, _ = _loop(rigs)
-    rigs[0].add("a", *(raw(number, "k", "v") for number in range(_RECORDS)))
+    loop, reader = _loop(rigs)
+    reader.bring("a", *(raw(number, "k", "v") for number in range(_RECORDS)))
 
     loop.run_once()
 

@@ -28,6 +28,9 @@ client_log = logging.getLogger("headwater.librdkafka")
 client_log.setLevel(logging.CRITICAL)
 
 _BATCH_RECORDS: Final = 2_000
+_FETCH_BYTES: Final = 8 * 1024 * 1024
+"""An answer with records has so much at most, however many partitions it is about. By default it is
+as much as ``queued.max.messages.kbytes``; small records take several times that once unpacked."""
 _BACKOFF_MS: Final = 20
 """The first wait before a broker is tried again; each further one is twice as long, up to
 ``reconnect.backoff.max.ms``. Half of it is also the wait between two brokers: the address that was
@@ -126,7 +129,25 @@ def consumer_settings(
         ours |= {"queued.min.messages": 5_000, "fetch.queue.backoff.ms": 1}
     given = config.consumer_overrides(role)
     given.pop("auto.offset.reset", None)
-    return _complete(config, connection, client_id, ours, given)
+    settings = _complete(config, connection, client_id, ours, given)
+    if "fetch.max.bytes" not in settings:
+        settings["fetch.max.bytes"] = _fetch_bytes(settings)
+    return settings
+
+
+def _fetch_bytes(settings: Mapping[str, Any]) -> int:
+    """Return ``fetch.max.bytes``, which the client wants to be no less than a record may be."""
+    queued = _whole(settings, "queued.max.messages.kbytes") * 1024
+    least = (_whole(settings, "message.max.bytes"), _whole(settings, "fetch.message.max.bytes"))
+    return max(min(_FETCH_BYTES, queued), 1_000_000, *least)
+
+
+def _whole(settings: Mapping[str, Any], name: str) -> int:
+    """Return a setting as a number, 0 if it is none: the client says then what is wrong."""
+    try:
+        return int(str(settings.get(name, 0)))
+    except ValueError:
+        return 0
 
 
 def producer_settings(

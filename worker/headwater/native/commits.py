@@ -88,6 +88,8 @@ class Commits:
         self._under_way: Generator[Future[Any], None, None] | None = None
         self._answered_at = self._started = 0.0
         self._queued = 0
+        self._held_bytes = 0
+        self._is_counted = False
         self._aborting_since: float | None = None
         now = time.monotonic()
         self._due = now + config.commit_interval_ms / 1000
@@ -126,8 +128,22 @@ class Commits:
 
     def holds_too_much(self) -> bool:
         """Whether uncommitted writes take more memory than they may."""
-        held = sum(running.task.uncommitted_bytes() for running in self._tasks.values())
-        return held > self._config.max_uncommitted_bytes
+        if not self._is_counted:
+            self._is_counted = True
+            for running in self._tasks.values():
+                running.held_bytes = running.task.uncommitted_bytes()
+            self._held_bytes = sum(running.held_bytes for running in self._tasks.values())
+        return self._held_bytes > self._config.max_uncommitted_bytes
+
+    def note(self, running: RunningTask) -> None:
+        """Note what a task holds that has worked; a look at every task each time costs too much."""
+        held = running.task.uncommitted_bytes()
+        self._held_bytes += held - running.held_bytes
+        running.held_bytes = held
+
+    def count_anew(self) -> None:
+        """Look at every task before the next answer of ``holds_too_much``."""
+        self._is_counted = False
 
     def start_if_due(self, now: float) -> bool:
         """Start a commit, if it is time; return whether one was started."""
@@ -160,6 +176,7 @@ class Commits:
         Raises:
             HeadwaterError: a record could not be handled.
         """
+        self.count_anew()
         settled = [
             running.task.settle() for running in self._tasks.values()
         ]  # each, not the first few
@@ -198,6 +215,7 @@ class Commits:
 
     def _flush_changelogs(self) -> None:
         started = time.perf_counter()
+        self.count_anew()
         for running in self._tasks.values():
             for store in running.stores.values():
                 store.flush_changelog()
@@ -216,6 +234,7 @@ class Commits:
             every_offset: commit all tasks, and offsets that have not changed, too.
         """
         started = self._started = time.perf_counter()
+        self.count_anew()
         self._is_wanted = False
         self._producer.begin()
         tasks = self._tasks.values()
@@ -257,6 +276,7 @@ class Commits:
 
     def _done(self) -> None:
         self._aborting_since = None
+        self.count_anew()
         self._ratios.committed(time.perf_counter() - self._started)
         self.repeating.end_if_done(self._intake.owners)
         now = time.monotonic()
@@ -269,6 +289,7 @@ class Commits:
     def forget(self) -> None:
         """Forget the commit under way, which was aborted."""
         self.failed += 1
+        self.count_anew()
         self._under_way = self.waiting = None
 
     def check_abort(self, error: TransactionAbortedError, now: float) -> None:

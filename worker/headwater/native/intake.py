@@ -12,7 +12,7 @@ from headwater.model.offset_reset import OffsetReset
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from headwater.ids import TopicPartition
+    from headwater.ids import TaskId, TopicPartition
     from headwater.kafka.committed import CommittedOffset
     from headwater.native.opening import RunningTask
     from headwater.native.ports import Reader
@@ -34,6 +34,7 @@ class Intake:
     Attributes:
         owners: the task of each partition that is read.
         several: the tasks with several partitions.
+        filled: the tasks that have got records, by id, until the loop finds that they have none.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Intake:
     ) -> None:
         self.owners: dict[TopicPartition, RunningTask] = {}
         self.several: list[RunningTask] = []
+        self.filled: dict[TaskId, RunningTask] = {}
         self._consumer = consumer
         self._records_max = records_max
         self._reset_policy = reset_policy
@@ -70,6 +72,8 @@ class Intake:
         partitions = [partition for found in removed for partition in found.start]
         for partition in partitions:
             del self.owners[partition]
+        for found in removed:
+            self.filled.pop(found.task_id, None)
         self._paused.difference_update(partitions)
         self._consumer.unassign(partitions)
         self.several = [found for found in self.several if found not in removed]
@@ -92,6 +96,7 @@ class Intake:
             if running is None:
                 continue  # unassigned since it was fetched
             held = running.task.add_records(partition, records)
+            self.filled[running.task_id] = running
             if held > limit and partition not in self._paused:
                 self._paused.add(partition)
                 self._consumer.pause([partition])

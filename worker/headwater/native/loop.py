@@ -110,6 +110,7 @@ class ProcessingLoop:
         self._check_lease = check_lease
         self._hungry = True
         self._last_round = Round()
+        self._staged: list[RunningTask] = []
         self._with_stages: list[StreamTask] = []
         self._intake = Intake(
             consumer=clients.consumer,
@@ -157,8 +158,9 @@ class ProcessingLoop:
         return removed
 
     def _find_stages(self) -> None:
-        tasks = (running.task for running in self.tasks.values())
-        self._with_stages = [task for task in tasks if task.has_stages]
+        self._staged = [running for running in self.tasks.values() if running.task.has_stages]
+        self._with_stages = [running.task for running in self._staged]
+        self._commits.count_anew()
 
     @property
     def failed_commits(self) -> int:
@@ -334,10 +336,14 @@ class ProcessingLoop:
         now_ms = self._clock.now_ms()
         if self._policy.is_record_by_record:
             return self._single_round(now_ms)
-        tasks = list(self.tasks.values())
+        # Where there are hundreds of tasks, most have nothing: a look at each would cost the most.
+        filled = self._intake.filled
+        tasks = list(filled.values())
+        tasks += [one for one in self._staged if one.task_id not in filled]
         this = self._last_round.next([running.pace for running in tasks])
         if len(tasks) > 1:
             tasks.sort(key=_turn_of)
+        this.has_idle = len(tasks) < len(self.tasks)
         began = started = time.perf_counter()
         for running in tasks:
             pace = running.pace
@@ -346,9 +352,14 @@ class ProcessingLoop:
             wanted = pace.records
             taken = running.task.process(wanted, now_ms)
             ended = time.perf_counter()
-            if taken or not running.task.holds_records:
+            holds = running.task.holds_records
+            if taken or not holds:
                 this.add(pace, ended - started, taken, wanted)
             # Else it waits for a partition, or for calls: it has no part in this round.
+            if taken:
+                self._commits.note(running)
+            if not holds:
+                filled.pop(running.task_id, None)
             started = ended
         self.ratios.processed(this.records, started - began)
         self._last_round = this
@@ -362,6 +373,7 @@ class ProcessingLoop:
             taken = running.task.process(1, now_ms)
             this.records += taken
             this.is_full |= taken > 0
+            self._commits.note(running)
         self.ratios.processed(this.records, time.perf_counter() - started)
         return this
 
@@ -375,7 +387,9 @@ class ProcessingLoop:
         now_ms = self._clock.now_ms()
         fired = 0
         for running in self.tasks.values():
-            fired += running.task.punctuate(now_ms)
+            if running.task.has_schedules and (called := running.task.punctuate(now_ms)):
+                fired += called
+                self._commits.note(running)
         self.ratios.punctuated(fired, time.perf_counter() - started)
 
     def _check_connection(self) -> None:

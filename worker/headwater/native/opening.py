@@ -13,7 +13,7 @@ import logging
 import time
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headwater.errors import (
     ConfigError,
@@ -29,6 +29,7 @@ from headwater.model.patterns import is_pattern, matching, of_topics
 from headwater.model.reporting import changelog_of, decorate
 from headwater.native.calls import ThreadCallers
 from headwater.native.pace import Pace
+from headwater.native.stores import LogEnds
 from headwater.processor.task import StreamTask
 
 if TYPE_CHECKING:
@@ -68,11 +69,23 @@ class RunningTask:
     """The offsets committed last, as far as this process knows."""
     pace: Pace = field(default_factory=Pace)
     """What it may take of a round of its thread."""
+    held_bytes: int = 0
+    """Of its uncommitted writes, when it was looked at last."""
 
     @property
     def task_id(self) -> TaskId:
         """Which task it is."""
         return self.task.task_id
+
+
+class _Logs(NamedTuple):
+    """Where partitions begin and end, asked of the broker for all tasks that are opened."""
+
+    first: Mapping[TopicPartition, int]
+    """Of the inputs without a committed offset, and of the changelogs of their tasks."""
+    end: Mapping[TopicPartition, int]
+    """Of these, and of all changelogs."""
+    asked_at_ms: int
 
 
 class TaskOpener:
@@ -241,15 +254,42 @@ class TaskOpener:
         inputs = {task_id: self._inputs(task_id) for task_id in task_ids}
         wanted = {partition for partitions in inputs.values() for partition in partitions}
         committed = self.committed(wanted)
+        logs = self._logs(inputs, committed)
         opened: list[RunningTask] = []
         try:
             for task_id in task_ids:
-                opened.append(self._open(task_id, inputs[task_id], committed))  # noqa: PERF401
+                opened.append(  # noqa: PERF401
+                    self._open(task_id, inputs[task_id], committed, logs)
+                )
         except BaseException:
             for running in opened:
                 running.task.close()
             raise
         return opened
+
+    def _logs(
+        self,
+        inputs: Mapping[TaskId, tuple[TopicPartition, ...]],
+        committed: Mapping[TopicPartition, CommittedOffset],
+    ) -> _Logs:
+        """Ask once where everything begins and ends that these tasks may have to know.
+
+        A request a task takes longer than all the rest where there are hundreds of tasks.
+        """
+        logs: dict[TopicPartition, None] = {}
+        new: dict[TopicPartition, None] = {}
+        for task_id, partitions in inputs.items():
+            own = [p for p in self._changelogs(task_id).values() if p not in partitions]
+            missing = [partition for partition in partitions if partition not in committed]
+            logs |= dict.fromkeys(own)
+            if missing:
+                new |= dict.fromkeys([*missing, *own])
+        asked_at_ms = self._clock.now_ms()
+        return _Logs(
+            first=self._admin.earliest_offsets(new),
+            end=self._admin.end_offsets(logs | new),
+            asked_at_ms=asked_at_ms,
+        )
 
     def close(self) -> None:
         """End what calls functions that wait; the tasks are closed."""
@@ -260,24 +300,32 @@ class TaskOpener:
         task_id: TaskId,
         inputs: tuple[TopicPartition, ...],
         committed: Mapping[TopicPartition, CommittedOffset],
+        logs: _Logs,
     ) -> RunningTask:
         subtopology = self._subtopologies[task_id.subtopology]
         changelogs = self._changelogs(task_id)
         missing = tuple(partition for partition in inputs if partition not in committed)
         start = {p: committed[p].offset for p in inputs if p in committed}
-        logs = tuple(partition for partition in changelogs.values() if partition not in inputs)
+        own_logs = tuple(partition for partition in changelogs.values() if partition not in inputs)
         if start:
             # Every commit has all offsets of a task: this topic matches since then.
             self._added |= {p for p in missing if matching(self.patterns, [p.topic])}
-        start |= self._first_offsets(task_id, missing, logs)
+        start |= self._first_offsets(task_id, missing, own_logs, logs)
         topic_ids = self.topic_ids(partition.topic for partition in changelogs.values())
         # Of its source topic a store holds what was committed; without that, nothing.
-        sourced = {
-            partition: committed[partition].offset if partition in committed else 0
+        ends = {
+            partition: (
+                logs.end[partition]
+                if partition not in inputs
+                else committed[partition].offset
+                if partition in committed
+                else 0
+            )
             for partition in changelogs.values()
-            if partition in inputs
         }
-        stores = self._stores.open(task_id, subtopology, changelogs, topic_ids, sourced)
+        stores = self._stores.open(
+            task_id, subtopology, changelogs, topic_ids, LogEnds(ends, logs.asked_at_ms)
+        )
         try:
             task = StreamTask(
                 task_id=task_id,
@@ -374,12 +422,12 @@ class TaskOpener:
         task_id: TaskId,
         partitions: tuple[TopicPartition, ...],
         changelogs: tuple[TopicPartition, ...],
+        logs: _Logs,
     ) -> dict[TopicPartition, int]:
         """Where to begin without a committed offset; only where that can lose or repeat nothing."""
         if not partitions:
             return {}
-        first = self._admin.earliest_offsets([*partitions, *changelogs])
-        end = self._admin.end_offsets([*partitions, *changelogs])
+        first, end = logs.first, logs.end
         # A partition that never held a record cannot have been read, so nothing has expired.
         read_before = [p for p in partitions if end[p] > 0 and p not in self._added]
         filled = [changelog for changelog in changelogs if end[changelog] > first[changelog]]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from headwater.native.clients import TaskClients
     from headwater.native.losses import ChangelogGuard
     from headwater.native.restoration import RestoreTeller
-    from headwater.ports import Backend, Clock, KeyValueStore, RecordCollector
+    from headwater.ports import Backend, KeyValueStore, RecordCollector
     from headwater.state.directory import StateDirectory, StoreDirectory
 
 log = logging.getLogger(__name__)
@@ -50,6 +50,16 @@ class _Logged(NamedTuple):
     asked_at_ms: int
 
 
+class LogEnds(NamedTuple):
+    """Where the changelogs of a task end."""
+
+    ends: Mapping[TopicPartition, int]
+    """By partition. Of a source topic: where it ends for us, for what comes behind is still to be
+    processed."""
+    asked_at_ms: int
+    """When that was so, by the wall clock, in milliseconds."""
+
+
 class StoreOpener:
     """Opens stores for the tasks of one StreamThread.
 
@@ -59,7 +69,6 @@ class StoreOpener:
         cache_bytes: the share of the record cache that all of them have together.
         clients: asked how far changelogs go, and for a consumer of committed records.
         collector: what stores log goes there.
-        clock: the wall clock.
         heartbeat: called while a restore goes on.
         guard: asked before a store is replaced that may be the last copy of its state.
         blocks: shared with other openers of this process; one of its own if not given.
@@ -74,17 +83,14 @@ class StoreOpener:
         cache_bytes: int,
         clients: TaskClients[Any],
         collector: RecordCollector,
-        clock: Clock,
         heartbeat: Callable[[], None] = lambda: None,
         guard: ChangelogGuard,
         blocks: BlockCache | None = None,
         teller: RestoreTeller | None = None,
     ) -> None:
         self._config = clients.access.config
-        self._admin = clients.admin
         self._collector = collector
         self._restore_consumer = clients.restore_consumer
-        self._clock = clock
         is_debug = self._config.metrics.level.records(RecordingLevel.DEBUG)
         self._blocks = blocks or shared_blocks(self._config, statistics=is_debug)
         self._heartbeat = heartbeat
@@ -112,7 +118,7 @@ class StoreOpener:
         subtopology: Subtopology,
         changelogs: Mapping[str, TopicPartition],
         topic_ids: Mapping[str, str],
-        committed: Mapping[TopicPartition, int],
+        logs: LogEnds,
     ) -> dict[str, KeyValueStore]:
         """Open every store of a task; none stays open if one fails.
 
@@ -121,17 +127,13 @@ class StoreOpener:
             subtopology: names them.
             changelogs: partition per store that a topic restores.
             topic_ids: UUID per changelog topic.
-            committed: where the changelogs that are source topics end for us: what comes behind is
-                still to be processed.
+            logs: where the changelogs end.
 
         Raises:
             ChangelogLostError: a changelog is younger than a store on disk.
             StateError: a store cannot be opened.
             ConfigError: a serde is missing.
         """
-        asked_at_ms = self._clock.now_ms()
-        logs = [one for one in changelogs.values() if one not in committed]
-        ends = {**self._admin.end_offsets(logs), **committed}
         stores: dict[str, KeyValueStore] = {}
         try:
             for spec in subtopology.stores:
@@ -139,7 +141,7 @@ class StoreOpener:
                 logged = None
                 if changelog is not None:
                     topic_id = topic_ids[changelog.topic]
-                    logged = _Logged(changelog, topic_id, ends[changelog], asked_at_ms)
+                    logged = _Logged(changelog, topic_id, logs.ends[changelog], logs.asked_at_ms)
                 # First: without them nothing needs to be opened, nor restored.
                 key_serde, value_serde = store_serdes(self._config, spec)
                 backend = self._backend(task_id, spec, logged)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headwater.model.stores import StoreSpec
     from headwater.native.losses import ChangelogGuard
     from headwater.native.restoration import Changelog, ChangelogOpener
-    from headwater.state.directory import StateDirectory
+    from headwater.state.directory import StateDirectory, StoreDirectory
     from headwater.state.restore import ChangelogFacts
 
 
@@ -52,6 +52,11 @@ class TaskStores:
     def is_done(self) -> bool:
         """Whether every store has reached the end that is known."""
         return all(changelog.done for changelog in self.changelogs.values())
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether every store was at the end that is known when it was opened."""
+        return all(changelog.offset >= changelog.end for changelog in self.changelogs.values())
 
     @property
     def keeps_up(self) -> bool:
@@ -110,11 +115,18 @@ class TaskStoresOpener:
         directory: where they lie.
         opener: opens one.
         guard: asked about changelogs that do not exist.
+        opens_new: also open stores that are to be made, and have nothing to restore.
     """
 
     def __init__(
-        self, directory: StateDirectory, opener: ChangelogOpener, guard: ChangelogGuard
+        self,
+        directory: StateDirectory,
+        opener: ChangelogOpener,
+        guard: ChangelogGuard,
+        *,
+        opens_new: bool = True,
     ) -> None:
+        self._opens_new = opens_new
         self._directory = directory
         self._opener = opener
         self._guard = guard
@@ -146,6 +158,8 @@ class TaskStoresOpener:
         try:
             for partition, spec in specs.items():
                 directory = self._directory.store(stores.task, spec.directory_name)
+                if not stores.follows and self._is_new(directory, partition, facts, spec):
+                    continue  # whoever runs the task makes it
                 changelog, news = self._opener.open(
                     spec,
                     directory,
@@ -161,3 +175,21 @@ class TaskStoresOpener:
         except BaseException:
             stores.close()
             raise
+
+    def _is_new(
+        self,
+        directory: StoreDirectory,
+        partition: TopicPartition,
+        facts: Mapping[TopicPartition, ChangelogFacts],
+        spec: StoreSpec,
+    ) -> bool:
+        """Whether a store is neither on disk nor in its changelog, as everybody expects.
+
+        To make a database and close it again takes longest of all that a first start does.
+        """
+        return (
+            not self._opens_new
+            and facts[partition].log_end == 0
+            and not directory.path.exists()
+            and self._guard.never_held(partition, spec.name) is None
+        )

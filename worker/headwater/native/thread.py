@@ -78,6 +78,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STATS_INTERVAL_S: Final = 1.0
+_STATS_INTERVAL_MAX_S: Final = 5.0
+_STATS_SHARE: Final = 0.05
+"""Reports take no more of the thread's time: with hundreds of tasks each takes long."""
 _EXIT_LEASE_LOST: Final = 72
 _IDLE_S: Final = 0.5
 _DEAD_LETTERS_S: Final = 10.0
@@ -136,7 +139,6 @@ class StreamThread:
             cache_bytes=settings.cache_bytes,
             clients=clients,
             collector=self._producer,
-            clock=self._clock,
             heartbeat=self._report_if_due,
             guard=guard,
             teller=RestoreTeller(link.send) if settings.tells_restores else None,
@@ -226,7 +228,7 @@ class StreamThread:
         """Obey, unless a commit waits for the broker: tasks must not change then."""
         if self._unserved and not self.loop.is_committing:
             commands, self._unserved = self._unserved, []
-            for command in commands:
+            for command in together(commands):
                 self._obey(command)
 
     def _obey(self, command: ToThread) -> None:
@@ -395,8 +397,11 @@ class StreamThread:
     def _report_if_due(self) -> None:
         now = time.monotonic()
         if now >= self._report_due:
-            self._report_due = now + _STATS_INTERVAL_S
+            began = time.thread_time()
             self._link.offer(self.statistics())
+            took = time.thread_time() - began
+            patience_s = self._config.max_poll_interval_ms / 1000
+            self._report_due = now + report_interval_s(took, patience_s)
 
     def statistics(self) -> Stats:
         """Return what is reported about once a second."""
@@ -435,3 +440,30 @@ class StreamThread:
         return Snapshot.merged(
             [found, Snapshot.of({metrics.RECORDS_LAG: lag}, str(running.task_id))]
         )
+
+
+def together(commands: Iterable[ToThread]) -> list[ToThread]:
+    """Return commands with those that add tasks one after the other made one.
+
+    Tasks that are opened together share their questions to the broker.
+    """
+    found: list[ToThread] = []
+    for command in commands:
+        last = found[-1] if found else None
+        if isinstance(command, AddTasks) and isinstance(last, AddTasks):
+            tasks = tuple(dict.fromkeys(last.tasks + command.tasks))
+            found[-1] = AddTasks(tasks=tasks, epoch=command.epoch)
+        else:
+            found.append(command)
+    return found
+
+
+def report_interval_s(took_s: float, patience_s: float) -> float:
+    """Return how long after a report the next one is due, in seconds.
+
+    Args:
+        took_s: CPU time that the report took.
+        patience_s: a thread without a sign of life for so long is killed.
+    """
+    most = min(_STATS_INTERVAL_MAX_S, patience_s / 4)
+    return max(_STATS_INTERVAL_S, min(took_s / _STATS_SHARE, most))

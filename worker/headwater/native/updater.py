@@ -130,6 +130,8 @@ class StateUpdater:
                 guard,
             ),
             guard,
+            # Whoever listens to restores is told of every store.
+            opens_new=settings.tells_restores,
         )
         teller = RestoreTeller(link.send) if settings.tells_restores else None
         self._restoration = Restoration(self._consumer, teller)
@@ -256,6 +258,12 @@ class StateUpdater:
             if follow and stores.from_scratch:
                 log.warning("task %s built anew: %s", task, "; ".join(stores.from_scratch))
             self._of_partition |= dict.fromkeys(stores.changelogs, stores)
+            if stores.is_at_end and not follow:
+                # Closed before the next is opened: hundreds at once would take much memory, and
+                # their thread goes on with this one meanwhile.
+                self._restoration.add(stores.changelogs.values())
+                self._end_failed()
+                self._finish_if_done(stores)
         begun = [self._tasks[task] for task in tasks if task in self._tasks]
         self._restoration.add(
             changelog

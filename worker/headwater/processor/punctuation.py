@@ -91,6 +91,8 @@ class Punctuations:
         self._current = current
         self._stream = _queue()
         self._wall = _queue()
+        self.is_any = False
+        """Something was scheduled since the last ``clear``."""
 
     def schedule(
         self,
@@ -114,6 +116,7 @@ class Punctuations:
                 ``now + interval`` for the wall clock. A start that has passed is moved on by
                 whole intervals.
         """
+        self.is_any = True
         if kind is PunctuationType.STREAM_TIME:
             schedule = Schedule(node, start_ms or 0, interval_ms, callback)
             self._stream.push(schedule)
@@ -160,6 +163,7 @@ class Punctuations:
 
     def clear(self) -> None:
         """Forget every schedule."""
+        self.is_any = False
         self._stream.items.clear()
         self._wall.items.clear()
 

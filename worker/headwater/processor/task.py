@@ -338,6 +338,11 @@ class StreamTask:
             if not sum(store.flush_cache() for store in self._stores):
                 return
 
+    @property
+    def has_schedules(self) -> bool:
+        """Whether a punctuator may be due."""
+        return self._punctuations.is_any
+
     def punctuate(self, now_ms: int) -> int:
         """Call the punctuators that are due, stream time first; return how many were."""
         return self.punctuate_stream_time() + self.punctuate_wall_clock(now_ms)

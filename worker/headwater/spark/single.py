@@ -140,7 +140,6 @@ class SingleTask(Generic[Reader, Policy]):
                 cache_bytes=config.statestore_cache_max_bytes,
                 clients=clients,
                 collector=sending,
-                clock=clock,
                 guard=guard,
                 blocks=blocks,
             )
