@@ -1,7 +1,8 @@
-"""End-to-end latency at 5,000 records a second: from before the send to after the receipt.
+"""End-to-end latency at a steady rate: from before the send to after the receipt.
 
 One process sends and receives, so there is one clock; its own share is the same for all systems.
-Outputs are sent at once (``linger.ms`` 0). The first seconds warm the systems up and do not count.
+Outputs are sent at once (``linger.ms`` 0). Under exactly-once an output is received once it is
+committed. The first seconds warm the systems up and do not count.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import threading
 import time
 import uuid
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -23,7 +25,7 @@ from benchmarks.inputs import Input
 from benchmarks.systems import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from benchmarks.machine import Surroundings
 
@@ -40,26 +42,43 @@ _SETTINGS = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a row measures."""
+
+    work: str
+    rate: int = RATE
+    """Records a second."""
+    settings: Mapping[str, str] = field(default_factory=lambda: _SETTINGS)
+
+
+_COMMITTED = {**_SETTINGS, **systems.EXACTLY_ONCE}
+COMMITTED = Plan(work="count", settings=_COMMITTED)
+"""The count under exactly-once: outputs wait for a commit, each 100 ms."""
+COMMITTED_FAST = Plan(work="count", rate=50_000, settings=_COMMITTED)
+
+
 def compare(
-    servers: str, work: str, runs: int, around: Callable[[], Surroundings]
+    servers: str, plan: Plan, runs: int, around: Callable[[], Surroundings]
 ) -> list[dict[str, Any]]:
     """Measure both systems in turn, after a round that warms the broker up."""
     found = []
-    print(f"  warm-up: {_measure(servers, work, 'headwater')}", flush=True)
+    print(f"  warm-up: {_measure(servers, plan, 'headwater')}", flush=True)
     for _ in range(runs):
         for name in ("headwater", "java"):
             surroundings = around()
-            result = _measure(servers, work, name)
+            result = _measure(servers, plan, name)
             result["others"] = round(surroundings.others(), 2)
             print(f"  {result}", flush=True)
             found.append(result)
     return found
 
 
-def _measure(servers: str, work: str, system: str) -> dict[str, Any]:
+def _measure(servers: str, plan: Plan, system: str) -> dict[str, Any]:
+    work = plan.work
     source = f"latency-{uuid.uuid4().hex[:8]}"
     inputs.create(servers, source)
-    job = Job(work=work, source=Input(source, 0, 0, 0), settings=_SETTINGS)
+    job = Job(work=work, source=Input(source, 0, 0, 0), settings=plan.settings)
     with systems.names(servers) as (application_id, sink), systems.directory() as state_dir:
         if system == "java":
             command = systems.java_command(servers, job, application_id, sink, state_dir)
@@ -68,7 +87,7 @@ def _measure(servers: str, work: str, system: str) -> dict[str, Any]:
                 "application.id": application_id,
                 "bootstrap.servers": servers,
                 "state.dir": state_dir,
-                **_SETTINGS,
+                **plan.settings,
             }
             command = [
                 *(sys.executable, "-m", "benchmarks.embedded", "--work", work),
@@ -84,7 +103,8 @@ def _measure(servers: str, work: str, system: str) -> dict[str, Any]:
         )
         try:
             _await_running(process)
-            delays = Probe(servers, source, sink, counts=work == "count").delays()
+            probe = Probe(servers, source, sink, counts=work == "count", rate=plan.rate)
+            delays = probe.delays()
             process.communicate("\n", timeout=60)
         finally:
             process.kill()
@@ -116,9 +136,17 @@ class Probe:
     """Sends records at a steady rate and knows each again in the output."""
 
     def __init__(
-        self, servers: str, source: str, sink: str, *, counts: bool, warm_up_s: float = WARM_UP_S
+        self,
+        servers: str,
+        source: str,
+        sink: str,
+        *,
+        counts: bool,
+        warm_up_s: float = WARM_UP_S,
+        rate: int = RATE,
     ) -> None:
         self._servers = servers
+        self._rate = rate
         self._warm_up_s = warm_up_s
         self._source = source
         self._sink = sink
@@ -147,14 +175,19 @@ class Probe:
     def _send(self) -> None:
         # Not a request a record: the broker would be busy with our requests alone.
         producer = Producer(
-            {"bootstrap.servers": self._servers, "linger.ms": 1, "enable.idempotence": True}
+            {
+                "bootstrap.servers": self._servers,
+                "linger.ms": 1,
+                "enable.idempotence": True,
+                "queue.buffering.max.messages": 1_000_000,
+            }
         )
         draw = random.Random(5)
         started = time.perf_counter()
         self._count_from = time.time_ns() + int(self._warm_up_s * 1e9)
         sent = 0
         while (elapsed := time.perf_counter() - started) < self._warm_up_s + MEASURED_S:
-            while sent < elapsed * RATE:
+            while sent < elapsed * self._rate:
                 key = f"key-{draw.randrange(_KEYS):05d}"
                 now = time.time_ns()
                 if self._counts:
@@ -173,6 +206,7 @@ class Probe:
                 "group.id": "latency",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
             }
         )
         partitions = range(inputs.PARTITIONS)

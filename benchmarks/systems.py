@@ -72,6 +72,8 @@ class Run:
     load: float
     """Load average of the machine over the last minute, the system itself included."""
     ratios: Mapping[str, float]
+    commits: int = 0
+    """Transactions in the output, as the independent consumer counted them; 0 without any."""
 
     @property
     def rate(self) -> float:
@@ -82,7 +84,8 @@ class Run:
         """For whoever watches."""
         return (
             f"{self.system:<14} {self.rate:>9,.0f} records/s  {self.cpu_us:6.2f} us CPU  "
-            f"{self.outputs:>9,} outputs  {self.logged:>9,} logged  load {self.load:.1f}"
+            f"{self.outputs:>9,} outputs  {self.logged:>9,} logged  {self.commits:>4} commits  "
+            f"load {self.load:.1f}"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -263,6 +266,7 @@ def _checked(
         peak_rss_mb=float(found.get("peak_rss_mb", 0.0)),
         load=load,
         ratios=dict(found.get("ratios", {})),
+        commits=written.commits,
     )
 
 

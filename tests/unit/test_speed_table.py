@@ -42,6 +42,18 @@ def test_a_run_of_some_groups_keeps_the_rows_of_the_others(tmp_path: Path) -> No
     assert "floor met" in rows[1]
 
 
+def test_commits_stand_beside_the_rates_of_both_sides(tmp_path: Path) -> None:
+    raw, table = tmp_path / "results.json", tmp_path / "RESULTS.md"
+    ours = {**_run("headwater", 200_000.0), "seconds": 10.0, "commits": 98}
+    java = {**_run("java", 100_000.0), "seconds": 20.0, "commits": 25}
+    report.keep("count-eos-as-often", [ours, java], raw)
+
+    text = report.write(raw, table)
+
+    assert "| 200,000 records/s, 9.8 commits/s | java: 100,000 records/s, 1.2 commits/s |" in text
+    assert "| count-eos-as-often | headwater | 200,000 | 5.00 | 98 |" in text
+
+
 def test_the_known_runs_are_kept_as_they_were(tmp_path: Path) -> None:
     raw = tmp_path / "results.json"
     report.keep("count", [_run("headwater", 1.0)], raw)

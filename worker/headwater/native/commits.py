@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.errors import KafkaUnavailableError
+from headwater.native.interval import CommitInterval
 from headwater.native.purging import Purging
 from headwater.native.repeating import Repeating
 
@@ -92,7 +93,7 @@ class Commits:
         self._is_counted = False
         self._aborting_since: float | None = None
         now = time.monotonic()
-        self._due = now + config.commit_interval_ms / 1000
+        self._interval = CommitInterval(now, config.commit_interval_ms / 1000)
         self._flush_due = now + FLUSH_INTERVAL_S
         self._full_interval_s = full_commit_interval_s
         self._full_due = now + full_commit_interval_s
@@ -107,7 +108,7 @@ class Commits:
     @property
     def next_due(self) -> float:
         """When something is to be committed or flushed, by the monotonic clock."""
-        return min(self._due, self._flush_due)
+        return min(self._interval.due, self._flush_due)
 
     def is_full_due(self, now: float) -> bool:
         """Whether every offset is to be committed now."""
@@ -120,11 +121,19 @@ class Commits:
 
     def want_soon(self, now: float) -> None:
         """Commit after the next round."""
-        self._due = now
+        self._interval.hasten(now)
 
     def restart_interval(self) -> None:
         """Count the commit interval from now."""
-        self._due = time.monotonic() + self._interval_s
+        self._interval.restart(time.monotonic(), self._interval_s)
+
+    def may_work_ahead(self) -> bool:
+        """Whether records may be processed for the next commit while this one waits."""
+        return (
+            self._interval.may_work_ahead(time.monotonic())
+            and not self.holds_too_much()
+            and not self.repeating.commit_interval_s
+        )
 
     def holds_too_much(self) -> bool:
         """Whether uncommitted writes take more memory than they may."""
@@ -151,10 +160,10 @@ class Commits:
             self.settle_now()
             self.start(every_offset=True)
             return True
-        is_due = now >= self._due
+        is_due = now >= self._interval.due
         if is_due:
             self._intake.observe_positions()
-            self._due = now + self._interval_s
+            self._interval.restart(now, self._interval_s)
             self.purge_if_due(now)
         requested = any(running.task.commit_requested for running in self._tasks.values())
         if is_due or requested or self.holds_too_much():
@@ -236,6 +245,7 @@ class Commits:
         started = self._started = time.perf_counter()
         self.count_anew()
         self._is_wanted = False
+        self._interval.restart(time.monotonic(), self._interval_s)
         self._producer.begin()
         tasks = self._tasks.values()
         chosen = [running for running in tasks if every_offset or running.task.commit_needed]
@@ -246,6 +256,7 @@ class Commits:
         )
         is_done = not self._go_on()
         self._answered_at = time.monotonic()
+        self._interval.wait(self._answered_at)
         for running in tasks:
             running.task.resume()
         # What the record caches have let go is in this commit; what is processed from now on, not.
@@ -280,7 +291,6 @@ class Commits:
         self._ratios.committed(time.perf_counter() - self._started)
         self.repeating.end_if_done(self._intake.owners)
         now = time.monotonic()
-        self._due = now + self._interval_s
         self._flush_due = now + FLUSH_INTERVAL_S
         if self._is_full:  # one that is aborted is still due
             self._full_due = now + self._full_interval_s

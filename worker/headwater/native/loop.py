@@ -244,14 +244,9 @@ class ProcessingLoop:
             self._abort(error)
 
     def _work_ahead(self, waiting: Future[Any]) -> None:
-        """Process for the next commit while this one waits, as far as memory allows."""
+        """Process for the next commit while this one waits, until that is due or memory is full."""
         commits = self._commits
-        if (
-            self.is_paused
-            or self._producer.held > HELD_RECORDS
-            or commits.holds_too_much()
-            or commits.repeating.commit_interval_s
-        ):
+        if self.is_paused or self._producer.held > HELD_RECORDS or not commits.may_work_ahead():
             self._pass_time(waiting)
             return
         self._intake.resume()
