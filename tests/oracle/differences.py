@@ -234,7 +234,13 @@ _AGGREGATING = {"count", "reduce", "aggregate", "windowed_by", "cogroup"}
 def _may_forget(steps: Sequence[Mapping[str, Any]]) -> bool:
     read = Counter(topic for step in steps for topic in step.get("topics", ()))
     used = Counter(step.get("on") for step in steps if step["op"] in _AGGREGATING)
-    joined = Counter(step.get("on") for step in steps if step["op"].endswith("join"))
+    # Of two streams each side is used: a repartition that an earlier join made is taken again.
+    joined = Counter(
+        side
+        for step in steps
+        if step["op"].endswith("join")
+        for side in {step.get("on"), step.get("with") if "windows" in step else step.get("on")}
+    )
     named = {step["id"] for step in steps if step.get("grouped", {}).get("name")}
     return (
         any(count > 1 for count in read.values())

@@ -81,6 +81,25 @@ def _topics(report: TopologyReport) -> dict[str, Any]:
     }
 
 
+def test_each_join_of_a_stream_with_a_new_key_has_its_topics_together(oracle: Oracle) -> None:
+    """Java forgets those of a join that finds the repartition of an earlier one."""
+    windows = {"before": 5, "after": 5, "grace": 0}
+    joined = {"fn": "total_length", "windows": windows, "stream_joined": {}}
+    steps = [
+        _stream("a", "in"),
+        {"id": "b", "op": "process", "on": "a", "fn": "place"},
+        {"id": "first", "op": "join", "on": "b", "with": "b", **joined},
+        {"id": "second", "op": "join", "on": "a", "with": "b", **joined},
+    ]
+    request = {**generate(Random("joins")), "config": {}, "inputs": [], "steps": steps}
+    repartition = "app-KSTREAM-PROCESSOR-0000000001-repartition"
+
+    answer = oracle.ask(request)
+
+    assert sorted(answer["copartitioned"]) == [[repartition], ["in"]]
+    assert Drawing(request).topology().report("app").copartition_groups == ((repartition, "in"),)
+
+
 @pytest.mark.seeded(100)
 def test_generated_names_are_refused_where_java_refuses_them(seed: str, oracle: Oracle) -> None:
     request = generate(Random(f"{seed} without names"))
