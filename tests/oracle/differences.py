@@ -231,15 +231,16 @@ def _united(groups: Iterable[Iterable[str]]) -> list[set[str]]:
 _AGGREGATING = {"count", "reduce", "aggregate", "windowed_by", "cogroup"}
 
 
+def _streams_of(join: Mapping[str, Any]) -> set[str]:
+    """Return the streams whose repartitions a join uses, maybe those of an earlier one."""
+    return {join["on"], join["with"]} if "windows" in join else {join["on"]}
+
+
 def _may_forget(steps: Sequence[Mapping[str, Any]]) -> bool:
     read = Counter(topic for step in steps for topic in step.get("topics", ()))
     used = Counter(step.get("on") for step in steps if step["op"] in _AGGREGATING)
-    # Of two streams each side is used: a repartition that an earlier join made is taken again.
     joined = Counter(
-        side
-        for step in steps
-        if step["op"].endswith("join")
-        for side in {step.get("on"), step.get("with") if "windows" in step else step.get("on")}
+        stream for step in steps if step["op"].endswith("join") for stream in _streams_of(step)
     )
     named = {step["id"] for step in steps if step.get("grouped", {}).get("name")}
     return (

@@ -91,7 +91,7 @@ def test_each_join_of_a_stream_with_a_new_key_has_its_topics_together(oracle: Or
         {"id": "first", "op": "join", "on": "b", "with": "b", **joined},
         {"id": "second", "op": "join", "on": "a", "with": "b", **joined},
     ]
-    request = {**generate(Random("joins")), "config": {}, "inputs": [], "steps": steps}
+    request = {"app_id": "app", "config": {}, "inputs": [], "steps": steps}
     repartition = "app-KSTREAM-PROCESSOR-0000000001-repartition"
 
     answer = oracle.ask(request)

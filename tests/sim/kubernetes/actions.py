@@ -119,9 +119,11 @@ class ActionLaws:
         """What has ended is left alone, what runs goes on, and no two run that may not."""
         if plural == JOBS.plural:
             self.job_begins(manifest)
-        if plural == STREAM_WORKERS.plural and runs_reset(self.world):
+        if plural == STREAM_WORKERS.plural:
             duties = manifest["spec"].get("duties") or ()
-            self.resets |= {each["id"] for each in duties if each["id"].startswith("reset-")}
+            given = {each["id"] for each in duties if each["kind"] == "Reset"} - self.resets
+            if given and runs_reset(self.world):
+                self.resets |= given
         if plural != STREAM_ACTIONS.plural:
             return
         uid, name = manifest["metadata"]["uid"], manifest["metadata"]["name"]
