@@ -93,11 +93,13 @@ def _note(scene: Scene, fleet: Fleet, actions: tuple[Action, ...]) -> Memory:
     """Remember when the actions of this decision were decided, and who is to leave."""
     memory, now_ms = scene.memory, scene.now_ms
     settled = {worker.name for worker in scene.workers if is_settled(scene, worker)}
+    # The time of a worker to become ready counts from when it is to have a process.
+    late = fleet.wanted - settled
     workers = {
         name: replace(
             known,
             leaving_ms=_since(known.leaving_ms, now_ms, is_so=name in fleet.unwanted),
-            unready_ms=_since(known.unready_ms, now_ms, is_so=name not in settled),
+            unready_ms=_since(known.unready_ms, now_ms, is_so=name in late),
             ready_ms=_since(known.ready_ms, now_ms, is_so=name in settled),
         )
         for name, known in memory.workers.items()

@@ -41,7 +41,8 @@ class WorkerMemory:
         dead: the last incarnation whose end was seen.
         revision: of its last process; empty where processes have none.
         early_deaths: how often in a row it ended soon after its start, with this revision.
-        unready_ms: since when it is not ready; ``None`` while it is.
+        unready_ms: since when it is to have a process of this revision and is not ready; ``None``
+            while it is ready, and while it is to have no process.
         ready_ms: since when it is ready; ``None`` while it is not.
         leaving_ms: since when it is to release everything and end; ``None`` while it is not.
     """
@@ -66,10 +67,13 @@ class WorkerMemory:
     leaving_ms: int | None = None
 
     def of_revision(self, revision: str) -> WorkerMemory:
-        """Return this with a process of a revision; another one is not blamed for earlier ends."""
+        """Return this with a process of a revision.
+
+        Another revision is not blamed for earlier ends, nor for the time without a ready process.
+        """
         if revision in ("", self.revision):
             return self
-        return replace(self, revision=revision, early_deaths=0)
+        return replace(self, revision=revision, early_deaths=0, unready_ms=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,7 +128,10 @@ def _rolling(scene: Scene, worker: Judged) -> RollingWorker:
 
 def _starting_ms(scene: Scene, worker: Judged) -> int:
     unready_ms = worker.memory.unready_ms
-    return 0 if unready_ms is None else scene.now_ms - unready_ms
+    is_other_next = worker.memory.revision not in ("", scene.observed.revision)
+    if unready_ms is None or (is_other_next and not worker.view.revision):
+        return 0  # The time of the process before is not the next one's.
+    return scene.now_ms - unready_ms
 
 
 def _ready_for_ms(scene: Scene, worker: Judged) -> int:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.decide.cluster import REPORT, Cluster, make_app
 
-from headwater.model.appstatus import AppStatus
-from headwater.model.cluster import WorkerError
+from headwater.model.appstatus import AppStatus, Revision
+from headwater.model.cluster import WorkerError, WorkerStatus
 from headwater.model.lifecycle import ClientState
 from headwater_operator.actions import Reason, StartWorker, StopWorker
-from headwater_operator.decide import Memory, ProcessState
+from headwater_operator.decide import Memory, ProcessState, decide
+from headwater_operator.decide.observed import Intent
 
 if TYPE_CHECKING:
     from headwater.model.topics import TopologyReport
@@ -312,6 +313,77 @@ def test_a_roll_out_that_halted_because_a_worker_was_late_goes_on_with(wanted: s
 
     assert revisions(cluster) == {wanted}
     assert is_whole(cluster)
+
+
+def go_on_unhalted(cluster: Cluster, rounds: int) -> None:
+    """Go on for some rounds with a revision that may be rolled back, and see that none is."""
+    upgrade = {"readyTimeout": "60s", "onFailure": "RollBack"}
+    cluster.app = make_app(replicas=3, upgrade=upgrade)
+    revision = Revision(current=OLD, update=cluster.revision, last_stable=OLD)
+    for _ in range(rounds):
+        cluster.status = replace(cluster.status, revision=revision)
+        assert decide(cluster.observed(), cluster.memory, cluster.now_ms).roll.halted == ""
+        cluster.round()
+
+
+@pytest.mark.parametrize("begun", [0, 40], ids=["changed meanwhile", "on trial before"])
+def test_the_time_that_an_application_was_suspended_is_nobody_s_start(begun: int) -> None:
+    cluster = serving()
+    if begun:
+        cluster.restoring, cluster.revision = {NEW}, NEW
+        go_on_unhalted(cluster, begun)
+        assert revisions(cluster) == {OLD, NEW}
+    cluster.intent = Intent.STOP
+    cluster.rounds(10)
+    cluster.now_ms += 5 * MINUTE
+    cluster.rounds(5)
+
+    cluster.intent, cluster.revision = Intent.RUN, NEW
+    cluster.restoring = set()
+    go_on_unhalted(cluster, 40)
+
+    assert revisions(cluster) == {NEW}
+    assert is_whole(cluster)
+
+
+def test_a_correction_has_the_whole_time_to_become_ready_from_its_own_start() -> None:
+    cluster = serving(upgrade={"readyTimeout": "60s"})
+    cluster.restoring = {NEW}
+    cluster.revision = NEW
+    replaced(cluster, 60)
+    cluster.now_ms += 2 * MINUTE
+    cluster.rounds(20)
+    assert "did not become ready within 60 s" in cluster.decide().roll.halted
+
+    [late] = [name for name, view in cluster.views.items() if view.revision == NEW]
+    cluster.revision = NEWER
+    while cluster.views[late].revision != NEWER:
+        go_on_unhalted(cluster, 1)
+    started = cluster.views[late]
+    silent = replace(started.worker, status=WorkerStatus())
+    for _ in range(3):
+        # Its process has not reported yet.
+        cluster.views[late] = replace(started, worker=silent)
+        go_on_unhalted(cluster, 1)
+    cluster.views[late] = started
+    go_on_unhalted(cluster, 300)
+
+    assert revisions(cluster) == {NEWER}
+
+
+def test_a_worker_that_was_drained_has_the_whole_time_when_it_returns() -> None:
+    cluster = serving(upgrade={"readyTimeout": "60s"})
+    cluster.app = make_app(replicas=2)
+    cluster.rounds(20)
+    [drained] = [name for name in WORKERS if name in cluster.views and not cluster.held(name)]
+    cluster.now_ms += 5 * MINUTE
+    cluster.rounds(5)
+
+    cluster.revision = NEW
+    go_on_unhalted(cluster, 120)
+
+    assert drained in cluster.views
+    assert revisions(cluster) == {NEW}
 
 
 def test_a_worker_that_is_started_anew_by_chance_does_not_end_the_canary() -> None:
