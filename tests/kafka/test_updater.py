@@ -91,6 +91,25 @@ def test_a_store_at_the_end_of_its_changelog_reads_nothing(
     assert updater.restores(T0)[T0].records == 0
 
 
+@pytest.mark.parametrize("tells", [False, True])
+def test_a_store_that_has_all_is_opened_by_whoever_runs_its_task(
+    changelog: Changelog, settings: ChildSettings, tells: bool
+) -> None:
+    changelog.write({"a": 1})
+    updater = Updater(replace(settings, tells_restores=tells))
+    updater.restores(T0)
+    state = StateDirectory(Path(settings.state_dir), settings.application_id)
+    current = state.store(T0, "counts").database / "CURRENT"
+    before = current.read_text()
+
+    restored = updater.restores(T0)[T0]
+    updater.close()
+
+    assert restored == Restored(task=T0, records=0)
+    assert (current.read_text() != before) is tells
+    assert stored(settings) == {"a": 1}
+
+
 @pytest.mark.parametrize("end", ["commit", "abort"])
 def test_a_restore_ends_behind_markers_and_aborted_records(
     changelog: Changelog, settings: ChildSettings, updater: Updater, end: str
@@ -178,7 +197,7 @@ def test_a_task_at_its_end_is_given_back_before_the_next_is_opened(
     first.restores(T0, T1)
     first.close()
     monkeypatch.setenv("HEADWATER_FAILPOINTS", "rocks.opened=stop@2")
-    frozen = Updater(settings)
+    frozen = Updater(replace(settings, tells_restores=True))  # which opens what is whole, too
 
     frozen.send(Restore(task=T0, epoch=1), Restore(task=T1, epoch=1))
     restored = frozen.wait_for(Restored)

@@ -104,6 +104,12 @@ class Rig:
         self.loop.add(self.running)
         self.loop.run_once()  # the first commit comes before any record
 
+    def a_minute_later(self) -> None:
+        """Do a turn when a minute has passed, for the loop and for each task."""
+        for one in self.tasks:
+            one.clock.advance(60_000)
+        self.loop.run_once()
+
     def sent(self, number: int) -> list[bytes | None]:
         """The values that a task has sent."""
         return [value for _, value, _ in self.tasks[number].sent(f"out-{number}")]
@@ -178,6 +184,107 @@ def test_punctuators_are_called_in_tasks_without_records() -> None:
 
     wanted = [[str(number).encode()] * 3 for number in range(_TASKS)]
     assert [rig.sent(number) for number in range(_TASKS)] == wanted
+
+
+class Late(Ticking):
+    """Begins to tick with its first record."""
+
+    def init(self, context: ProcessorContext[str, str]) -> None:
+        Processor.init(self, context)
+
+    def process(self, record: Record[str, str]) -> None:
+        if self.ticked is None:
+            Ticking.init(self, self.context)
+        super().process(record)
+
+
+def test_a_round_asks_the_tasks_that_have_schedules_and_no_others() -> None:
+    def draw(stream: Any, number: int) -> None:
+        made = {2: Ticking, 5: Late}.get(number)
+        (stream if made is None else stream.process(made)).to(f"out-{number}")
+
+    rig = Rig(draw)
+    assert list(rig.loop._scheduled) == [rig.running[2].task_id]
+    for number in (2, 5, 7):
+        rig.reader.bring(number, raw(0, "k", str(number)))
+    rig.loop.run_once()
+    assert list(rig.loop._scheduled) == [rig.running[2].task_id, rig.running[5].task_id]
+
+    rig.a_minute_later()
+    assert [rig.sent(number) for number in (2, 5, 7)] == [[b"2"] * 2, [b"5"] * 2, [b"7"]]
+
+    rig.loop.commit_now()
+    rig.loop.remove([rig.running[2].task_id])
+    rig.running[5].task.abort()
+    rig.a_minute_later()
+    assert list(rig.loop._scheduled) == []
+    rig.reader.bring(5, raw(1, "k", "again"))
+    rig.loop.run_once()
+    rig.a_minute_later()
+    assert [rig.sent(number) for number in (2, 5)] == [[b"2"] * 2, [b"5"] * 2 + [b"again"] * 2]
+
+
+class Asking(Ticking):
+    """Asks for a commit with each record, and with each tick."""
+
+    def process(self, record: Record[str, str]) -> None:
+        super().process(record)
+        self.context.commit()
+
+    def _tick(self, now_ms: int) -> None:
+        super()._tick(now_ms)
+        self.context.commit()
+
+
+def test_a_task_that_asks_for_a_commit_gets_one() -> None:
+    def draw(stream: Any, number: int) -> None:
+        (stream.process(Asking) if number == 4 else stream).to(f"out-{number}")
+
+    rig = Rig(draw)
+
+    def brings(number: int, offset: int) -> bool:
+        """Whether something is uncommitted once a task has a record."""
+        rig.reader.bring(number, raw(offset, "k", "v"))
+        rig.loop.run_once()
+        return any(running.task.commit_needed for running in rig.running)
+
+    assert brings(0, 0)  # the interval is a minute
+    assert not brings(4, 0)
+    assert brings(0, 1)
+    rig.clock.advance(60_000)
+    assert not brings(0, 2)
+    assert [len(rig.sent(number)) for number in (0, 4)] == [3, 2]
+
+
+class Watched(dict[TaskId, RunningTask]):
+    """Tasks that count how often somebody looks at all of them."""
+
+    looks = 0
+
+    def values(self) -> Any:
+        self.looks += 1
+        return super().values()
+
+
+def test_no_part_of_a_round_looks_at_every_task() -> None:
+    rig = Rig(_counted, statestore_cache_max_bytes=1_000_000)
+    loop, commits = rig.loop, rig.loop._commits
+    commits.holds_too_much()
+    watched = Watched(loop.tasks)
+    loop.tasks = commits._tasks = watched
+    rig.reader.bring(3, *(raw(offset, f"key-{offset}", "v") for offset in range(500)))
+    loop._poll(0.0)
+
+    rounds = 0
+    while loop._intake.filled:
+        loop._round()
+        loop.punctuate()
+        assert not commits.start_if_due(0.0)
+        rounds += 1
+
+    assert rounds > 5
+    assert watched.looks == 0
+    assert rig.running[3].held_bytes == rig.running[3].task.uncommitted_bytes() > 0
 
 
 def test_what_is_uncommitted_is_known_without_a_look_at_every_task() -> None:

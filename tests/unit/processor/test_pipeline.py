@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import traceback
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.support.tasks import TaskRig, raw
 from headwater import Serdes, StreamsBuilder
 from headwater.errors import ProcessingError
 from headwater.model.metrics import DROPPED_RECORDS
+from headwater.processor import code
 
 STEPS: dict[str, tuple[Any, Any]] = {
     "filter": (
@@ -138,6 +140,31 @@ def test_a_traceback_shows_the_generated_line() -> None:
     shown = "".join(traceback.format_exception(caught.value))
     assert '"<task 0_0 in-0>"' in shown
     assert "value_1 = mapper(value)" in shown
+
+
+def test_a_source_is_compiled_once_and_has_the_title_of_each_task() -> None:
+    code._compiled.cache_clear()
+    rigs = [
+        TaskRig(
+            lambda b: [b.stream(f"in-{n}").flat_map(nested).to("out") for n in range(3)],
+            subtopology=n,
+        )
+        for n in range(3)
+    ]
+
+    for number, rig in enumerate(rigs):
+        rig.add(f"in-{number}", raw(0, "k", "v"))
+        with pytest.raises(ProcessingError) as caught:
+            rig.process()
+        shown = "".join(traceback.format_exception(caught.value))
+        assert re.search(rf'"<task {number}_0 in-{number}-0>", line \d+, in <listcomp>', shown)
+
+    assert code._compiled.cache_info()[:2] == (4, 2)  # a loop, and what a merge would call
+
+
+def nested(key: str, value: str) -> Any:
+    """Pairs that cannot be taken apart, which shows within the generated comprehension."""
+    return [(key, value, "more than a pair")]
 
 
 def test_the_generated_source_can_be_read() -> None:

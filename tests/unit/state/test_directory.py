@@ -28,7 +28,7 @@ from headwater.state import (
     StoreRestorer,
     open_backend,
 )
-from headwater.state.directory import StoredStore
+from headwater.state.directory import StoredStore, prepare
 from headwater.state.position import Rebuild, RebuildReason
 
 if TYPE_CHECKING:
@@ -296,3 +296,37 @@ def test_a_link_in_the_place_of_a_task_is_not_followed(tmp_path: Path) -> None:
         state.clean(holder="second")
 
     assert (elsewhere / "rocksdb" / "counts").exists()
+
+
+def test_directories_that_are_prepared_are_free_and_have_their_format(tmp_path: Path) -> None:
+    state = StateDirectory(tmp_path, "app")
+    held = state.store(TaskId(0, 0), "counts")
+    held.acquire(holder="me")
+    newer = state.store(TaskId(0, 1), "counts")
+    newer.acquire(holder="me")
+    newer.release()
+    (newer.path / "format").write_text('{"format": 2}\n')
+    names = [TaskId(0, number) for number in range(20)]
+
+    prepare([state.store(name, "counts") for name in names], holder="me")
+
+    assert all((state.store(name, "counts").path / "format").exists() for name in names)
+    for name in names[2:]:
+        state.store(name, "counts").acquire(holder="me")
+    with pytest.raises(StoreLockedError):
+        state.store(names[0], "counts").acquire(holder="me")
+    with pytest.raises(StoreFormatError):
+        newer.acquire(holder="me")
+
+
+def test_a_directory_that_cannot_be_prepared_says_so_when_it_is_acquired(tmp_path: Path) -> None:
+    state = StateDirectory(tmp_path, "app")
+    state.own()
+    (state.path / "0_0").write_text("in the way")
+    stores = [state.store(TaskId(0, number), "counts") for number in range(2)]
+
+    prepare(stores, holder="me")
+
+    stores[1].acquire(holder="me")
+    with pytest.raises(StateError, match="0_0"):
+        stores[0].acquire(holder="me")

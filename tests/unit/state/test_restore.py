@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headwater import failpoints
-from headwater.errors import ChangelogLostError
+from headwater.errors import ChangelogLostError, StoreLockedError
 from headwater.ids import TaskId, TopicPartition
 from headwater.model.topology import StoreKind, StoreSpec
 from headwater.native.restoration import Changelog
@@ -20,7 +20,7 @@ from headwater.state import (
     open_backend,
 )
 from headwater.state.position import Discard, Rebuild, RebuildReason, Usable
-from headwater.state.restore import BATCH_ENTRIES_MAX, set_aside
+from headwater.state.restore import BATCH_ENTRIES_MAX, is_up_to_date, set_aside
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -390,3 +390,63 @@ def test_a_store_that_settles_can_be_closed_and_goes_on(directory: StoreDirector
 
     assert restorer(directory).verdict == Usable(30_000)
     assert list(directory.database.glob("*.sst"))
+
+
+def databases(directory: StoreDirectory) -> list[str]:
+    """The files that an opening to write replaces."""
+    return sorted(path.name for path in directory.database.glob("[CMO]*-*"))
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "changes", "is_whole"),
+    [
+        (0, {}, True),
+        (12 * HOUR_MS - 1, {}, True),
+        (12 * HOUR_MS, {}, False),
+        (0, {"log_end": 3}, False),
+        (0, {"log_end": 1}, False),
+        (0, {"topic_id": "id-2"}, False),
+        (-2 * HOUR_MS, {}, False),
+    ],
+    ids=["at the end", "half as old", "older", "behind", "ahead", "another topic", "of tomorrow"],
+)
+def test_a_look_says_whether_a_store_has_its_whole_changelog_and_changes_nothing(
+    directory: StoreDirectory, later_ms: int, changes: dict[str, Any], is_whole: bool
+) -> None:
+    restoring = restorer(directory)
+    restoring.apply([record(0, b"a", b"1")], 2, complete_at_ms=START_MS)
+    restoring.close()
+    before = databases(directory)
+
+    found = is_up_to_date(
+        directory, facts(**({"log_end": 2} | changes)), now_ms=START_MS + later_ms, holder="me"
+    )
+
+    assert found is is_whole
+    assert databases(directory) == before
+    assert contents(directory) == ([(b"a", b"1")], Position("id-1", 2, START_MS))
+
+
+def test_a_store_that_cannot_be_continued_as_it_is_does_not_have_its_whole_changelog(
+    directory: StoreDirectory,
+) -> None:
+    here = facts(log_end=0)
+    assert not is_up_to_date(directory, here, now_ms=START_MS, holder="me")
+    assert not directory.path.exists()
+
+    restoring = restorer(directory)
+    assert not restoring.offset
+    with pytest.raises(StoreLockedError, match="StateUpdater"):
+        is_up_to_date(
+            StateDirectory(directory.path.parents[3], "app").store(TaskId(0, 0), "counts"),
+            here,
+            now_ms=START_MS,
+            holder="me",
+        )
+    restoring.close()
+    assert not is_up_to_date(directory, here, now_ms=START_MS, holder="me")  # without a position
+
+    restoring = restorer(directory)
+    restoring.apply([record(0, b"a", b"1")], 2)
+    restoring.condemn()
+    assert not is_up_to_date(directory, facts(log_end=2), now_ms=START_MS, holder="me")

@@ -90,6 +90,7 @@ class Commits:
         self._answered_at = self._started = 0.0
         self._queued = 0
         self._held_bytes = 0
+        self._has_asked = False
         self._is_counted = False
         self._aborting_since: float | None = None
         now = time.monotonic()
@@ -137,21 +138,37 @@ class Commits:
 
     def holds_too_much(self) -> bool:
         """Whether uncommitted writes take more memory than they may."""
-        if not self._is_counted:
-            self._is_counted = True
-            for running in self._tasks.values():
-                running.held_bytes = running.task.uncommitted_bytes()
-            self._held_bytes = sum(running.held_bytes for running in self._tasks.values())
+        self._count()
         return self._held_bytes > self._config.max_uncommitted_bytes
 
+    def _is_requested(self) -> bool:
+        """Whether a task asks for a commit."""
+        self._count()
+        return self._has_asked
+
+    def _count(self) -> None:
+        """Look at every task if several may have changed since the last look."""
+        if self._is_counted:
+            return
+        self._is_counted = True
+        running = self._tasks.values()
+        for one in running:
+            one.held_bytes = one.task.uncommitted_bytes()
+        self._held_bytes = sum(one.held_bytes for one in running)
+        self._has_asked = any(one.task.commit_requested for one in running)
+
     def note(self, running: RunningTask) -> None:
-        """Note what a task holds that has worked; a look at every task each time costs too much."""
+        """Note what a task holds that has worked, and whether it asks for a commit.
+
+        A look at every task each time costs too much.
+        """
         held = running.task.uncommitted_bytes()
         self._held_bytes += held - running.held_bytes
         running.held_bytes = held
+        self._has_asked |= running.task.commit_requested
 
     def count_anew(self) -> None:
-        """Look at every task before the next answer of ``holds_too_much``."""
+        """Look at every task before it is said again what all of them hold and ask for."""
         self._is_counted = False
 
     def start_if_due(self, now: float) -> bool:
@@ -165,8 +182,7 @@ class Commits:
             self._intake.observe_positions()
             self._interval.restart(now, self._interval_s)
             self.purge_if_due(now)
-        requested = any(running.task.commit_requested for running in self._tasks.values())
-        if is_due or requested or self.holds_too_much():
+        if is_due or self._is_requested() or self.holds_too_much():
             self._is_wanted = True
         if self._is_wanted:
             self._is_wanted = self.is_needed()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import time
 from concurrent.futures import wait
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.attribution import TASK
@@ -112,6 +113,7 @@ class ProcessingLoop:
         self._last_round = Round()
         self._staged: list[RunningTask] = []
         self._with_stages: list[StreamTask] = []
+        self._scheduled: dict[TaskId, RunningTask] = {}
         self._intake = Intake(
             consumer=clients.consumer,
             records_max=config.buffered_records_per_partition,
@@ -143,6 +145,7 @@ class ProcessingLoop:
         assert not self.is_committing, "tasks change only between commits"
         added = list(running)
         for found in added:
+            found.task.tell_schedules(partial(self._scheduled.setdefault, found.task_id, found))
             found.task.initialize()
         self.tasks.update((found.task_id, found) for found in added)
         self._find_stages()
@@ -153,6 +156,8 @@ class ProcessingLoop:
         """Stop reading and processing these tasks, which stay open; commit them before."""
         assert not self.is_committing, "tasks change only between commits"
         removed = [self.tasks.pop(task_id) for task_id in task_ids if task_id in self.tasks]
+        for found in removed:
+            self._scheduled.pop(found.task_id, None)
         self._find_stages()
         self._intake.remove(removed)
         return removed
@@ -351,7 +356,7 @@ class ProcessingLoop:
             if taken or not holds:
                 this.add(pace, ended - started, taken, wanted)
             # Else it waits for a partition, or for calls: it has no part in this round.
-            if taken:
+            if taken or running.task.commit_requested:
                 self._commits.note(running)
             if not holds:
                 filled.pop(running.task_id, None)
@@ -381,8 +386,10 @@ class ProcessingLoop:
         started = time.perf_counter()
         now_ms = self._clock.now_ms()
         fired = 0
-        for running in self.tasks.values():
-            if running.task.has_schedules and (called := running.task.punctuate(now_ms)):
+        for running in list(self._scheduled.values()):
+            if not running.task.has_schedules:  # it went back to its last commit, say
+                del self._scheduled[running.task_id]
+            elif called := running.task.punctuate(now_ms):
                 fired += called
                 self._commits.note(running)
         self.ratios.punctuated(fired, time.perf_counter() - started)

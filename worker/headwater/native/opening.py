@@ -255,6 +255,7 @@ class TaskOpener:
         wanted = {partition for partitions in inputs.values() for partition in partitions}
         committed = self.committed(wanted)
         logs = self._logs(inputs, committed)
+        self._stores.prepare({one: self._subtopologies[one.subtopology] for one in task_ids})
         opened: list[RunningTask] = []
         try:
             for task_id in task_ids:

@@ -26,7 +26,7 @@ from headwater.errors import KafkaUnavailableError, StateError
 from headwater.kafka.newest import Newest, Versions, WithHeaders
 from headwater.model.restoring import RestoreStep
 from headwater.native.messages import StoreRestore
-from headwater.state.restore import BATCH_ENTRIES_MAX, StoreRestorer
+from headwater.state.restore import BATCH_ENTRIES_MAX, StoreRestorer, is_up_to_date
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -352,6 +352,19 @@ class ChangelogOpener:
         self._holder = holder
         self._block_cache = block_cache
         self._guard = guard
+
+    def has_all(self, directory: StoreDirectory, facts: ChangelogFacts, asked_at_ms: int) -> bool:
+        """Say whether a store on disk has its whole changelog; see ``restore.is_up_to_date``.
+
+        Args:
+            directory: where it lies.
+            facts: what the broker says about its changelog.
+            asked_at_ms: when it said so.
+
+        Raises:
+            StateError: the store cannot be looked at.
+        """
+        return is_up_to_date(directory, facts, now_ms=asked_at_ms, holder=self._holder)
 
     def open(
         self,

@@ -24,6 +24,7 @@ from headwater.native.changelogs import Changelogs
 from headwater.native.restoration import ChangelogOpener, restore_now
 from headwater.processor.resolving import store_serdes
 from headwater.state import BlockCache, CacheBudget, open_store
+from headwater.state.directory import prepare
 from headwater.state.restore import open_backend
 
 if TYPE_CHECKING:
@@ -111,6 +112,20 @@ class StoreOpener:
         """Change this thread's share of the record cache, unless it has none."""
         if self._cache.limit and limit:
             self._cache.resize(limit)
+
+    def prepare(self, tasks: Mapping[TaskId, Subtopology]) -> None:
+        """Make the directories of stores that are opened next, all at once.
+
+        Args:
+            tasks: whose stores, with what they run.
+        """
+        directories = [
+            self._directory.store(task_id, spec.directory_name)
+            for task_id, subtopology in tasks.items()
+            for spec in subtopology.stores
+            if spec.persistent
+        ]
+        prepare(directories, holder=self._holder)
 
     def open(
         self,

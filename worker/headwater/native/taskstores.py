@@ -115,7 +115,7 @@ class TaskStoresOpener:
         directory: where they lie.
         opener: opens one.
         guard: asked about changelogs that do not exist.
-        opens_new: also open stores that are to be made, and have nothing to restore.
+        opens_all: also open stores that have nothing to restore.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class TaskStoresOpener:
         opener: ChangelogOpener,
         guard: ChangelogGuard,
         *,
-        opens_new: bool = True,
+        opens_all: bool = True,
     ) -> None:
-        self._opens_new = opens_new
+        self._opens_all = opens_all
         self._directory = directory
         self._opener = opener
         self._guard = guard
@@ -158,8 +158,9 @@ class TaskStoresOpener:
         try:
             for partition, spec in specs.items():
                 directory = self._directory.store(stores.task, spec.directory_name)
-                if not stores.follows and self._is_new(directory, partition, facts, spec):
-                    continue  # whoever runs the task makes it
+                is_asked = stores.follows or self._opens_all
+                if not is_asked and self._has_all(directory, partition, facts, spec, asked_at_ms):
+                    continue  # whoever runs the task opens it, or makes it
                 changelog, news = self._opener.open(
                     spec,
                     directory,
@@ -176,20 +177,20 @@ class TaskStoresOpener:
             stores.close()
             raise
 
-    def _is_new(
+    def _has_all(
         self,
         directory: StoreDirectory,
         partition: TopicPartition,
         facts: Mapping[TopicPartition, ChangelogFacts],
         spec: StoreSpec,
+        asked_at_ms: int,
     ) -> bool:
-        """Whether a store is neither on disk nor in its changelog, as everybody expects.
+        """Whether a store has nothing to restore: it has its whole changelog, or that is empty.
 
-        To make a database and close it again takes longest of all that a first start does.
+        To open a database for nothing takes longest of all that a start does.
         """
-        return (
-            not self._opens_new
-            and facts[partition].log_end == 0
-            and not directory.path.exists()
-            and self._guard.never_held(partition, spec.name) is None
+        if directory.path.exists():
+            return self._opener.has_all(directory, facts[partition], asked_at_ms)
+        return facts[partition].log_end == 0 and (
+            self._guard.never_held(partition, spec.name) is None
         )

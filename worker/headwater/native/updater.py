@@ -131,7 +131,7 @@ class StateUpdater:
             ),
             guard,
             # Whoever listens to restores is told of every store.
-            opens_new=settings.tells_restores,
+            opens_all=settings.tells_restores,
         )
         teller = RestoreTeller(link.send) if settings.tells_restores else None
         self._restoration = Restoration(self._consumer, teller)

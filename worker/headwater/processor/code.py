@@ -20,6 +20,8 @@ Each function is small and shown in tracebacks. Nothing from outside gets into t
 from __future__ import annotations
 
 import linecache
+from functools import lru_cache
+from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ Emit: TypeAlias = "Callable[[Code, Names], Names | None]"
 INDENT = "    "
 _RESERVED = ("run", "forward", "key", "value", "timestamp", "headers", "record", "records", "error")
 """Names that every function may use for itself."""
+_SOURCES = 256
+"""So many sources are remembered."""
 NESTED_MAX = 8
 """Loops within loops beyond this are called, not inlined; Python allows 20."""
 
@@ -141,10 +145,31 @@ class Code:
         source = "\n".join(lines)
         filename = f"<{title}>"
         # So that tracebacks show the lines.
-        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-        exec(compile(source, filename, "exec"), self._bound)  # noqa: S102
+        linecache.cache[filename] = (len(source), None, _lines(source), filename)
+        exec(_titled(_compiled(source), filename), self._bound)  # noqa: S102
         function: Callable[..., Any] = self._bound[name]
         return function
+
+
+@lru_cache(maxsize=_SOURCES)
+def _compiled(source: str) -> CodeType:
+    """Compile a source; the tasks of a sub-topology have the same, each with a title of its own."""
+    return compile(source, "<task>", "exec")
+
+
+def _titled(code: CodeType, filename: str) -> CodeType:
+    """Return the code as if it had been compiled under another file's name."""
+    consts = code.co_consts
+    if any(isinstance(one, CodeType) for one in consts):
+        consts = tuple(
+            _titled(one, filename) if isinstance(one, CodeType) else one for one in consts
+        )
+    return code.replace(co_filename=filename, co_consts=consts)
+
+
+@lru_cache(maxsize=_SOURCES)
+def _lines(source: str) -> list[str]:
+    return source.splitlines(keepends=True)
 
 
 def call(function: Callable[..., Any], name: str) -> Emit:

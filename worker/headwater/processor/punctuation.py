@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from headwater.processor.failures import Failures
 
 
+def _nobody() -> None:
+    """Whoever drives the task asks each time whether something is due."""
+
+
 def check_schedule(
     place: str,
     interval: Duration,
@@ -85,10 +89,15 @@ class Schedule:
 
 
 class Punctuations:
-    """The schedules of one task."""
+    """The schedules of one task.
+
+    Attributes:
+        told: called when a task that had no schedule gets one.
+    """
 
     def __init__(self, current: Current) -> None:
         self._current = current
+        self.told: Callable[[], object] = _nobody
         self._stream = _queue()
         self._wall = _queue()
         self.is_any = False
@@ -116,7 +125,9 @@ class Punctuations:
                 ``now + interval`` for the wall clock. A start that has passed is moved on by
                 whole intervals.
         """
-        self.is_any = True
+        if not self.is_any:
+            self.is_any = True
+            self.told()
         if kind is PunctuationType.STREAM_TIME:
             schedule = Schedule(node, start_ms or 0, interval_ms, callback)
             self._stream.push(schedule)

@@ -338,6 +338,10 @@ class StreamTask:
             if not sum(store.flush_cache() for store in self._stores):
                 return
 
+    def tell_schedules(self, told: Callable[[], object]) -> None:
+        """Have ``told`` called whenever the task, without a schedule until then, gets one."""
+        self._punctuations.told = told
+
     @property
     def has_schedules(self) -> bool:
         """Whether a punctuator may be due."""

@@ -20,6 +20,7 @@ import itertools
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -49,6 +50,8 @@ _SET_ASIDE: Final = "db.set-aside-"
 _DAMAGED: Final = "damaged"
 _ROCKSDB: Final = "rocksdb"
 _GLOBAL: Final = "global"
+_THREADS: Final = 8
+"""So many wait for the disk at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +351,27 @@ class StoreDirectory:
         return StateError(
             f"store {self.name}: {self.path} cannot be used: {error}; check state_dir and its owner"
         )
+
+
+def prepare(directories: Collection[StoreDirectory], *, holder: str) -> None:
+    """Make directories of stores that are opened next: all wait for the disk at the same time.
+
+    Whatever is in the way is left to whoever acquires them.
+
+    Args:
+        directories: of stores; those that are there are passed over.
+        holder: who opens the stores next.
+    """
+
+    def make(directory: StoreDirectory) -> None:
+        with suppress(StateError):
+            directory.acquire(holder=holder)
+            directory.release()
+
+    missing = [found for found in directories if not (found.path / _FORMAT).exists()]
+    if len(missing) > 1:
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="prepare") as pool:
+            list(pool.map(make, missing))
 
 
 def _holds_stores(name: str) -> bool:

@@ -43,6 +43,7 @@ from headwater.rocksdb_settings import (
     TRIGGERS,
     RocksSettings,
 )
+from headwater.state.backends.copies import EmptyDatabase
 from headwater.state.backends.statistics import numbers_of, properties_of
 from headwater.state.diskfull import is_disk_full
 from headwater.state.position import decode_position, encode_position
@@ -94,7 +95,7 @@ class BlockCache:
 
     __slots__ = (
         *("config_setter", "configs", "handle", "statistics", "write_buffers"),
-        *("_capacity_bytes", "opened", "settings"),
+        *("_capacity_bytes", "empty", "opened", "settings"),
     )
 
     def __init__(
@@ -110,6 +111,7 @@ class BlockCache:
         self.statistics = statistics
         self.settings = settings or RocksSettings()
         self.opened: weakref.WeakSet[RocksBackend] = weakref.WeakSet()
+        self.empty = EmptyDatabase()
         self._capacity_bytes = capacity_bytes
         capacity_bytes = self.settings.values().get(BLOCK_CACHE_SIZE, capacity_bytes)
         self.config_setter = config_setter
@@ -181,7 +183,7 @@ class RocksBackend:
         self._on_damage = on_damage
         self.path = path
         self.name = name or path.name
-        blocks = block_cache or BlockCache(8 * 1024 * 1024)
+        blocks = self._blocks = block_cache or BlockCache(8 * 1024 * 1024)
         self._built = built = build_options(options or RocksOptions(), blocks)
         self._keeps_statistics = blocks.statistics
         if blocks.statistics:
@@ -201,7 +203,6 @@ class RocksBackend:
             raise self._explain(error, "opened") from error
         self._position = None if data is None else decode_position(data)
         self._iterators: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
-        self._blocks = blocks
         if self.writes:
             blocks.opened.add(self)
 
@@ -222,9 +223,14 @@ class RocksBackend:
     def _opened(self) -> Any:
         """Open the database."""
         self.path.mkdir(parents=True, exist_ok=True)
+        # An option of a user's may be for good, such as how keys are compared.
+        is_first = self._setter is None and self._blocks.empty.lay(self.path)
         # On re-open a column family that is not named here silently gets default options.
         families = dict.fromkeys(self._families(), self._built)
-        return Rdict(str(self.path), options=self._built, column_families=families)
+        opened = Rdict(str(self.path), options=self._built, column_families=families)
+        if is_first:
+            self._blocks.empty.learn(self.path)
+        return opened
 
     def _families(self) -> list[str]:
         """Return the column families that the database has, or is to have."""
@@ -413,6 +419,8 @@ def build_options(options: RocksOptions, block_cache: BlockCache) -> Any:
     built.set_max_log_file_size(1024 * 1024)
     built.set_stats_dump_period_sec(0)
     built.set_stats_persist_period_sec(0)
+    # The table of open files has 64 parts by default; one thread reads.
+    built.set_table_cache_num_shard_bits(1)
     if block_cache.write_buffers is not None:
         built.set_write_buffer_manager(block_cache.write_buffers)
     if options.bulk:
