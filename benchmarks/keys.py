@@ -1,4 +1,4 @@
-"""What a record costs by how much is held: windows and joins beside Java Kafka Streams.
+"""What a record costs by how much is held: counts, windows and joins beside Java Kafka Streams.
 
     python -m benchmarks.keys [--rows tumbling ...] [--runs 3] [--quick] [--patience 600]
     python -m benchmarks.keys --page
@@ -8,6 +8,9 @@ measured records of keys at random follow, then the stores are filled up for the
 and CPU time are noted at the beginning and the end of each measured part. Here and in Java a record
 is followed by as many others of its key within a second at each step: with more keys records are
 closer together. Everything is committed ten times a second: each part has its share of commits.
+
+Rows of one work with as many keys run in turn, so that those with a record cache can be compared
+with those without.
 
 The page is ``benchmarks/KEYS.md``. ``--page`` writes it from the runs that are known, and
 ``--quick`` makes one round of the first two steps and writes nothing.
@@ -22,6 +25,7 @@ import signal
 import statistics
 import sys
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -87,18 +91,28 @@ class Row:
         return found
 
 
-_KEYS: Final = (10_000, 100_000, 1_000_000)
-_BY_KEYS: Final = tuple(
-    Step(keys, keys - before + (0 if before else WARM_UP), MEASURED)
-    for before, keys in zip((0, *_KEYS), _KEYS, strict=False)
-)
+def by_keys(*keys: int) -> tuple[Step, ...]:
+    """Return steps that fill the stores up to so many keys."""
+    return tuple(
+        Step(now, now - before + (0 if before else WARM_UP), MEASURED)
+        for before, now in zip((0, *keys), keys, strict=False)
+    )
+
+
+_BY_KEYS: Final = by_keys(10_000, 100_000, 1_000_000)
+_BY_MANY_KEYS: Final = by_keys(10_000, 100_000, 1_000_000, 10_000_000)
+CACHED: Final = "-cached"
+"""What the name of a row ends in that has a record cache; the same without it has none."""
+_CACHE: Final = 10 << 20
 _SLIDING: Final = (Step(10, 20_000, 20_000), Step(100, 1_000, 5_000), Step(1_000, 1_000, 1_000))
 _SESSION: Final = (Step(10, 20_000, 20_000), Step(100, 1_000, 20_000), Step(1_000, 1_000, 10_000))
 
 ROWS: Final = {
+    "count": Row("keyed count", "count", _BY_MANY_KEYS, "keys"),
+    "count-cached": Row("keyed count, 10 MB cache", "count", _BY_MANY_KEYS, "keys", _CACHE),
     "tumbling": Row("tumbling windows of 10 s", "tumbling", _BY_KEYS, "keys"),
     "tumbling-cached": Row(
-        "tumbling windows of 10 s, 10 MB cache", "tumbling", _BY_KEYS, "keys", 10 << 20
+        "tumbling windows of 10 s, 10 MB cache", "tumbling", _BY_KEYS, "keys", _CACHE
     ),
     "hopping": Row("windows of 5 s by 1 s", "hopping", _BY_KEYS, "keys"),
     "sliding": Row("sliding windows of 1 s", "sliding", _BY_KEYS, "keys"),
@@ -126,20 +140,29 @@ def main() -> int:
     with KafkaBroker() as broker:
         inputs.await_coordinator(broker.bootstrap_servers)
         loaded: set[str] = set()
-        for name in options.rows:
-            row = shortened(ROWS[name]) if options.quick else ROWS[name]
+        for names in in_turn(options.rows):
+            rows = {n: shortened(ROWS[n]) if options.quick else ROWS[n] for n in names}
             runs = 1 if options.quick else options.runs
-            print(f"{name} (load {os.getloadavg()[0]:.1f})", flush=True)
+            print(f"{', '.join(names)} (load {os.getloadavg()[0]:.1f})", flush=True)
             try:
-                found = _in_turn(broker, row, runs, options.patience, loaded)
+                found = _run_all(broker, rows, runs, options.patience, loaded)
             except (RuntimeError, OSError, KafkaException) as error:
                 failed = True
                 print(f"  failed: {error}", file=sys.stderr, flush=True)
                 continue
             if not options.quick:
-                report.keep(name, found, RAW)
+                for name in names:
+                    report.keep(name, found[name], RAW)
                 write()
     return 1 if failed else 0
+
+
+def in_turn(names: Iterable[str]) -> list[list[str]]:
+    """Return rows in the order given; those of one work with equal steps together."""
+    found: dict[tuple[str, tuple[Step, ...]], list[str]] = {}
+    for name in names:
+        found.setdefault((ROWS[name].work, ROWS[name].steps), []).append(name)
+    return list(found.values())
 
 
 def shortened(row: Row) -> Row:
@@ -148,25 +171,27 @@ def shortened(row: Row) -> Row:
     return Row(row.title, row.work, steps, row.unit, row.cache)
 
 
-def _in_turn(
-    broker: KafkaBroker, row: Row, runs: int, patience_s: float, loaded: set[str]
-) -> list[dict[str, Any]]:
+def _run_all(
+    broker: KafkaBroker, rows: Mapping[str, Row], runs: int, patience_s: float, loaded: set[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Run rows of one input in turn and return the runs of each."""
     servers = broker.bootstrap_servers
-    if row.topic not in loaded:
-        _load(servers, row)
-        loaded.add(row.topic)
-    found = []
-    for _ in range(runs):
-        for system in ("headwater", "java"):
-            wait_until_quiet(broker.pid, patience_s)
-            around = Surroundings(broker.pid)
-            result = _run(servers, system, row)
-            result["others"] = round(around.others(), 2)
-            result["load"] = os.getloadavg()[0]
-            print(f"  {system:<10} {_told(row, result)}", flush=True)
-            found.append(result)
-    if not row.cache and len({run["outputs"] for run in found}) > 1:
-        raise RuntimeError(f"{row.work}: not all runs have as many outputs: they are void")
+    first = next(iter(rows.values()))
+    if first.topic not in loaded:
+        _load(servers, first)
+        loaded.add(first.topic)
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in rows}
+    for _, (name, row), system in product(range(runs), rows.items(), ("headwater", "java")):
+        wait_until_quiet(broker.pid, patience_s)
+        around = Surroundings(broker.pid)
+        result = _run(servers, system, row)
+        result["others"] = round(around.others(), 2)
+        result["load"] = os.getloadavg()[0]
+        print(f"  {name:<16} {system:<10} {_told(row, result)}", flush=True)
+        found[name].append(result)
+    for name, row in rows.items():
+        if not row.cache and len({run["outputs"] for run in found[name]}) > 1:
+            raise RuntimeError(f"{name}: not all runs have as many outputs: they are void")
     return found
 
 
@@ -280,7 +305,14 @@ def write(raw: Path = RAW, page: Path = PAGE) -> str:
     for name, row in ROWS.items():
         if name in known:
             lines += lines_of(row, known[name]["runs"])
-    page.write_text("\n".join([*lines, "", _EXPLAINED]), encoding="utf-8")
+    compared = [
+        line
+        for name in ROWS
+        if name in known and name + CACHED in known
+        for line in beside(ROWS[name], known[name]["runs"], known[name + CACHED]["runs"])
+    ]
+    lines += ["", *([_BESIDE, *compared, ""] if compared else []), _EXPLAINED]
+    page.write_text("\n".join(lines), encoding="utf-8")
     return page.read_text(encoding="utf-8")
 
 
@@ -310,6 +342,31 @@ def lines_of(row: Row, runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return found
 
 
+def beside(
+    row: Row, without: Sequence[Mapping[str, Any]], cached: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Return what a record cache costs, a line for each step.
+
+    Args:
+        row: what is done without a cache.
+        without: its runs.
+        cached: runs of the same with a cache.
+    """
+    found = []
+    for number, step in enumerate(row.steps):
+        cells = []
+        for system in ("headwater", "java"):
+            costs = [
+                statistics.median(
+                    run["parts"][number]["cpu_us"] for run in runs if run["system"] == system
+                )
+                for runs in (without, cached)
+            ]
+            cells.append(f"{costs[0]:.1f}, {costs[1]:.1f} | {costs[1] / costs[0]:.2f}")
+        found.append(f"| {row.title} | {step.held:,} {row.unit} | {' | '.join(cells)} |")
+    return found
+
+
 def _spread(sides: Mapping[str, list[Any]], number: int) -> str:
     rounds = [
         its[number]["us"] / mine[number]["us"]
@@ -320,10 +377,11 @@ def _spread(sides: Mapping[str, list[Any]], number: int) -> str:
 
 _HEAD: Final = """# What a record costs by how much is held
 
-Written by `python -m benchmarks.keys`: windows and joins on one StreamThread with RocksDB, beside
-Java Kafka Streams 4.3.1, in turns, medians. Cache 0 unless said otherwise. A run fills its stores
-up to 10,000, 100,000 and 1,000,000 keys in four tasks. At each step, 100,000 records of keys at
-random are measured, and commits, of which there are ten a second, with them. With more keys records
+Written by `python -m benchmarks.keys`: counts, windows and joins on one StreamThread with RocksDB,
+beside Java Kafka Streams 4.3.1, in turns, medians. Cache 0 unless said otherwise. A run fills its
+stores up to 10,000, 100,000 and 1,000,000 keys in four tasks; for counts 10,000,000 follow. At each
+step, 100,000 records of keys at random are measured, and commits, of which there are ten a second,
+with them. With more keys records
 are closer together, so that a key is seen again after ten seconds at each step: windows hold as
 many records of a key, and joins find as many. In the last rows there are so many records of each
 key within a second, in one task. `--quick` takes a few minutes; it makes one round of two steps,
@@ -341,6 +399,14 @@ _TABLE: Final = (
     "| work | held | records/s: ours, Java | ratio (each round) | CPU us a record: ours, Java "
     "| grown: ours, Java | others' cores |"
 )
+_BESIDE: Final = """## What a record cache costs
+
+CPU us a record, by medians, and that of a cache over that of none. The goal is that no number of
+keys makes a cache cost more than none. A record that finds its key in the cache costs less: its
+change is not sent at once. If keys do not fit, nearly all are read and pushed out again.
+
+| work | held | CPU us, ours: cache 0, 10 MB | over | Java's: cache 0, 10 MB | over |
+|---|---|---|---|---|---|"""
 _EXPLAINED: Final = """## What grows, and why
 
 With 10,000 keys all rows are above Java's rate. With 100,000 tumbling windows still are, with

@@ -25,7 +25,7 @@ def test_every_row_has_a_work_and_grows(row: keys.Row) -> None:
 
     assert callable(getattr(works, row.work))
     assert held == sorted(set(held))
-    assert len(held) == 3
+    assert len(held) == (4 if row.work == "count" else 3)
 
 
 def test_each_step_holds_its_keys_before_it_is_measured() -> None:
@@ -86,6 +86,35 @@ def test_a_single_round_beside_others_is_provisional() -> None:
     lines = keys.lines_of(row, [_run("headwater", 5.0, 1.0), _run("java", 20.0, 1.0)])
 
     assert all(line.endswith("| 0.1 (provisional) |") for line in lines)
+
+
+def test_what_a_cache_costs_stands_beside_what_none_does() -> None:
+    row = keys.Row("count", "count", _STEPS, "keys")
+    without = [_run("headwater", 5.0, 1.5), _run("java", 20.0, 1.0)]
+    cached = [_run("headwater", 4.0, 2.0), _run("java", 10.0, 2.5)]
+
+    assert keys.beside(row, without, cached) == [
+        "| count | 100 keys | 5.0, 4.0 | 0.80 | 20.0, 10.0 | 0.50 |",
+        "| count | 1,000 keys | 7.5, 8.0 | 1.07 | 20.0, 25.0 | 1.25 |",
+    ]
+
+
+def test_rows_of_one_work_and_as_many_keys_run_in_turn() -> None:
+    assert keys.in_turn(["count", "hopping", "count-cached"]) == [
+        ["count", "count-cached"],
+        ["hopping"],
+    ]
+    assert ["sliding"] in keys.in_turn(keys.ROWS)
+
+
+def test_every_row_with_a_cache_has_one_without() -> None:
+    cached = {name: row for name, row in keys.ROWS.items() if row.cache}
+
+    assert cached
+    for name, row in cached.items():
+        other = keys.ROWS[name.removesuffix(keys.CACHED)]
+        assert not other.cache
+        assert (row.topic, row.work) == (other.topic, other.work)
 
 
 def test_the_page_has_the_newest_runs_and_words(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.support.stores import Recorder, add, build_store
 
+from headwater.errors import SerializationError
 from headwater.ids import TopicPartition
 from headwater.ports import Position, Timestamps, UnderWay
 from headwater.serde import Serdes
@@ -321,3 +322,52 @@ def test_an_evicted_entry_that_is_read_again_has_no_headers_and_no_topic() -> No
 
     assert store.get("0000") == (1, 1)
     assert budget.used == ENTRY
+
+
+def test_what_is_read_for_an_update_counts_with_its_new_headers_and_topic() -> None:
+    store, update, under_way, budget = over_committed(100_000)
+    under_way.source = TopicPartition("topic", 0)
+
+    update("0000", 1, 2, [("h", b"0" * 10)])
+
+    assert budget.used == ENTRY + 5 + 11
+    assert store.get("0000") == (2, 2)
+
+
+@pytest.mark.parametrize(("value", "error"), [("x", TypeError), (2**63, SerializationError)])
+def test_an_update_that_fails_leaves_what_it_has_read(value: Any, error: type[Exception]) -> None:
+    store, update, _, budget = over_committed(100_000)
+
+    with pytest.raises(error):
+        update("0000", value, 2, None)
+
+    assert budget.used == ENTRY
+    assert store.is_cached("0000")
+    assert store.get("0000") == (1, 1)
+    assert store.flush_cache() == 0
+
+
+def test_room_is_made_for_an_old_value_before_it_is_updated() -> None:
+    store, update, _, budget = over_committed(2 * ENTRY)
+    told: list[str] = []
+    store._cache.on_change(lambda key, *_: told.append(key), send_old=False)
+    for key in keys(2, start=5):
+        update(key, 1, 2, None)
+
+    update("0000", 1, 2, None)
+
+    assert told == keys(2, start=5)
+    assert budget.used == 2 * ENTRY
+    store.flush_cache()
+    assert told[2:] == ["0000"]
+
+
+def over_committed(limit: int) -> tuple[Any, Any, UnderWay, CacheBudget]:
+    """A store whose cache is empty: a key is committed with 1 at 1."""
+    first = build_store(Recorder(), cache=0)
+    first.put("0000", 1, 1)
+    committed(first)
+    under_way, budget = UnderWay(), CacheBudget(limit)
+    store = build_store(Recorder(), first.committed, cache=budget, send_old=False)
+    store.follow(under_way)
+    return store, store.updater(add, Timestamps.MAX, lambda: 0), under_way, budget

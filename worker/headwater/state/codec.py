@@ -39,6 +39,12 @@ _EXACT: Final[dict[type, type]] = {
     BytesSerde: bytes,
 }
 _FIXED_BYTES: Final[dict[type, int]] = {LongSerde: 8, DoubleSerde: 8, IntegerSerde: 4}
+_TIMED_ROWS: Final[dict[type, struct.Struct]] = {
+    LongSerde: struct.Struct(">qq"),
+    DoubleSerde: struct.Struct(">qd"),
+    IntegerSerde: struct.Struct(">qi"),
+}
+"""Rows of fixed length in a store with timestamps: both numbers at once."""
 
 
 _LONG_MIN: Final = -(2**63)
@@ -85,6 +91,7 @@ class StoreCodec:
         "_fits",
         "_is_buffer",
         "_key_size",
+        "_timed_row",
         "exact",
         "expires",
         "fixed_bytes",
@@ -128,12 +135,14 @@ class StoreCodec:
         )
         self.fixed_bytes = _FIXED_BYTES.get(type(value_serde)) if self.immutable else None
         self.row_overhead = _TIMESTAMP_BYTES if self.timestamped else 0
+        self._timed_row = _TIMED_ROWS.get(type(value_serde)) if self.timestamped else None
 
     def keep_bytes(self) -> None:
         """Let the layers in memory keep bytes, whatever the serde."""
         self.immutable = False
         self.exact = _NoExactClass
         self.fixed_bytes = None
+        self._timed_row = None
 
     def to_stored(self, value: Any) -> Any:
         """Return the stored form of a value that is not ``None``.
@@ -171,6 +180,8 @@ class StoreCodec:
         if stored is None:
             return None
         try:
+            if self._timed_row is not None:
+                return self._timed_row.pack(timestamp, stored)
             data: bytes = self.serialize(stored) if self.immutable else stored
         except Exception as error:
             raise self.value_error(stored, error) from error
@@ -178,6 +189,10 @@ class StoreCodec:
 
     def from_row(self, row: bytes) -> tuple[Any, int]:
         """Return ``(stored, timestamp)`` of a row; the timestamp is -1 in a store without them."""
+        layout = self._timed_row
+        if layout is not None and len(row) == layout.size:
+            timestamp, stored = layout.unpack(row)
+            return stored, timestamp
         if not self.timestamped:
             return (self._decode(row) if self.immutable else row), -1
         data = row[_TIMESTAMP_BYTES:]

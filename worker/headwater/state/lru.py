@@ -10,7 +10,7 @@ A record cache lies above, as above any store. What it has it tells, evicted bel
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from headwater.state.headers import HeadersCodec
 from headwater.state.layers.cache import RecordCache
@@ -39,6 +39,8 @@ class LruWriteBack(WriteBack):
     """
 
     __slots__ = ("_log", "_map", "_pending", "_sent")
+
+    writes_through: ClassVar[bool] = True
 
     def __init__(
         self, codec: StoreCodec, backend: LruBackend, send: Send | None, *, partition: int

@@ -34,6 +34,11 @@ _SPARE_FROM: Final = 1024
 """Entries from which on more room is made than is needed."""
 
 
+def headers_size(headers: Headers) -> int:
+    """Return what headers count, in bytes (Kafka's ``ProcessorRecordContext``)."""
+    return sum(len(name) + len(value or b"") for name, value in headers or ())
+
+
 class CacheBudget:
     """How much the record caches of one thread may hold together (``statestore_cache_max_bytes``).
 
@@ -72,24 +77,31 @@ class RecordCache:
 
     Attributes:
         entries: by identity; an entry is here or in the write-back layer's index, never in both.
+        flat_size: what an entry counts beside key, topic name and headers, in bytes; ``None`` if
+            the lengths of values vary.
         dirty_count: how many of them are dirty.
+        keeps_read: what is read from below stays here.
+        owes_room: a flush is under way, and at its end room is to be made: nothing else comes in.
         under_way: the record that is being processed, or was when a forwarded change was made.
+        used: what the entries count, in bytes.
     """
 
     __slots__ = (
         "_base",
         "_forward",
         "_is_flushing",
-        "_keeps_read",
-        "_owes_room",
+        "_key_size",
         "_send_old",
-        "_used",
         "below",
         "budget",
         "codec",
         "dirty_count",
         "entries",
+        "flat_size",
+        "keeps_read",
+        "owes_room",
         "under_way",
+        "used",
     )
 
     def __init__(self, below: WriteBack, budget: CacheBudget) -> None:
@@ -100,13 +112,16 @@ class RecordCache:
         self.dirty_count = 0
         self.under_way = UnderWay()
         self._base: dict[Any, Any] = {}
-        self._used = 0
+        self.used = 0
         self._forward: Forward | None = None
         self._send_old = False
         self._is_flushing = False
-        self._owes_room = False
+        self.owes_room = False
         # Kafka's caches of windows and sessions do not keep what they only read.
-        self._keeps_read = not below.codec.expires
+        self.keeps_read = not below.codec.expires
+        self._key_size = below.codec.keys.size
+        fixed = below.codec.fixed_bytes
+        self.flat_size = None if fixed is None else CONTEXT_BYTES + below.codec.row_overhead + fixed
         budget.register(self)
 
     def on_change(self, forward: Forward | None, *, send_old: bool) -> None:
@@ -130,18 +145,16 @@ class RecordCache:
                 del self.entries[identity]
                 self.entries[entry.identity] = entry
             return entry
-        if not self._keeps_read or self._owes_room:
-            return self.below.entries.get(identity) or self.below.read(identity)
-        below = self.below.entries
-        entry = below.get(identity) or self.below.read(identity)
+        entry = self.below.entries.get(identity) or self.below.read(identity)
         # As in Kafka Streams nothing is kept of a key that is not there.
-        if entry is not None and entry.stored is not None:
-            below.pop(identity, None)
-            self.admit(entry)
+        if entry is None or entry.stored is None or not self.keeps_read or self.owes_room:
+            return entry
+        self.admit(entry)
         return entry
 
     def admit(self, entry: Entry) -> None:
         """Take in an entry that is new to the cache."""
+        self.below.entries.pop(entry.identity, None)
         self.entries[entry.identity] = entry
         self._count(entry)
 
@@ -184,19 +197,35 @@ class RecordCache:
 
         A change in place keeps the length of the row: only these two may change what it takes.
         """
-        entry.headers = headers
-        entry.source = self.under_way.source
-        self._count(entry)
+        source = self.under_way.source
+        if headers or entry.headers:
+            entry.headers, entry.source = headers, source
+            self._count(entry)
+            return
+        grown = len(source.topic) - len(entry.source.topic)
+        entry.headers, entry.source = headers, source
+        entry.counted += grown
+        self.grow(grown)
 
     def _count(self, entry: Entry) -> None:
         """Count an entry anew, by Kafka Streams' arithmetic (``NamedCache.LRUNode``)."""
-        size = CONTEXT_BYTES + self.codec.size(entry.identity, entry.stored)
+        if self.flat_size is None or entry.stored is None:
+            size = CONTEXT_BYTES + self.codec.size(entry.identity, entry.stored)
+        else:
+            size = self.flat_size + self._key_size(entry.identity)
         size += len(entry.source.topic)
         if entry.headers:
-            size += sum(len(name) + len(value or b"") for name, value in entry.headers)
-        self.grow(size - entry.counted)
+            size += headers_size(entry.headers)
+        grown = size - entry.counted
         entry.counted = size
-        if self.budget.used > self.budget.limit:
+        self.grow(grown)
+
+    def grow(self, grown: int) -> None:
+        """Count ``grown`` more bytes, and make room if these are too many."""
+        self.used += grown
+        budget = self.budget
+        budget.used += grown
+        if budget.used > budget.limit:
             self.make_room()
 
     def dirtied(self, entry: Entry, old: Any) -> None:
@@ -211,15 +240,10 @@ class RecordCache:
         if self._send_old:
             self._base[entry.identity] = old
 
-    @property
-    def used(self) -> int:
-        """What the entries count, in bytes."""
-        return self._used
-
-    def grow(self, grown: int) -> None:
-        """Count ``grown`` more bytes."""
-        self._used += grown
-        self.budget.used += grown
+    def _free(self, counted: int) -> None:
+        """Count so many bytes less."""
+        self.used -= counted
+        self.budget.used -= counted
 
     def make_room(self) -> None:
         """Drop the eldest entries, flushing if one is dirty, until the budget is kept.
@@ -228,7 +252,7 @@ class RecordCache:
         end of the flush.
         """
         if self._is_flushing:
-            self._owes_room = True
+            self.owes_room = True
             return
         budget, entries = self.budget, self.entries
         while budget.used > budget.limit and entries:
@@ -236,8 +260,10 @@ class RecordCache:
             # Some more than needed: skipping the holes that they leave in the dict costs time.
             spare = budget.limit // _SPARE_FRACTION if before >= _SPARE_FROM else 0
             target = budget.limit - spare
-            average = max(1, self._used // before)
-            for entry in list(islice(entries.values(), (budget.used - target) // average + 1)):
+            average = max(1, self.used // before)
+            eldest = list(islice(entries, (budget.used - target) // average + 1))
+            dropped = self._drop_clean(eldest, budget.used - target)
+            for entry in [entries[identity] for identity in islice(eldest, dropped, None)]:
                 if budget.used <= target:
                     return
                 if entry.flags & DIRTY:
@@ -249,10 +275,42 @@ class RecordCache:
             if len(entries) >= before:
                 return
 
+    def _drop_clean(self, eldest: list[Any], excess: int) -> int:
+        """Drop entries up to the first dirty one, or until so many bytes are free.
+
+        Each is looked at once: it was used long ago, and the processor's cache has forgotten it.
+
+        Args:
+            eldest: identities of the entries used longest ago.
+            excess: how many bytes.
+
+        Returns:
+            How many were dropped.
+        """
+        entries, kept, keeps_headers = self.entries, self.below.entries, self.codec.keeps_headers
+        dropped = freed = 0
+        for identity in eldest:
+            entry = entries[identity]
+            flags = entry.flags
+            if freed >= excess or flags & DIRTY:
+                break
+            del entries[identity]
+            freed += entry.counted
+            dropped += 1
+            entry.counted = 0
+            entry.source = NOWHERE
+            if flags & UNCOMMITTED:
+                kept[identity] = entry
+                if keeps_headers and entry.stored is None:
+                    continue  # the changelog gets the headers of what deleted it
+            entry.headers = None
+        self._free(freed)
+        return dropped
+
     def _drop(self, entry: Entry) -> None:
         identity = entry.identity
         del self.entries[identity]
-        self.grow(-entry.counted)
+        self._free(entry.counted)
         entry.counted = 0
         entry.source = NOWHERE
         if entry.flags & UNCOMMITTED:
@@ -274,6 +332,23 @@ class RecordCache:
         found.reverse()
         return found
 
+    def _cleaned(self) -> tuple[list[Entry], list[int]]:
+        """Return the dirty entries, which are so no longer, and what their flags were."""
+        count = self.dirty_count
+        found: list[Entry] = []
+        known: list[int] = []
+        for entry in reversed(self.entries.values()):
+            flags = entry.flags
+            if flags & DIRTY:
+                found.append(entry)
+                known.append(flags)
+                entry.flags = flags & UNCOMMITTED
+                if len(found) == count:
+                    break
+        found.reverse()
+        known.reverse()
+        return found, known
+
     def flush(self) -> int:
         """Write dirty entries below and forward their changes; return how many there were.
 
@@ -282,14 +357,11 @@ class RecordCache:
         """
         if not self.dirty_count:
             return 0
-        dirty = self.dirty()
         base = self._base
         # Clean before anything is forwarded: the nodes below may write to this very store.
-        known = [entry.flags for entry in dirty]
+        dirty, known = self._cleaned()
         self._base = {}
         self.dirty_count = 0
-        for entry in dirty:
-            entry.flags &= UNCOMMITTED
         under_way = self.under_way
         # An eviction happens in the middle of a record that may have nothing to do with it.
         record, source = under_way.record, under_way.source
@@ -299,28 +371,40 @@ class RecordCache:
         finally:
             self._is_flushing = False
             under_way.record, under_way.source = record, source
-        if self._owes_room:
-            self._owes_room = False
+        if self.owes_room:
+            self.owes_room = False
             self.make_room()
         return len(dirty)
 
     def _flush_all(self, dirty: list[Entry], known: list[int], base: dict[Any, Any]) -> None:
         forward, under_way = self._forward, self.under_way
-        mark, key_of = self.below.mark, self.codec.keys.key_of
+        below, keys = self.below, self.codec.keys
+        is_key, key_of = keys.is_identity, keys.key_of
+        mark, append = below.mark, below.unsent.append
+        # Then an entry is marked by a flag and a place in a list.
+        is_short = self.flat_size is not None and not below.writes_through
         # Values that need no decoding, with nothing to say about the old ones: most aggregates.
         plain = self.codec.immutable and not self._send_old
-        for entry, flags in zip(dirty, known, strict=True):
+        for entry, before in zip(dirty, known, strict=True):
             stored = entry.stored
             if stored is None or not plain:
-                self._flush_one(entry, flags, base)
+                self._flush_one(entry, before, base)
                 continue
-            if not entry.flags & UNSENT:
-                mark(entry)
+            flags = entry.flags
+            if not flags & UNSENT:
+                if is_short and below.index is None:
+                    entry.flags = flags | UNSENT
+                    append(entry)
+                else:
+                    mark(entry)
             if forward is not None:
-                timestamp, headers = entry.timestamp, entry.headers
+                timestamp, headers, identity = entry.timestamp, entry.headers, entry.identity
                 under_way.record = entry.offset, timestamp, None, None, headers
                 under_way.source = entry.source
-                forward(key_of(entry.identity), (stored, None), timestamp, headers)
+                if not flags & DIRTY:
+                    entry.offset = -1  # released now, while the processor's cache has it
+                key = identity if is_key else key_of(identity)
+                forward(key, (stored, None), timestamp, headers)
 
     def _flush_one(self, entry: Entry, flags: int, base: dict[Any, Any]) -> None:
         forward, stored = self._forward, entry.stored
@@ -351,13 +435,13 @@ class RecordCache:
         self.entries.clear()
         self._base.clear()
         self.dirty_count = 0
-        self._owes_room = False
-        self.grow(-self._used)
+        self.owes_room = False
+        self._free(self.used)
 
     def dirty_bytes(self) -> int:
         """About how much the dirty entries take."""
         count = len(self.entries)
-        return self._used * self.dirty_count // count if count else 0
+        return self.used * self.dirty_count // count if count else 0
 
     def close(self) -> None:
         """Give this cache's share back to the thread."""

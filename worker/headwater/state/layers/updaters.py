@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headwater.state.layers.cache import headers_size
 from headwater.state.layers.writeback import DIRTY, UNSENT, Entry
 
 if TYPE_CHECKING:
@@ -64,9 +65,11 @@ def compile_cached(cache: RecordCache, updating: Updating) -> Forward:
     if updating.step is None:
         return _cached_upsert(cache)
     change = _cached_change(cache, updating, updating.step)
-    if cache.codec.immutable:
-        return _cached_fast(cache, updating, updating.step, change)
-    return _general(cache, change)
+    if not cache.codec.immutable:
+        return _general(cache, change)
+    if cache.flat_size is not None:
+        change = _cached_miss(cache, updating, updating.step, change)
+    return _cached_fast(cache, updating, updating.step, change)
 
 
 def compile_direct(below: WriteBack, updating: Updating, forward: Forward | None) -> Forward:
@@ -94,6 +97,10 @@ def _general(layer: RecordCache | WriteBack, change: Callable[..., None]) -> For
 
 def _nobody(_key: Any, _change: Any, _timestamp: int, _headers: Headers) -> None:
     """Hear nothing."""
+
+
+def _nothing() -> None:
+    """Begin with no value."""
 
 
 def _replace(_key: Any, value: Any, _old: Any) -> Any:
@@ -142,6 +149,73 @@ def _cached_fast(
             moved(entry, headers)
 
     return update
+
+
+def _cached_miss(
+    cache: RecordCache, updating: Updating, step: Update, change: Callable[..., None]
+) -> Callable[..., None]:
+    """Handle a key that is not in the cache and values of fixed size; ``change`` does the rest.
+
+    The entry is counted once, and put into the cache with its new value only.
+    """
+    codec, budget, kept, read = cache.codec, cache.budget, cache.below.entries, cache.below.read
+    entries, under_way = cache.entries, cache.under_way
+    fixed: Any = codec.exact
+    admit, dirtied, grow, keeps_read = cache.admit, cache.dirtied, cache.grow, cache.keeps_read
+    flat_size, key_size, (low, high) = cache.flat_size or 0, codec.keys.size, codec.limits
+    initialize, take_max = updating.initializer or _nothing, updating.take_max
+
+    def miss(
+        entry: Entry | None,
+        identity: Any,
+        key: Any,
+        value: Any,
+        timestamp: int,
+        headers: Headers,
+        new: Any = _UNSTEPPED,
+    ) -> None:
+        if entry is not None:
+            change(entry, identity, key, value, timestamp, headers, new)
+            return
+        known = kept.get(identity)
+        entry = known or read(identity) or Entry(identity, None, -1)
+        old = entry.stored
+        size = flat_size + key_size(identity)
+        stays = old is not None and keeps_read and not cache.owes_room
+        if stays and budget.used + size > budget.limit:
+            # As in Kafka Streams, which reads through its cache: room is made for the old value
+            # before the new one is there.
+            admit(entry)
+            change(entry, identity, key, value, timestamp, headers)
+            return
+        try:
+            new = step(key, value, initialize() if old is None else old)
+        except BaseException:
+            if stays:
+                admit(entry)
+            raise
+        if new.__class__ is not fixed or new > high or new < low:
+            if stays:
+                admit(entry)
+            change(entry, identity, key, value, timestamp, headers, new)
+            return
+        if known is not None:
+            del kept[identity]
+        entry.stored = new
+        if old is None or not take_max or entry.timestamp < timestamp:
+            entry.timestamp = timestamp
+        entry.headers = headers
+        entry.offset = under_way.record[0]
+        entry.source = source = under_way.source
+        dirtied(entry, old)
+        entries[entry.identity] = entry
+        size += len(source.topic)
+        if headers:
+            size += headers_size(headers)
+        entry.counted = size
+        grow(size)
+
+    return miss
 
 
 def _cached_change(cache: RecordCache, updating: Updating, step: Update) -> Callable[..., None]:

@@ -16,7 +16,7 @@ commit and the commit itself: it would reach the backend under a position that d
 from __future__ import annotations
 
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from headwater.ports import NOW, NOWHERE
 
@@ -101,6 +101,9 @@ class WriteBack:
         newest: how late the committed rows of a key can be; ``None`` where a look costs little.
     """
 
+    writes_through: ClassVar[bool] = False
+    """Whether ``mark`` writes to the backend at once."""
+
     __slots__ = (
         "_partition",
         "_sealed",
@@ -159,10 +162,11 @@ class WriteBack:
             is_legal = part.__class__ is bytes or (part.__class__ is str and part.isascii())
             if is_legal and time > self.newest_of(part):
                 return None
+        keys = codec.keys
         try:
-            key = codec.keys.bytes_of(identity)
+            key = identity if keys.pack is None else keys.pack(identity)
         except Exception as error:
-            raise codec.keys.error(identity, error) from error
+            raise keys.error(identity, error) from error
         row = self.backend.get(key)
         if row is not None:
             return Entry(identity, *codec.from_row(row))
