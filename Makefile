@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 STAMP   = $(VENV)/.installed
+NATIVE  = $(VENV)/.native
 SHARE  ?= 0.05
 ONE_IN ?= 1
 KUBE_NODE ?=
 RECORDS ?= 10000000
 
 .DEFAULT_GOAL := help
-.PHONY: help run kube caches test test-all test-fast check e2e-cluster bench bench-kube bench-spark soak fmt crds clean
+.PHONY: help run kube caches native test test-all test-fast check e2e-cluster bench bench-kube bench-spark soak fmt crds clean
 
 help: ## Show this help
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -27,17 +28,26 @@ run: $(STAMP) ## Word count on a private Kafka: two workers, a kill -9, counts c
 kube: $(STAMP) ## Build the Kubernetes programs of the tests into the cache (once, 15 minutes)
 	@$(BIN)/python -m tests.kube.build
 
-caches: $(STAMP) ## Fetch and build all that tests read from the cache (once); the only step that fetches
+native: $(NATIVE) ## Build and install the path of records in C, with the machine's compiler or ziglang's
+
+$(NATIVE): native/pyproject.toml native/setup.py $(wildcard native/src/*.[ch] native/src/headwater_native/*.py) | $(STAMP)
+	@command -v cc >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'ziglang==0.17.0'
+	@if ! command -v cc >/dev/null; then export CC="$(abspath $(BIN))/python -m ziglang cc"; fi; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps ./native
+	@$(BIN)/python native/tests/try_it.py
+	@touch $(NATIVE)
+
+caches: $(NATIVE) ## Fetch and build all that tests read from the cache (once); the only step that fetches
 	@$(BIN)/python -m tests.caches --all --kube-node="$(KUBE_NODE)"
 
-test: $(STAMP) ## The tests that need Python and Java: pure ones, real Kafka, Java oracle, a run on Spark
+test: $(NATIVE) ## The tests that need Python and Java: pure ones, real Kafka, Java oracle, a run on Spark
 	@$(BIN)/python -m tests.caches
 	+@$(BIN)/python -m tests.parts --share $(SHARE)
 
 test-all: caches ## These, then Kubernetes, all of Spark, kills; with KUBE_NODE=FOLDER a real node
 	+@$(BIN)/python -m tests.parts --all --kube-node="$(KUBE_NODE)" --share $(SHARE) --one-in $(ONE_IN)
 
-test-fast: $(STAMP) ## The tests that need no Kafka, Kubernetes or Java
+test-fast: $(NATIVE) ## The tests that need no Kafka, Kubernetes or Java
 	@$(BIN)/python -m pytest -q --share $(SHARE) -n logical --maxprocesses 8 --dist worksteal -m "not kafka and not kube and not java and not slow and not soak"
 
 e2e-cluster: $(STAMP) ## The user's journey on a cluster: KUBECONFIG=, WORKER_IMAGE=, OPERATOR_IMAGE=, BOOTSTRAP=
@@ -48,7 +58,7 @@ e2e-cluster: $(STAMP) ## The user's journey on a cluster: KUBECONFIG=, WORKER_IM
 		--state-access-mode="$$STATE_ACCESS_MODE" \
 		--stop-kubelet="$$STOP_KUBELET" --start-kubelet="$$START_KUBELET"
 
-soak: $(STAMP) ## All seeds and kills; writes benchmarks/SOAK.md
+soak: $(NATIVE) ## All seeds and kills; writes benchmarks/SOAK.md
 	@$(BIN)/python -m tests.soak
 
 check: $(STAMP) ## Format, lint, types, import contracts
@@ -59,7 +69,7 @@ check: $(STAMP) ## Format, lint, types, import contracts
 crds: $(STAMP) ## Write crds/, docs/reference/ and the chart's part of them from the code
 	@$(BIN)/python -m tests.golden.crds
 
-bench: $(STAMP) ## Side by side with Java Kafka Streams, quixstreams and a bare loop; writes benchmarks/RESULTS.md
+bench: $(NATIVE) ## Side by side with Java Kafka Streams, quixstreams and a bare loop; writes benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks.run
 	@$(BIN)/python -m benchmarks.keys
 	@$(BIN)/python -m benchmarks.takeover
@@ -69,6 +79,7 @@ bench: $(STAMP) ## Side by side with Java Kafka Streams, quixstreams and a bare 
 	@$(BIN)/python -m benchmarks.global_store
 	@$(BIN)/python -m benchmarks.slow_task
 	@$(BIN)/python -m benchmarks.partitions
+	@$(BIN)/python -m benchmarks.native_path --page
 	@$(BIN)/python -m benchmarks.metrics
 	@$(BIN)/python -m benchmarks.queries
 

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwater.kafka.native_module import NO_EXTENSIONS
 from tests import record, unstable
 from tests.caches import NO_FETCH
 from tests.record import Outcome, Session
@@ -51,6 +52,9 @@ QUICK = ("pure", "kafka", "oracle", "kafka-2", "three-ways")
 """The parts of `make test`: two that only compute stand beside one with many processes."""
 REST = (KUBE, "spark", "troubles", "engines", "chaos")
 """What `make test-all` has beyond, but for the real node."""
+IN_PYTHON = ("kafka-2", "oracle", "troubles")
+"""Parts whose records take the path in Python, as if the extension were not installed; those of
+the others take that in C wherever it can be taken (docs/adr/0098)."""
 # What talks to the control plane of the tests, wherever it lies.
 _OF_KUBE = (
     "tests/kube",
@@ -127,6 +131,7 @@ class Part:
         record: the file that its session of pytest leaves; None if it is no such session.
         alone: what runs one of its tests, but for the name of the test.
         folder: where it runs.
+        settings: variables of its environment.
         took_s: how long it ran; None as long as it has not ended.
         ended: whether it has ended, or never runs because what it needs has failed.
         passed: whether it ended with status 0.
@@ -140,6 +145,7 @@ class Part:
     record: Path | None = None
     alone: tuple[str, ...] = ()
     folder: Path = ROOT
+    settings: dict[str, str] = field(default_factory=dict)
     took_s: float | None = None
     ended: bool = False
     passed: bool = False
@@ -166,7 +172,7 @@ class Part:
         with subprocess.Popen(
             self.command,
             cwd=self.folder,
-            env={**os.environ, **NO_FETCH, **bytecode.KEPT},
+            env={**os.environ, **NO_FETCH, **bytecode.KEPT, **self.settings},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -272,7 +278,9 @@ def plan(options: list[str], kube_node: str, records: Path, *, everything: bool)
     for name in (*QUICK, *(REST if everything else ())):
         file = records / f"{name}.jsonl"
         command = [*_PYTEST, *options, f"--record={file}", *found[name]]
-        parts.append(Part(name, command, record=file, alone=(*_PYTEST, *options)))
+        settings = {NO_EXTENSIONS: "1"} if name in IN_PYTHON else {}
+        alone = (*_PYTEST, *options)
+        parts.append(Part(name, command, record=file, alone=alone, settings=settings))
     return Plan(parts)
 
 
@@ -311,7 +319,7 @@ def failures(parts: list[Part], logs: Path = LOGS) -> Verdict:
     for test in unstable.to_run_again(sessions):
         of = next(part for part in parts if _has(part, test))
         command = of.command if test == NODE else [*of.alone, "-rA", test]
-        alone = Part("again", command, folder=of.folder)
+        alone = Part("again", command, folder=of.folder, settings=of.settings)
         alone.run(tell_all=True)
         again[test], second[test] = alone.passed, "".join(alone.told)
     verdict = unstable.judge(sessions, again)

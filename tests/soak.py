@@ -8,6 +8,7 @@ says of the others. Each section names the commit that was run.
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import subprocess
@@ -15,8 +16,12 @@ import sys
 import time
 from pathlib import Path
 
+from headwater.kafka.native_module import NO_EXTENSIONS
+
 ROOT = Path(__file__).parents[1]
 LOG = ROOT / "benchmarks" / "SOAK.md"
+_IN_PYTHON = "in Python"
+"""In the title of a suite: as if the extension in C were not installed."""
 SUITES = [
     ("simulation and planted faults", ["-n", "logical", "--dist", "worksteal", "tests/sim"]),
     ("models and stores against their contracts", ["tests/contract", "tests/property"]),
@@ -33,6 +38,9 @@ SUITES = [
         ["tests/spark/test_continuous.py", "-k", "killed"],
     ),
     ("operators killed before each write", ["tests/kube/test_operators.py"]),
+    ("the path in C under sanitizers and over 10^8 records", ["tests/kafka/test_native_memory.py"]),
+    ("real Kafka, records in C", ["tests/kafka", "tests/chaos"]),
+    (f"real Kafka, records {_IN_PYTHON}", ["tests/kafka", "tests/chaos"]),
     ("what only repeats others on real parts", ["-m", "soak", "tests"]),
 ]
 HEAD = """# Soak
@@ -60,8 +68,14 @@ def run(title: str, paths: list[str]) -> tuple[bool, list[str]]:
     command = [sys.executable, "-u", "-m", "pytest", "-q", "-s", "--share", "1", *paths]
     kept: list[str] = []
     started = time.monotonic()
+    settings = {NO_EXTENSIONS: "1"} if title.endswith(_IN_PYTHON) else {}
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=ROOT,
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:

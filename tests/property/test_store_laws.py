@@ -20,6 +20,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.support.examples import examples
+from tests.support.in_c import EXTENSION
 from tests.support.stores import Recorder, build_store, gather
 
 from headwater.model.stored_headers import AggregationWithHeaders
@@ -44,6 +45,8 @@ def join(_key: Any, value: int, text: str) -> str | None:
 KINDS = ["plain", "timestamped", "with headers"]
 HEADERS = st.sampled_from([None, [("h", b"\x01")], [("h", None), ("h", b"")]])
 
+UPDATERS: list[Any] = [None, EXTENSION.RecordUpdater]
+
 STEPS: dict[str, Any] = {
     "long": (Serdes.long, sum_up, int, lambda n: n),
     "string": (Serdes.string, join, str, str),
@@ -60,9 +63,10 @@ class StoreHistory(RuleBasedStateMachine):
         caching=st.booleans(),
         serde=st.sampled_from(sorted(STEPS)),
         kind=st.sampled_from(KINDS),
+        updater=st.sampled_from(UPDATERS),
     )
     def begin(
-        self, *, rocks: bool, cache: int | None, caching: bool, serde: str, kind: str
+        self, *, rocks: bool, cache: int | None, caching: bool, serde: str, kind: str, updater: Any
     ) -> None:
         """Choose one make of store for this history."""
         self.directory = tempfile.TemporaryDirectory() if rocks else None
@@ -70,7 +74,7 @@ class StoreHistory(RuleBasedStateMachine):
         self.value_serde, self.step, self.initializer, self.literal = STEPS[serde]
         self.timestamped, self.keeps_headers = kind != "plain", kind == "with headers"
         self.caching = caching
-        self.limit = cache
+        self.limit, self.updater = cache, updater
         self.now: dict[str, tuple[Any, int, Any]] = {}
         self.committed: dict[str, tuple[Any, int, Any]] = {}
         self.position: Position | None = None
@@ -85,7 +89,7 @@ class StoreHistory(RuleBasedStateMachine):
         if self.directory is not None:
             self.backend = RocksBackend(Path(self.directory.name) / "db")
         self.heard = Recorder()
-        budget = None if self.limit is None else CacheBudget(self.limit)
+        budget = None if self.limit is None else CacheBudget(self.limit, self.updater)
         self.store: LayeredStore = build_store(
             self.heard,
             self.backend,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeVar
 
 from headwater.config import StreamsConfig
@@ -10,6 +11,8 @@ from headwater.kafka.access import Access
 from headwater.kafka.admin import Admin
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.errors import Connection
+from headwater.kafka.native_clients import NativeConsumer, NativeProducer
+from headwater.kafka.native_module import native
 from headwater.kafka.producer import StreamsProducer
 from headwater.kafka.settings import (
     admin_settings,
@@ -41,6 +44,8 @@ class Clients:
         self.access = Access(
             config=self.config, connection=self.connection, admin=self.admin, client_id="test"
         )
+        self.native = native(self.config.headwater_native)
+        """Records of main consumers and of producers take this path in C, if it is one."""
         self.topic = application_id
         self.first = TopicPartition(self.topic, 0)
         self.second = TopicPartition(self.topic, 1)
@@ -56,6 +61,8 @@ class Clients:
         kind: type[Reader] = PartitionConsumer,  # type: ignore[assignment]
         **options: Any,
     ) -> Reader:
+        if self.native is not None and kind is PartitionConsumer and role == "main":
+            kind = partial(NativeConsumer, self.native)  # type: ignore[assignment]
         return kind(
             consumer_settings(self.config, self.connection, client_id="consumer", role=role),
             self.connection,
@@ -64,7 +71,10 @@ class Clients:
         )
 
     def producer(self, *, slot: int | None = None, **options: Any) -> StreamsProducer:
-        return StreamsProducer(
+        kind = StreamsProducer
+        if self.native is not None:
+            kind = partial(NativeProducer, self.native)  # type: ignore[assignment]
+        return kind(
             producer_settings(
                 self.config,
                 self.connection,

@@ -61,6 +61,18 @@ class Recorder:
         self.partitions.add(partition)
 
 
+class Updates:
+    """How record caches of this process update a known key."""
+
+    updater: Any = None
+    """Makes the update in C; ``None``: in Python."""
+
+
+def budget_of(limit: int) -> CacheBudget:
+    """Make a budget of record caches; see ``Updates``."""
+    return CacheBudget(limit, Updates.updater)
+
+
 def build_store(
     recorder: Recorder,
     backend: Backend | None = None,
@@ -93,7 +105,7 @@ def build_store(
         task=TASK,
         changelog_topic=TOPIC,
         backend=MemoryBackend() if backend is None else backend,
-        cache=CacheBudget(cache) if isinstance(cache, int) else cache,
+        cache=budget_of(cache) if isinstance(cache, int) else cache,
         changelog_send=recorder.send,
         key_serde=key,
         value_serde=value,

@@ -90,6 +90,7 @@ def test_the_specific_prefix_wins_over_the_general_over_the_bare() -> None:
         pytest.param({"bootstrap.servers": "localhost"}, ["host:port"], id="address without port"),
         pytest.param({"bootstrap.servers": "a:1,b"}, ["host:port"], id="second one without port"),
         pytest.param({"application.id": "a b"}, ["topic names"], id="space in the id"),
+        pytest.param({"headwater.native": "maybe"}, ["true, false or auto"], id="no path in C"),
         pytest.param({"upgrade.from": "3.4"}, ["no older version"], id="only Java has it"),
         pytest.param({"application.server": "a:1"}, ["HTTP service"], id="a server of its own"),
         pytest.param(

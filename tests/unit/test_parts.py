@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.parts import (
+    IN_PYTHON,
     MINUTES,
     NODE,
     QUICK,
@@ -23,6 +24,8 @@ from tests.parts import (
     plan,
 )
 from tests.unstable import Verdict
+
+from headwater.kafka.native_module import NO_EXTENSIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +50,19 @@ def test_make_test_has_its_parts_and_make_test_all_the_others_behind_them(
     assert names == ["check", *QUICK, *(REST if everything else ())]
     assert (NODE in [part.name for part in chosen.parts]) is everything
     assert files().keys() == {*QUICK, *REST}
+
+
+def test_records_take_the_path_in_python_in_some_parts_with_kafka_and_in_c_in_others(
+    tmp_path: Path,
+) -> None:
+    chosen = plan([], "tool", tmp_path, everything=True)
+
+    in_python = {part.name for part in chosen.parts if part.settings.get(NO_EXTENSIONS)}
+    assert in_python == set(IN_PYTHON) == {"kafka-2", "oracle", "troubles"}
+    part = _part("first", f"import os; assert os.environ[{NO_EXTENSIONS!r}] == '1'")
+    part.settings = {NO_EXTENSIONS: "1"}
+    part.run()
+    assert part.passed
 
 
 def test_what_make_test_has_needs_no_kubernetes() -> None:

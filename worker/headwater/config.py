@@ -47,6 +47,7 @@ from headwater.topology_settings import (
     parse_dsl_store_format,
     parse_dsl_stores,
     parse_flag,
+    parse_native,
     parse_optimizations,
 )
 
@@ -182,6 +183,8 @@ class StreamsConfig:
     replication_factor: int = -1
     """Of internal topics; -1 is the broker's default."""
     request_timeout_ms: int = 40_000
+    headwater_native: str = "auto"
+    """Whether records take the path in C: ``true``, ``false``, or ``auto``: if it is there."""
     topology_optimization: frozenset[Optimization] = frozenset()
     """Rewrites of the topology; used where it is built."""
     dsl_store_suppliers_class: Reference = None
@@ -352,6 +355,7 @@ _PARSERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "logging_format": parse_format,
     "replication_factor": _whole(-1, 2**15 - 1),
     "request_timeout_ms": _whole(0),
+    "headwater_native": parse_native,
     "topology_optimization": parse_optimizations,
     "rocksdb_config_setter": import_path,
     "windowstore_changelog_additional_retention_ms": _whole(0),

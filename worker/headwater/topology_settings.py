@@ -91,6 +91,18 @@ def parse_flag(name: str, value: object) -> bool:
     return text == "true"
 
 
+def parse_native(name: str, value: object) -> str:
+    """Return ``true``, ``false`` or ``auto``, given as a text or not.
+
+    Raises:
+        ConfigError: it is none of them.
+    """
+    text = str(value).strip().lower()
+    if text not in {"true", "false", "auto"}:
+        raise ConfigError(f"{name}: {value!r} is not allowed; expected true, false or auto")
+    return text
+
+
 def parse_dsl_stores(name: str, value: object) -> Any:
     """Return a built-in's name, also for Kafka's class, else ``module:Class`` or the object.
 

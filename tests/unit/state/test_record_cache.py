@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.stores import Recorder, add, build_store
+from tests.support.in_c import updates_in_both  # noqa: F401 - of every test here
+from tests.support.stores import Recorder, add, budget_of, build_store
 
 from headwater.errors import SerializationError
 from headwater.ids import TopicPartition
 from headwater.ports import Position, Timestamps, UnderWay
 from headwater.serde import Serdes
-from headwater.state import CacheBudget
 from headwater.state.layers.cache import CONTEXT_BYTES
 
 if TYPE_CHECKING:
     from headwater.ports import Headers
+    from headwater.state import CacheBudget
 
 KEY_BYTES = 4
 # A row of a timestamped store is its timestamp and its value, 8 bytes each.
@@ -33,7 +34,7 @@ def counter(heard: Recorder, budget: CacheBudget, name: str = "counts") -> Any:
 
 def test_changes_are_flushed_in_the_order_of_the_last_write_of_each_key() -> None:
     heard = Recorder()
-    store, update = counter(heard, CacheBudget(100_000))
+    store, update = counter(heard, budget_of(100_000))
 
     for key in ("b", "a", "c", "b"):
         update(key, 1, 1, None)
@@ -45,7 +46,7 @@ def test_changes_are_flushed_in_the_order_of_the_last_write_of_each_key() -> Non
 
 def test_only_what_changed_since_the_last_flush_is_flushed_again() -> None:
     heard = Recorder()
-    store, update = counter(heard, CacheBudget(100_000))
+    store, update = counter(heard, budget_of(100_000))
     for key in keys(5):
         update(key, 1, 1, None)
     store.flush_cache()
@@ -62,7 +63,7 @@ def test_only_what_changed_since_the_last_flush_is_flushed_again() -> None:
 
 def test_a_put_over_the_limit_flushes_every_dirty_entry_of_its_store() -> None:
     heard = Recorder()
-    budget = CacheBudget(10 * ENTRY)
+    budget = budget_of(10 * ENTRY)
     store, update = counter(heard, budget)
 
     for key in keys(10):
@@ -77,7 +78,7 @@ def test_a_put_over_the_limit_flushes_every_dirty_entry_of_its_store() -> None:
 
 def test_clean_entries_leave_in_silence() -> None:
     heard = Recorder()
-    budget = CacheBudget(10 * ENTRY)
+    budget = budget_of(10 * ENTRY)
     store, update = counter(heard, budget)
     for key in keys(10):
         update(key, 1, 1, None)
@@ -94,7 +95,7 @@ def test_clean_entries_leave_in_silence() -> None:
 
 def test_the_budget_is_shared_by_all_stores_of_a_thread_and_the_writer_pays() -> None:
     heard = Recorder()
-    budget = CacheBudget(10 * ENTRY)
+    budget = budget_of(10 * ENTRY)
     first, update_first = counter(heard, budget)
     second, update_second = counter(heard, budget, "second")
     for key in keys(10):
@@ -113,7 +114,7 @@ def test_the_budget_is_shared_by_all_stores_of_a_thread_and_the_writer_pays() ->
 
 def test_shrinking_the_budget_flushes_and_empties() -> None:
     heard = Recorder()
-    budget = CacheBudget(100 * ENTRY)
+    budget = budget_of(100 * ENTRY)
     store, update = counter(heard, budget)
     for key in keys(50):
         update(key, 1, 1, None)
@@ -127,7 +128,7 @@ def test_shrinking_the_budget_flushes_and_empties() -> None:
 
 def test_values_that_grow_take_their_room() -> None:
     heard = Recorder()
-    budget = CacheBudget(10_000)
+    budget = budget_of(10_000)
     store = build_store(heard, cache=budget, value=Serdes.string, send_old=False)
     update = store.updater(lambda _k, v, old: old + v, Timestamps.MAX, str)
     update("a", "x", 1, None)
@@ -144,7 +145,7 @@ def test_values_that_grow_take_their_room() -> None:
 @pytest.mark.parametrize("limit_entries", [1, 3, 10, 1000])
 def test_reading_much_never_breaks_the_budget_nor_loses_a_write(limit_entries: int) -> None:
     heard = Recorder()
-    budget = CacheBudget(limit_entries * ENTRY)
+    budget = budget_of(limit_entries * ENTRY)
     store, update = counter(heard, budget)
 
     for n in range(500):
@@ -179,7 +180,7 @@ def test_a_flush_may_write_to_the_store_it_flushes() -> None:
 
 def reading_while_flushed(heard: Recorder) -> Any:
     """A store with room for two entries; whoever hears of a change looks up two others."""
-    store = build_store(heard, cache=CacheBudget(2 * ENTRY))
+    store = build_store(heard, cache=budget_of(2 * ENTRY))
 
     def look_up(key: str, change: Any, timestamp: int, headers: Any) -> None:
         heard.forward(key, change, timestamp, headers)
@@ -231,7 +232,7 @@ def test_what_is_read_during_a_flush_may_push_out_what_is_deleted() -> None:
 
 def test_room_is_made_at_the_end_of_a_flush() -> None:
     heard = Recorder()
-    budget = CacheBudget(2 * ENTRY)
+    budget = budget_of(2 * ENTRY)
     store = build_store(heard, cache=budget)
 
     def echo(key: str, change: Any, timestamp: int, headers: Any) -> None:
@@ -250,7 +251,7 @@ def test_room_is_made_at_the_end_of_a_flush() -> None:
 
 def test_a_deleted_key_takes_no_room_when_it_is_looked_up() -> None:
     heard = Recorder()
-    store = build_store(heard, cache=CacheBudget(2 * ENTRY), send_old=False)
+    store = build_store(heard, cache=budget_of(2 * ENTRY), send_old=False)
     store.put("0000", 1, 1)
     committed(store)
     store.put("0000", None, 2)
@@ -288,7 +289,7 @@ def test_the_listener_is_named_before_the_update_function_is_made() -> None:
 def test_an_entry_takes_what_kafka_streams_counts_for_it(
     topic: str, headers: Headers, size: int
 ) -> None:
-    under_way, budget = UnderWay(), CacheBudget(100_000)
+    under_way, budget = UnderWay(), budget_of(100_000)
     store = build_store(Recorder(), cache=budget, send_old=False)
     store.follow(under_way)
     update = store.updater(add, Timestamps.MAX, lambda: 0)
@@ -304,7 +305,7 @@ def test_an_entry_takes_what_kafka_streams_counts_for_it(
 
 
 def test_an_entry_counts_the_bytes_of_its_text_not_the_letters() -> None:
-    budget = CacheBudget(100_000)
+    budget = budget_of(100_000)
     store = build_store(Recorder(), cache=budget, value=Serdes.string, send_old=False)
     store.updater(None, Timestamps.RECORD)("\u00fc", "\u20ac", 1, None)
 
@@ -312,7 +313,7 @@ def test_an_entry_counts_the_bytes_of_its_text_not_the_letters() -> None:
 
 
 def test_an_evicted_entry_that_is_read_again_has_no_headers_and_no_topic() -> None:
-    under_way, budget = UnderWay(), CacheBudget(CONTEXT_BYTES + 4 + 16 + 40)
+    under_way, budget = UnderWay(), budget_of(CONTEXT_BYTES + 4 + 16 + 40)
     store = build_store(Recorder(), cache=budget, send_old=False)
     store.follow(under_way)
     update = store.updater(add, Timestamps.MAX, lambda: 0)
@@ -367,7 +368,7 @@ def over_committed(limit: int) -> tuple[Any, Any, UnderWay, CacheBudget]:
     first = build_store(Recorder(), cache=0)
     first.put("0000", 1, 1)
     committed(first)
-    under_way, budget = UnderWay(), CacheBudget(limit)
+    under_way, budget = UnderWay(), budget_of(limit)
     store = build_store(Recorder(), first.committed, cache=budget, send_old=False)
     store.follow(under_way)
     return store, store.updater(add, Timestamps.MAX, lambda: 0), under_way, budget

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.in_c import updates_in_both  # noqa: F401 - of every test here
 from tests.support.stores import Recorder, add, build_store, gather
 
 from headwater.ports import Position, Timestamps

@@ -24,7 +24,7 @@ from headwater.errors import DeserializationError
 from headwater.ids import TopicPartition
 from headwater.kafka.columns import records_of, runs_of
 from headwater.kafka.errors import MISSING, UNREACHABLE, ClientError, cause, error_of, translate
-from headwater.kafka.headers import mend_headers
+from headwater.kafka.headers import mend_headers, say_mended
 from headwater.kafka.newest import Run
 from headwater.kafka.settings import refused_settings
 from headwater.kafka.unreadable import (
@@ -121,11 +121,15 @@ class PartitionConsumer:
                 TopicPartition(partition.topic, number)
                 for number in range(len(known), partition.partition + 1)
             )
+        self._reading(offsets)
         self._consumer.incremental_assign(
             [ClientPartition(p.topic, p.partition, offset) for p, offset in offsets.items()]
         )
         self._assigned |= offsets.keys()
         self._starts.update(offsets)
+
+    def _reading(self, partitions: Iterable[TopicPartition]) -> None:
+        """Partitions are about to be read from another offset; for whoever fetches otherwise."""
 
     def _look_up(self, topics: Iterable[str]) -> None:
         """Ask where topics are that this consumer hears of for the first time.
@@ -172,17 +176,21 @@ class PartitionConsumer:
             KafkaAuthError: the broker refuses to let us read.
             DeserializationError: a record cannot be read, and is not to be handed on.
         """
-        messages = self._fetched(timeout_s)
-        found: list[Batch] = []
-        if messages:
-            try:
-                records = records_of(messages)
-            except SystemError as error:
-                records = self._mended(messages, error)
-            found = self._grouped(messages, records)
-            if self._hands_on and max(map(len, messages)) > self._bound:
-                found = [(p, part) for p, some in found for part in within_bound(some, self._bound)]
+        found = self._batches(self._fetched(timeout_s))
         return found + self._passed_over() if self._unreadable else found
+
+    def _batches(self, messages: list[Message]) -> list[Batch]:
+        """Take messages apart, partition by partition."""
+        if not messages:
+            return []
+        try:
+            records = records_of(messages)
+        except SystemError as error:
+            records = self._mended(messages, error)
+        found = self._grouped(messages, records)
+        if self._hands_on and max(map(len, messages)) > self._bound:
+            found = [(p, part) for p, some in found for part in within_bound(some, self._bound)]
+        return found
 
     def _passed_over(self) -> list[Batch]:
         """Return what the client could not unpack, and go on behind it."""
@@ -201,15 +209,9 @@ class PartitionConsumer:
 
     def _mended(self, messages: list[Message], raised: SystemError) -> list[RawRecord]:
         found = mend_headers(messages, raised)
-        if not self._has_mended:
-            self._has_mended = True
-            log.warning(
-                "%s-%s offset %s: the name of a header is not UTF-8; it comes with U+FFFD for what "
-                "cannot be read, as in Java, and so do further ones, without being named here",
-                found.topic(),
-                found.partition(),
-                found.offset(),
-            )
+        self._has_mended = self._has_mended or say_mended(
+            found.topic(), found.partition(), found.offset()
+        )
         return records_of(messages)
 
     def poll_runs(self, timeout_s: float) -> list[tuple[TopicPartition, Run]]:
@@ -231,11 +233,7 @@ class PartitionConsumer:
 
     def _fetched(self, timeout_s: float) -> list[Message]:
         """Return records of any partitions, events taken out."""
-        if self._problem is not None:
-            problem, self._problem = self._problem, None
-            raise problem
-        if self._connection.oversized is not None:
-            raise too_large(self._connection.oversized, self._following())
+        self._raise_problem()
         messages: list[Message] = []
         # While there is a backlog one call fetches a whole batch. Otherwise the first message wakes
         # us and whatever has come with it is taken along: consume() would wait for a full batch.
@@ -256,6 +254,14 @@ class PartitionConsumer:
         self._connection.answered()
         return messages
 
+    def _raise_problem(self) -> None:
+        """Raise what the last poll has kept, or what keeps records from coming."""
+        if self._problem is not None:
+            problem, self._problem = self._problem, None
+            raise problem
+        if self._connection.oversized is not None:
+            raise too_large(self._connection.oversized, self._following())
+
     def _following(self) -> dict[TopicPartition, int]:
         """Return which offset of each partition is to be read next, paused ones left out."""
         reading = self._assigned - self._idle
@@ -266,8 +272,6 @@ class PartitionConsumer:
     ) -> list[tuple[TopicPartition, list[_T]]]:
         """Cut ``records``, which are made of ``messages``, where the partition changes."""
         batches: list[tuple[TopicPartition, list[_T]]] = []
-        ends = self._ends
-        following = self._next
         start = 0
         for topic, topic_run in self._topic_runs(messages):
             keys = self._keys[topic]
@@ -276,12 +280,17 @@ class PartitionConsumer:
                 partition = keys[number]
                 found = records if stop - start == len(records) else records[start:stop]
                 batches.append((partition, found))
-                following[partition] = (_offset(messages[stop - 1]) or 0) + 1
-                # An end reported before these records is none any more; one behind them stays.
-                if ends and ends.get(partition, 0) < following[partition]:
-                    ends.pop(partition, None)
+                self._passed(partition, (_offset(messages[stop - 1]) or 0) + 1)
                 start = stop
         return batches
+
+    def _passed(self, partition: TopicPartition, following: int) -> None:
+        """Everything before an offset has been returned."""
+        self._next[partition] = following
+        # An end reported before these records is none any more; one behind them stays.
+        ends = self._ends
+        if ends and ends.get(partition, 0) < following:
+            ends.pop(partition, None)
 
     def _topic_runs(self, messages: Sequence[Message]) -> Iterable[tuple[str, list[int]]]:
         """Partition numbers in order, cut where the topic changes."""
@@ -304,11 +313,13 @@ class PartitionConsumer:
             if error is None:
                 records.append(message)
             else:
-                self._on_event(error, message)
+                where = message.topic(), message.partition(), message.offset()
+                self._on_event(error, *where)
         return records
 
-    def _on_event(self, error: KafkaError, message: Message) -> None:
-        topic, number = message.topic(), message.partition()
+    def _on_event(
+        self, error: KafkaError, topic: str | None, number: int | None, offset: int | None
+    ) -> None:
         partition = None
         if topic is not None and number is not None and number >= 0:
             partition = TopicPartition(topic, number)
@@ -316,12 +327,12 @@ class PartitionConsumer:
         if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's names for its codes
             self._connection.answered()
             if partition in self._assigned and partition is not None:
-                self._ends[partition] = message.offset() or 0
+                self._ends[partition] = offset or 0
         elif code in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001
             if partition is not None:
                 self._lost.append(partition)
         elif code in UNREADABLE and partition is not None:
-            self._cannot_read(partition, message.offset() or 0, error)
+            self._cannot_read(partition, offset or 0, error)
         elif code in UNREACHABLE or error.retriable():
             log.debug("consumer: %s", error)
         else:
@@ -429,6 +440,7 @@ class PartitionConsumer:
         self._forget(partition)
         self._starts[partition] = offset
         self._idle.discard(partition)
+        self._reading([partition])
         # incremental re-assignment, unlike seek(), needs no fetcher that runs already.
         self._consumer.incremental_unassign(_theirs([partition]))
         self._consumer.incremental_assign(

@@ -7,6 +7,7 @@ in the broker. Header names are bytes that a producer made up, and no broker loo
 from __future__ import annotations
 
 import gc
+import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +17,21 @@ if TYPE_CHECKING:
 
     from headwater.ports import Headers
 
+log = logging.getLogger(__name__)
+
 _UNREADABLE = "\ufffd"
+
+
+def say_mended(topic: str | None, partition: int | None, offset: int | None) -> bool:
+    """Name the first record whose header was mended; return that this is done."""
+    log.warning(
+        "%s-%s offset %s: the name of a header is not UTF-8; it comes with U+FFFD for what cannot "
+        "be read, as in Java, and so do further ones, without being named here",
+        topic,
+        partition,
+        offset,
+    )
+    return True
 
 
 def mend_headers(messages: Sequence[Message], raised: SystemError) -> Message:

@@ -88,11 +88,13 @@ class StreamsProducer:
         self._queue_max = int(settings.get("queue.buffering.max.messages", 100_000))
         self._connection = connection
         self._block_s = block_s
+        self._queue_wait_s = _QUEUE_WAIT_S
         self._fatal: KafkaError | None = None
         self._problem: HeadwaterError | None = None
         self._topics: set[str] = set()
         self._counters: list[Callable[[], int]] = []
-        self._target: Callable[..., None] = self._producer.produce
+        self._produce: Callable[..., None] = self._producer.produce
+        self._target: Callable[..., None] = self._produce
         self._redirects: list[Callable[[Callable[..., None]], None]] = []
         self._held: list[tuple[Any, ...]] = []
         self._is_holding = False
@@ -172,7 +174,7 @@ class StreamsProducer:
         self.begin()
         held, self._held = self._held, []
         self._is_holding = False
-        produce: Callable[..., None] = self._producer.produce
+        produce = self._produce
         self._redirect(produce)
         for record in held:
             try:
@@ -201,10 +203,10 @@ class StreamsProducer:
         partition: int | None,
     ) -> None:
         number = -1 if partition is None else partition
-        produce: Callable[..., None] = self._producer.produce
+        produce = self._produce
         deadline = time.monotonic() + self._block_s
         while True:
-            self._serve(_QUEUE_WAIT_S)
+            self._serve(self._queue_wait_s)
             try:
                 produce(topic, value, key, number, None, None, timestamp, headers)
             except BufferError:
@@ -242,7 +244,7 @@ class StreamsProducer:
             ProductionError: it is not to be dropped.
         """
         unmet = self._refused.clear()
-        self._redirect(self._keep if self._is_holding else self._producer.produce)
+        self._redirect(self._keep if self._is_holding else self._produce)
         for on_refused, failure, output in unmet:
             on_refused(failure, *output[1:])
 
@@ -457,7 +459,7 @@ class StreamsProducer:
         self._held.clear()
         self._is_holding = False
         self._refused.next_round()
-        self._redirect(self._producer.produce)
+        self._redirect(self._produce)
         if self._begun:
             self._transact("aborting the transaction", self._producer.abort_transaction, timeout_s)
             self._begun = False

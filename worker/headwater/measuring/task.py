@@ -223,7 +223,7 @@ class TaskMeasures:
 
     def output(self, node: str, topic: str, send: Any) -> Output | None:
         """Return where a sink says what it sends, or ``None`` if nothing is measured."""
-        count = getattr(send, "count", None)
+        count = _count_of(send)
         if not self.is_on or count is None:
             return None
         self._outputs.append(Output(node, topic, count, exact=self.is_debug))
@@ -329,3 +329,13 @@ class TaskMeasures:
         if self.lateness is not None:
             shown |= self.lateness.window.values(metrics.RECORD_LATENESS)
         return Snapshot.of(shown, self._task)
+
+
+def _count_of(send: object) -> Callable[[], int] | None:
+    """Return what tells how often a function that sends was called, if anything does.
+
+    A function in C is a method of what counts.
+    """
+    of_method = getattr(getattr(send, "__self__", None), "times_sent", None)
+    found: Callable[[], int] | None = getattr(send, "count", of_method)
+    return found

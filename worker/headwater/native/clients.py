@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from headwater.kafka.access import Access
 from headwater.kafka.consumer import PartitionConsumer
+from headwater.kafka.native_clients import NativeConsumer, NativeProducer
 from headwater.kafka.producer import StreamsProducer
 from headwater.kafka.settings import (
     batch_records,
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.config import StreamsConfig
+    from headwater.kafka.native_module import Native
 
 Reader = TypeVar("Reader", bound=PartitionConsumer)
 
@@ -31,11 +34,13 @@ class TaskClients(Generic[Reader]):
         transactional_id: of the producer; ``None`` under at-least-once.
         group: where offsets are committed; the application's own if not given.
         reader: makes the consumer.
+        native: what the producer sends with, if not with Python's client.
 
     Attributes:
         access: the admin client, and what further clients are made with.
         connection: whether a broker answers.
         admin: topics, offsets, purges.
+        native: as given.
         producer: idempotent, or transactional with the id.
         consumer: reads the tasks' input; names the group.
         statistics: what the two tell of themselves, if ``statistics.interval.ms`` asks for it.
@@ -49,7 +54,9 @@ class TaskClients(Generic[Reader]):
         transactional_id: str | None,
         group: str | None = None,
         reader: Callable[..., Reader],
+        native: Native | None = None,
     ) -> None:
+        self.native = native
         client_id = f"{config.client_id or config.application_id}-{name}"
         access = self.access = Access.of(
             config, client_id=client_id, timeout_s=config.request_timeout_ms / 1000
@@ -63,7 +70,10 @@ class TaskClients(Generic[Reader]):
             client_id=f"{client_id}-producer",
             transactional_id=transactional_id,
         )
-        self.producer = StreamsProducer(
+        new_producer: Callable[..., StreamsProducer] = StreamsProducer
+        if native is not None:
+            new_producer = partial(NativeProducer, native)
+        self.producer = new_producer(
             self.statistics["producer"].settings(settings),
             self.connection,
             block_s=config.task_timeout_ms / 1000,
@@ -95,6 +105,13 @@ class TaskClients(Generic[Reader]):
         """Throw away what was not sent, and leave the broker."""
         self.producer.discard()
         self.consumer.close()
+
+
+def task_reader(native: Native | None) -> Callable[..., PartitionConsumer]:
+    """Return what makes the consumer of a StreamThread, in C if that is given."""
+    if native is None:
+        return partial(PartitionConsumer, hands_on=True)
+    return partial(NativeConsumer, native, hands_on=True)
 
 
 def global_consumer(access: Access) -> PartitionConsumer:

@@ -101,7 +101,9 @@ class StoreOpener:
         self._changelogs = Changelogs(clients.admin)
         self._directory = directory
         self._holder = holder
-        self._cache = CacheBudget(cache_bytes)
+        in_c = clients.native
+        updater = None if in_c is None else in_c.module.RecordUpdater
+        self._cache = CacheBudget(cache_bytes, updater)
 
     @property
     def blocks(self) -> BlockCache:

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Final, assert_never
 from headwater import failpoints
 from headwater.errors import HeadwaterError, RecordError
 from headwater.ids import SlotId
-from headwater.kafka.consumer import PartitionConsumer
+from headwater.kafka.native_module import native
 from headwater.kafka.settings import offset_reset
 from headwater.model import metrics
 from headwater.model.metrics import RecordingLevel, Snapshot
 from headwater.native import logs
-from headwater.native.clients import TaskClients
+from headwater.native.clients import TaskClients, task_reader
 from headwater.native.clock import SystemClock
 from headwater.native.commit import Committer
 from headwater.native.cutoff import CutOffWatch
@@ -120,11 +120,13 @@ class StreamThread:
         slot = self._slot = SlotId(settings.worker, settings.slot)
         numbers = self._numbers = ThreadNumbers(config, self._clock, slot.thread_id)
         application_id = config.application_id
+        in_c = native(config.headwater_native)
         clients = TaskClients(
             config,
             name=str(slot),
             transactional_id=slot.transactional_id(application_id) if config.exactly_once else None,
-            reader=partial(PartitionConsumer, hands_on=True),
+            reader=task_reader(in_c),
+            native=in_c,
         )
         numbers.statistics = clients.statistics
         self._connection = clients.connection

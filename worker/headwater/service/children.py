@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.native.messages import Configure, Failed
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 THREAD_TARGET: Final = "headwater.native.thread:run"
 UPDATER_TARGET: Final = "headwater.native.updater:run"
 _REAP_S: Final = 5.0
+_FAULTS: Final = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL})
+"""What ends a process that has met a fault in native code."""
 
 
 class Children:
@@ -190,6 +193,13 @@ class Children:
             child.pid,
             code,
         )
+        if -code in _FAULTS:
+            log.warning(
+                "%s met a fault in native code (%s). If its records took the path in C and this "
+                "happens again, set headwater.native=false (docs/native-path.md)",
+                child.name,
+                signal.Signals(-code).name,
+            )
         return code
 
 

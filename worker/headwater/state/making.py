@@ -92,6 +92,7 @@ def open_store(
         partition=task.partition,
         settled_bytes_max=0 if is_buffer else settled_bytes_max,
         newest=_newest_times(spec, backend),
+        updater=None if cache is None else cache.updater,
     )
     if is_buffer:
         return SuppressionBuffer(spec, below, value_serde, changelog_topic)

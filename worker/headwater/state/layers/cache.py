@@ -22,6 +22,8 @@ from headwater.state.layers.writeback import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater.ports import Forward, Headers
     from headwater.state.layers.writeback import WriteBack
 
@@ -43,12 +45,16 @@ class CacheBudget:
     """How much the record caches of one thread may hold together (``statestore_cache_max_bytes``).
 
     Sizes are in bytes. A limit of 0 switches the delay off: every write is forwarded at once.
+
+    Attributes:
+        updater: makes the update of a known key in C, if it is there; see ``updaters``.
     """
 
-    __slots__ = ("_caches", "limit", "used")
+    __slots__ = ("_caches", "limit", "updater", "used")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, updater: Callable[..., Any] | None = None) -> None:
         self.limit = limit
+        self.updater = updater
         self.used = 0
         self._caches: list[RecordCache] = []
 

@@ -32,7 +32,7 @@ from headwater.state.layers.writeback import DIRTY, UNSENT, Entry
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.ports import Forward, Headers, Update
+    from headwater.ports import Forward, Headers, UnderWay, Update
     from headwater.state.layers.cache import RecordCache
     from headwater.state.layers.writeback import WriteBack
 
@@ -69,6 +69,18 @@ def compile_cached(cache: RecordCache, updating: Updating) -> Forward:
         return _general(cache, change)
     if cache.flat_size is not None:
         change = _cached_miss(cache, updating, updating.step, change)
+    if cache.budget.updater is not None and cache.codec.fixed_bytes is not None:
+        return _in_c(
+            cache.budget.updater,
+            cache,
+            updating.step,
+            change,
+            updating,
+            mark=cache.dirtied,
+            moved=cache.moved,
+            under_way=cache.under_way,
+            flag=DIRTY,
+        )
     return _cached_fast(cache, updating, updating.step, change)
 
 
@@ -79,6 +91,10 @@ def compile_direct(below: WriteBack, updating: Updating, forward: Forward | None
         return _direct_upsert(below, hear)
     step = updating.step or _replace
     change = _direct_change(below, updating, step, hear)
+    if below.updater is not None and below.codec.fixed_bytes is not None:
+        return _in_c(
+            below.updater, below, step, change, updating, mark=below.mark, forward=hear, flag=UNSENT
+        )
     if below.codec.immutable:
         return _direct_fast(below, updating, step, hear, change)
     return _general(below, change)
@@ -216,6 +232,61 @@ def _cached_miss(
         grow(size)
 
     return miss
+
+
+def _in_c(
+    updater: Callable[..., Any],
+    layer: RecordCache | WriteBack,
+    step: Update,
+    change: Callable[..., None],
+    updating: Updating,
+    *,
+    mark: Callable[..., None],
+    flag: int,
+    under_way: UnderWay | None = None,
+    moved: Callable[..., None] | None = None,
+    forward: Forward | None = None,
+) -> Forward:
+    """Return in C what ``_cached_fast`` does, or what ``_direct_fast`` does.
+
+    Args:
+        updater: makes it.
+        layer: whose entries are updated.
+        step: as in ``updating``, or what replaces the value.
+        change: does the rest.
+        updating: what is done.
+        mark: called for an entry without the flag.
+        flag: ``DIRTY`` or ``UNSENT``.
+        under_way: with a cache.
+        moved: with a cache.
+        forward: without one.
+    """
+    from headwater.dsl.aggregate import count_adder  # noqa: PLC0415 - who restores draws nothing
+
+    keys = layer.codec.keys
+    key_error = keys.error
+
+    def refuse_key(key: Any, error: Exception) -> None:
+        raise key_error(key, error) from error
+
+    made = updater(
+        entries=layer.entries,
+        entry=Entry(None, None, -1),
+        under_way=under_way,
+        step=None if step is count_adder else step,
+        identify=None if keys.is_identity else keys.identify,
+        change=change,
+        dirtied=mark,
+        moved=moved,
+        forward=forward,
+        refuse_key=refuse_key,
+        fixed=layer.codec.exact,
+        dirty=flag,
+        take_max=updating.take_max,
+        send_old=updating.send_old,
+    )
+    update: Forward = made.update
+    return update
 
 
 def _cached_change(cache: RecordCache, updating: Updating, step: Update) -> Callable[..., None]:

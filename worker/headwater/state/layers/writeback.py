@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from headwater.ports import NOW, NOWHERE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from headwater.ids import TopicPartition
     from headwater.ports import Backend, Headers, Position, Send
@@ -99,6 +99,7 @@ class WriteBack:
         partition: changelog partition, the task's.
         settled_bytes_max: bound on committed entries that are kept.
         newest: how late the committed rows of a key can be; ``None`` where a look costs little.
+        updater: makes the update of a known key in C, if it is there; see ``updaters``.
     """
 
     writes_through: ClassVar[bool] = False
@@ -120,6 +121,7 @@ class WriteBack:
         "newest",
         "unsent",
         "unwritten",
+        "updater",
     )
 
     def __init__(
@@ -131,8 +133,10 @@ class WriteBack:
         partition: int,
         settled_bytes_max: int,
         newest: NewestTimes | None = None,
+        updater: Callable[..., Any] | None = None,
     ) -> None:
         self.codec = codec
+        self.updater = updater
         self.backend = backend
         self.newest = newest
         self.entries: dict[Any, Entry] = {}

@@ -1,0 +1,27 @@
+"""Headwater's hot path in C: records between librdkafka and Python without an object for each.
+
+An optional part of Headwater (``headwater[native]``), which looks for it by itself; nothing here is
+for anybody else.
+"""
+
+from headwater_native._clients import (
+    RecordReader,
+    RecordUpdater,
+    RecordWriter,
+    expect,
+    find,
+    plugin_path,
+)
+
+INTERFACE = 1
+"""What Headwater and this package have agreed on; another number means another Headwater."""
+
+__all__ = [
+    "INTERFACE",
+    "RecordReader",
+    "RecordUpdater",
+    "RecordWriter",
+    "expect",
+    "find",
+    "plugin_path",
+]

@@ -1,0 +1,18 @@
+/* Python's limited API of 3.11: one wheel serves every later version. */
+#ifndef HEADWATER_PYTHON_H
+#define HEADWATER_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#ifndef HEADWATER_FULL_API
+#define Py_LIMITED_API 0x030B0000
+#endif
+#include <Python.h>
+
+extern PyType_Spec reader_spec, writer_spec, sender_spec, updater_spec;
+extern PyTypeObject *sender_type;
+
+/* Of any of our objects. */
+#define TYPE_OF(self) Py_TYPE((PyObject *)(self))
+#define METHOD(function) ((PyCFunction)(void (*)(void))(function))
+
+#endif
