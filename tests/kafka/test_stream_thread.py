@@ -335,6 +335,21 @@ def test_tasks_that_are_opened_together_begin_each_where_it_belongs(
     assert stored(counting, SECOND)[0] == {"c": 2}
 
 
+def test_the_directories_of_all_stores_are_made_before_the_first_store_is(
+    counting: ThreadRig,
+) -> None:
+    counting.start(failpoints="rocks.opened=kill")
+    counting.child.send(Go(epoch=1))
+    counting.child.send(AddTasks(tasks=(FIRST, SECOND), epoch=1))
+
+    assert counting.wait_end() == -9
+
+    state = StateDirectory(counting.state_dir, counting.application_id)
+    stores = [state.store(task, "counts") for task in (FIRST, SECOND)]
+    assert [(store.path / "format").exists() for store in stores] == [True, True]
+    assert [store.database.exists() for store in stores] == [True, False]
+
+
 def test_a_revoked_task_is_committed_and_another_thread_takes_it_over(
     topics: Topics, counting: ThreadRig, unique_name: str
 ) -> None:
