@@ -2,9 +2,10 @@
 
     python -m benchmarks.fleet [--apps 50 200 500] [--workers 10] [--rest 120]
 
-A real control plane and the real operator as a process; machines and workers are played. At rest
-nothing changes for some minutes; in the storm every StreamApp is scaled down, and up again, at
-once. Each size has a control plane of its own. The numbers are the operator's own (``/metrics``),
+A real control plane and the real operator as a process; machines and workers are played. The fleet
+grows from one size to the next. At rest nothing changes for some minutes; in the storm every
+StreamApp gets another number of StreamThreads at once, which changes all its StreamWorkers. The
+numbers are the operator's own (``/metrics``),
 its CPU time and memory (PSS) are the kernel's. Requests are all that the operator asks for itself,
 Leases of workers among them; the watches are streams and do not count. Writes
 ``benchmarks/FLEET.md``.
@@ -40,6 +41,8 @@ from headwater_operator.kube.client import KubeClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tests.kube.journey import OperatorProcess
 
     from headwater_operator.kube.api import KubeApi
 
@@ -166,16 +169,6 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=WORKERS)
     parser.add_argument("--rest", type=float, default=120.0, metavar="SECONDS")
     options = parser.parse_args()
-    found = []
-    for apps in sorted(options.apps):
-        found.append(_run(apps, options.workers, options.rest))
-        TABLE.write_text(_page(found))
-    print(TABLE.read_text())
-    return 0
-
-
-def _run(apps: int, workers: int, rest_s: float) -> Found:
-    """Measure one size in a control plane of its own."""
     with (
         tempfile.TemporaryDirectory(prefix="headwater-fleet-") as directory,
         ControlPlane() as control_plane,
@@ -190,34 +183,51 @@ def _run(apps: int, workers: int, rest_s: float) -> Found:
                 admin, client, control_plane, Path(directory), home, lease_s=15, http_port=port
             ).install()
             try:
-                found = Run(admin, stage, made, apps, workers, rest_s).measure()
+                operator = made.process("one")
+                fleet = Fleet(admin, stage, made, operator, options.workers, options.rest)
+                _grow(fleet, options.apps)
             finally:
                 made.uninstall()
         admin.close()
-    return found
+    print(TABLE.read_text())
+    return 0
+
+
+def _grow(fleet: Fleet, sizes: Sequence[int]) -> None:
+    """Measure one size after the other, and write the page after each."""
+    found = []
+    wait_for(fleet.installation.leader, what="the operator to lead", timeout_s=60)
+    for threads, apps in enumerate(sorted(sizes), start=2):
+        found.append(fleet.measure(apps, threads))
+        TABLE.write_text(_page(found))
+        _say(f"{apps} StreamApps are measured; the fleet grows")
 
 
 @dataclass
-class Run:
-    """One measurement."""
+class Fleet:
+    """StreamApps of one operator, more and more of them."""
 
     api: KubeApi
     stage: Stage
     installation: Installation
-    apps: int
+    process: OperatorProcess
     workers: int
     rest_s: float
     namespaces: list[str] = field(default_factory=list)
 
-    def measure(self) -> Found:
-        """Begin, rest, storm."""
+    def measure(self, apps: int, threads: int) -> Found:
+        """Grow, rest, storm.
+
+        Args:
+            apps: how many StreamApps there are to be.
+            threads: of each worker in the storm, another number than before.
+        """
         port = self.installation.http_port
-        process = self.installation.process("one")
+        process = self.process
         memory = Memory(process.pid)
         memory.start()
-        wait_for(self.installation.leader, what="the operator to lead", timeout_s=60)
-        began_s = self._begin()
-        _say(f"{self.apps} StreamApps are ready after {began_s:.0f} s; now nothing happens")
+        began_s = self._grow(apps)
+        _say(f"{apps} StreamApps are ready after {began_s:.0f} s; now nothing happens")
         self._until_counted()
         time.sleep(min(60.0, self.rest_s))  # what is left over from the beginning
         before, cpu_s = Numbers.of(port), _cpu_s(process.pid)
@@ -227,10 +237,7 @@ class Run:
         _say(f"at rest: {sum(rest.requests.values()) / self.rest_s:.2f} requests/s; now the storm")
         before, started = Numbers.of(port), time.monotonic()
         generations = self._generations()
-        for threads in (2, 1):
-            self._change("/spec/threadsPerWorker", threads)
-        for replicas in (self.workers - 1, self.workers):
-            self._change("/spec/replicas", replicas)
+        self._change_threads(threads)
         changed = sum(
             generation != generations.get(uid) for uid, generation in self._generations().items()
         )
@@ -239,7 +246,7 @@ class Run:
         memory.stop()
         assert process.exit_status is None, process.log
         return Found(
-            self.apps,
+            apps,
             self.workers,
             rest_cores,
             rest_mb,
@@ -252,17 +259,17 @@ class Run:
             began_s,
         )
 
-    def _begin(self) -> float:
+    def _grow(self, apps: int) -> float:
         started = time.monotonic()
-        for number in range(self.apps):
+        for number in range(len(self.namespaces), apps):
             namespace = fresh_namespace(self.api, "fleet")
             self.namespaces.append(namespace)
             self.stage.workers(namespace).of("wc").topics["lines"] = _PARTITIONS
             app = streamapp(replicas=self.workers, applicationId=namespace)
             app["metadata"]["namespace"] = namespace
             self.api.create(STREAM_APPS, app)
-            _say(f"  {number + 1} of {self.apps} applied", every=10, number=number)
-        self._until_settled(self.workers)
+            _say(f"  {number + 1} of {apps} applied", every=10, number=number)
+        self._until_settled()
         return time.monotonic() - started
 
     def _until_counted(self) -> None:
@@ -271,39 +278,39 @@ class Run:
         def is_counted() -> bool:
             budgets = self.api.list(BUDGETS, None)
             counted = [(each.get("status") or {}).get("expectedPods", 0) for each in budgets]
-            return len(counted) == self.apps and min(counted) >= self.workers
+            return len(counted) == len(self.namespaces) and min(counted) >= self.workers
 
         wait_for(is_counted, what="the pods to be counted", timeout_s=600, every_s=2)
 
-    def _change(self, path: str, value: int) -> None:
-        """Change one number of every StreamApp, and wait until all are settled."""
+    def _change_threads(self, threads: int) -> None:
+        """Change every StreamApp, and wait until all are settled."""
+        operation = {"op": "add", "path": "/spec/threadsPerWorker", "value": threads}
         for namespace in self.namespaces:
-            operation = {"op": "add", "path": path, "value": value}
             self.api.patch(STREAM_APPS, namespace, "wc", [operation])
-        self._until_settled(value if path == "/spec/replicas" else self.workers)
+        self._until_settled()
 
     def _generations(self) -> dict[str, int]:
         """How often the specification of each StreamWorker was written, by its uid."""
         workers = (each["metadata"] for each in self.api.list(STREAM_WORKERS, None))
         return {each["uid"]: each["generation"] for each in workers}
 
-    def _until_settled(self, replicas: int) -> None:
+    def _until_settled(self) -> None:
         left = set(self.namespaces)
 
         def all_are() -> bool:
-            left.difference_update(self._settled(replicas))
+            left.difference_update(self._settled())
             return not left
 
         wait_for(all_are, what="all StreamApps", timeout_s=_PATIENCE_S, every_s=1.0)
 
-    def _settled(self, replicas: int) -> Iterator[str]:
+    def _settled(self) -> Iterator[str]:
         for app in self.api.list(STREAM_APPS, None):
             status = app.get("status") or {}
             if (
                 status.get("observedGeneration") == app["metadata"]["generation"]
                 and condition_in(status, "Ready")[:2] == ("True", "Running")
                 and condition_in(status, "AssignmentConverged")[0] == "True"
-                and status["readyReplicas"] == status["replicas"] == replicas
+                and status["readyReplicas"] == status["replicas"] == self.workers
             ):
                 yield app["metadata"]["namespace"]
 
@@ -329,12 +336,12 @@ def _page(runs: Sequence[Found]) -> str:
         "",
         "Written by `python -m benchmarks.fleet`: a real control plane, the operator as a process,",
         f"StreamApps with {biggest.workers} workers each; machines and workers are played by the",
-        "benchmark, on the same cores. At rest nothing changes. In the storm every StreamApp gets",
-        "another number of StreamThreads at once, which changes all its StreamWorkers, and the old",
-        f"one when all are settled; then {biggest.workers - 1} workers, and all again. A round",
-        "is one pass of observe, decide and act over a StreamApp, its requests included; its p99",
-        "is the upper bound of the histogram's bucket. Watches are streams: not among the",
-        "requests. Goals and floors are those of 500 StreamApps.",
+        "benchmark, on the same cores. The fleet grows from one size to the next. At rest nothing",
+        "changes. In the storm every StreamApp gets another number of StreamThreads at once, which",
+        "changes all its StreamWorkers; it ends when all are settled. A round is one pass of",
+        "observe, decide and act over a StreamApp, its requests included; its p99 is the upper",
+        "bound of the histogram's bucket. Watches are streams: not among the requests. Goals and",
+        "floors are those of 500 StreamApps.",
         "",
         f"Machine: {measured()}.",
         "",
@@ -377,7 +384,7 @@ def _rows(runs: Sequence[Found]) -> Iterator[str]:
     yield row("StreamWorkers changed in the storm", lambda run: run.changed, "{:,.0f}")
     yield row("rounds in the storm", lambda run: run.storm.rounds, "{:.0f}")
     yield row("length of the storm", lambda run: run.storm_s, "{:.0f} s")
-    yield row("from nothing to all ready", lambda run: run.began_s, "{:.0f} s")
+    yield row("until all that were added were ready", lambda run: run.began_s, "{:.0f} s")
 
 
 if __name__ == "__main__":
