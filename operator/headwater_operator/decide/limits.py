@@ -23,7 +23,10 @@ FIRST_WAIT_MS: Final = 10_000
 """Before the first tasks are granted, workers that are still starting are waited for this long."""
 
 START_LIMIT_MS: Final = 60_000
-"""A process that has not reported this long after its start is stopped and started again."""
+"""A process that has not reported this long after its start is killed and started again. The next
+one gets twice the time, and so on: see ``start_limit_ms``."""
+
+_START_DOUBLINGS_MAX: Final = 4
 
 IMPORT_SLACK_MS: Final = 30_000
 """A process that imports its topology for so much longer than it may is killed: it ends by itself
@@ -76,3 +79,15 @@ def pause_ms(early_deaths: int) -> int:
     if early_deaths <= 1:
         return 0
     return int(min(LONGEST_PAUSE_MS, 1_000 << min(early_deaths - 2, 16)))
+
+
+def start_limit_ms(unheard: int) -> int:
+    """Return how long a process may take to report: 60 s, 120 s, 240 s ... 16 minutes.
+
+    Where a cluster is so busy that starts take longer than the limit, starting all of them anew
+    with the same limit would keep it busy for ever.
+
+    Args:
+        unheard: how many processes before it, in a row, have not reported.
+    """
+    return START_LIMIT_MS << min(unheard, _START_DOUBLINGS_MAX)

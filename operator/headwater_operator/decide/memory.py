@@ -40,6 +40,8 @@ class WorkerMemory:
         heard_revision: its revision; empty where processes have none.
         dead: the last incarnation whose end was seen.
         revision: of its last process; empty where processes have none.
+        unheard: how many of its processes in a row, of this revision, had their time to start and
+            did not report.
         early_deaths: how often in a row it ended soon after its start, with this revision.
         unready_ms: since when it is to have a process of this revision and is not ready; ``None``
             while it is ready, and while it is to have no process.
@@ -61,6 +63,7 @@ class WorkerMemory:
     heard_revision: str = ""
     dead: str = ""
     revision: str = ""
+    unheard: int = 0
     early_deaths: int = 0
     unready_ms: int | None = None
     ready_ms: int | None = None
@@ -73,7 +76,7 @@ class WorkerMemory:
         """
         if revision in ("", self.revision):
             return self
-        return replace(self, revision=revision, early_deaths=0, unready_ms=None)
+        return replace(self, revision=revision, early_deaths=0, unheard=0, unready_ms=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +109,8 @@ class DriverMemory:
         has_run: whether it has ever told so.
         has_processed: whether it has ended a micro-batch.
         ended_ms: when its end was seen; ``None`` before one was.
+        unheard: how many of its processes in a row, of this revision, had their time to start and
+            did not report.
         early_deaths: how often in a row it ended by itself, or was killed as silent, soon after its
             start or before it had ended a micro-batch.
         blamed: how many of these were for no cause that may pass.

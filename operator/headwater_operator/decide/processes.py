@@ -10,10 +10,10 @@ from headwater_operator.decide.limits import (
     IMPORT_SLACK_MS,
     MOUNT_AGAIN_MS,
     SILENCE_LIMIT_MS,
-    START_LIMIT_MS,
     STOP_AGAIN_MS,
     UNHEARD_STOP_MS,
     pause_ms,
+    start_limit_ms,
 )
 from headwater_operator.decide.observed import Intent
 
@@ -140,7 +140,10 @@ def _patience_ms(scene: Scene, worker: Judged) -> int:
         return scene.app.spec.topology.import_timeout_ms + IMPORT_SLACK_MS
     duration_ms = worker.view.lease.duration_ms if worker.view.lease is not None else 0
     # Its slots are fenced first: what it may still do then is harmless, so there is no hurry.
-    return duration_ms + (SILENCE_LIMIT_MS if worker.memory.heard else START_LIMIT_MS)
+    known = worker.memory
+    if known.heard in ("", known.dead):
+        return duration_ms + start_limit_ms(known.unheard)
+    return duration_ms + SILENCE_LIMIT_MS
 
 
 def deletions(scene: Scene, fleet: Fleet) -> Iterator[DeleteWorker]:

@@ -21,7 +21,7 @@ from headwater.model.duties import (
 )
 from headwater_operator.decide.driving import remember_driver
 from headwater_operator.decide.judge import judge
-from headwater_operator.decide.limits import HEALTHY_MS
+from headwater_operator.decide.limits import HEALTHY_MS, START_LIMIT_MS
 from headwater_operator.decide.memory import (
     EngineMemory,
     Failed,
@@ -133,7 +133,7 @@ def _remember_worker(view: WorkerView, memory: Memory, now_ms: int) -> WorkerMem
     if incarnation not in (known.dead, known.heard):
         # A status may outlive its process: the next one may be of another revision.
         said_by = view.revision or known.revision
-        known = replace(known, heard=incarnation, heard_revision=said_by)
+        known = replace(known, heard=incarnation, heard_revision=said_by, unheard=0)
     if has_ended:
         return _remember_end(known, now_ms)
     known = known.of_revision(view.revision)
@@ -163,6 +163,8 @@ def _remember_end(known: WorkerMemory, now_ms: int) -> WorkerMemory:
     deaths = known.early_deaths + 1 if is_early else 1
     if known.is_made_anew:
         deaths = known.early_deaths  # it had not begun
+    has_reported = known.heard not in ("", known.dead)
+    is_late = known.started_ms is not None and now_ms - known.started_ms >= START_LIMIT_MS
     return replace(
         known,
         dead=known.heard or known.dead,
@@ -173,6 +175,7 @@ def _remember_end(known: WorkerMemory, now_ms: int) -> WorkerMemory:
         live_ms=None,
         ended_ms=now_ms,
         gone_ms=known.gone_ms if known.gone_ms is not None else now_ms,
+        unheard=0 if has_reported else known.unheard + is_late,
         early_deaths=deaths,
     )
 

@@ -11,7 +11,7 @@ from tests.unit.decide.cluster import REPORT, Cluster, make_app, running, task, 
 from headwater.errors import GroupInUseError
 from headwater.ids import TopicPartition
 from headwater.model.appstatus import AppStatus
-from headwater.model.cluster import WorkerError, generation_of, make_epoch
+from headwater.model.cluster import WorkerError, WorkerStatus, generation_of, make_epoch
 from headwater.model.duties import (
     CreateTopics,
     DescribeGroup,
@@ -337,6 +337,42 @@ def test_a_silent_worker_is_fenced_and_its_tasks_move_at_once():
     assert cluster.views["wc-w-0"].process is ProcessState.RUNNING
     assert cluster.held("wc-w-0") == []
     assert len(cluster.held("wc-w-1")) == 4
+
+
+def test_a_process_that_does_not_report_in_its_time_gives_the_next_one_twice_as_long():
+    cluster = Cluster(app=make_app(replicas=1))
+    lives_s: list[float] = []
+    reports = False
+
+    def go_on(starts: int) -> None:
+        """Go on, second by second, until so many processes were killed."""
+        began_ms = 0
+        while len(lives_s) < starts:
+            for action in cluster.decide().actions:
+                cluster.act(action)
+                if isinstance(action, StartWorker):
+                    began_ms = cluster.now_ms
+                    if not reports:
+                        view = cluster.views[action.worker]
+                        mute = replace(view.worker, status=WorkerStatus())
+                        cluster.views[action.worker] = replace(view, worker=mute, lease=None)
+                elif isinstance(action, StopWorker):
+                    # That its Lease has gone may be seen a second later.
+                    lives_s.append(round((cluster.now_ms - began_ms) / 1_000, -1))
+            cluster.now_ms += 1_000
+
+    go_on(6)
+    assert lives_s == [60, 120, 240, 480, 960, 960]
+    lives_s.clear()
+    reports = True
+    [name] = cluster.views
+    while cluster.views[name].worker.status.incarnation == "":
+        cluster.round()
+    cluster.rounds()
+    cluster.end(name)
+    reports = False
+    go_on(2)
+    assert lives_s == [60, 120]
 
 
 def test_a_worker_that_is_silent_for_long_is_killed_and_started_again():
