@@ -422,6 +422,20 @@ def test_a_record_refused_by_the_broker_ends_the_flush_with_its_topic_named(
         producer.flush(30)
 
 
+def test_a_record_that_no_queue_has_room_for_is_too_large(
+    bootstrap_servers: str, unique_name: str, in_c: dict[str, str]
+) -> None:
+    clients = Clients(
+        bootstrap_servers, unique_name, **{"producer.max.request.size": 104_000_000}, **in_c
+    )
+    clients.create()
+    producer = clients.producer()
+    producer.sender(clients.topic)(b"k", bytes(70_000_000), 1, None, 1)
+
+    with pytest.raises(RecordTooLargeError, match=f"buffer.memory.*{clients.topic}-1"):
+        producer.flush(30)
+
+
 def test_what_the_client_does_not_take_is_asked_about_at_once(clients: Clients) -> None:
     refusals = Refusals()
     producer = clients.producer()

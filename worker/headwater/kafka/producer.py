@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_NEVER_ANY_ROOM: Final = KafkaError(
+    KafkaError.MSG_SIZE_TOO_LARGE, "the record is larger than producer.buffer.memory"
+)
+"""What an empty queue does not take, no queue will (Kafka Streams says the same)."""
 _QUEUE_WAIT_S: Final = 0.05
 _REASON_S: Final = 1.0
 _PURGED_S: Final = 5.0
@@ -130,18 +134,10 @@ class StreamsProducer:
         ) -> None:
             nonlocal sent
             sent += 1
+            number = -1 if partition is None else partition
             try:
                 # By position, which is faster: ..., callback, on_delivery, timestamp, headers.
-                produce(
-                    topic,
-                    value,
-                    key,
-                    -1 if partition is None else partition,
-                    None,
-                    None,
-                    timestamp,
-                    headers,
-                )
+                produce(topic, value, key, number, None, None, timestamp, headers)
             except BufferError:
                 self._send_when_there_is_room(topic, key, value, timestamp, headers, partition)
             except ClientError as error:
@@ -210,6 +206,9 @@ class StreamsProducer:
             try:
                 produce(topic, value, key, number, None, None, timestamp, headers)
             except BufferError:
+                if not len(self._producer):
+                    self._not_delivered(_NEVER_ANY_ROOM, topic, value, key, number)
+                    return
                 if time.monotonic() > deadline:
                     raise self._connection.problem(f"sending to {topic}") from None
             except ClientError as error:
