@@ -193,7 +193,10 @@ def _cached_miss(
         if entry is not None:
             change(entry, identity, key, value, timestamp, headers, new)
             return
-        known = kept.get(identity)
+        try:
+            known = kept.get(identity)
+        except TypeError as error:  # An empty cache has not looked at the key.
+            raise codec.keys.error(identity, error) from error
         entry = known or read(identity) or Entry(identity, None, -1)
         old = entry.stored
         size = flat_size + key_size(identity)
