@@ -80,6 +80,7 @@ bench: $(NATIVE) ## Side by side with Java Kafka Streams, quixstreams and a bare
 	@$(BIN)/python -m benchmarks.slow_task
 	@$(BIN)/python -m benchmarks.partitions
 	@$(BIN)/python -m benchmarks.native_path --page
+	@$(BIN)/python -m benchmarks.peers
 	@$(BIN)/python -m benchmarks.metrics
 	@$(BIN)/python -m benchmarks.queries
 

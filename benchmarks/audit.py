@@ -33,8 +33,17 @@ class Written:
     """
 
 
-def read(servers: str, topic: str, *, partitions: int, counts: bool) -> Written:
+def read(
+    servers: str, topic: str, *, partitions: int, counts: bool, as_text: bool = False
+) -> Written:
     """Read a topic from its start to its end, committed records only.
+
+    Args:
+        servers: where the broker is.
+        topic: to be read.
+        partitions: how many it has.
+        counts: values are counts.
+        as_text: counts are written as text, not as numbers of four or eight bytes.
 
     Raises:
         TimeoutError: the end was not reached in ten minutes.
@@ -73,7 +82,8 @@ def read(servers: str, topic: str, *, partitions: int, counts: bool) -> Written:
         if counts:
             last.update(zip(keys, values, strict=True))
     consumer.close()
-    total = sum(_number(value) for value in last.values() if value is not None)
+    number = int if as_text else _number
+    total = sum(number(value) for value in last.values() if value is not None)
     return Written(
         records=records, size=size, total=total, keys=len(last), commits=max(markers, default=0)
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from tests.java.tool import QUIET, JavaTool
 
 from benchmarks import audit, inputs
 from benchmarks.works import JOINS, WINDOWED, WINDOWS_OF
+from headwater.local import jars
+from headwater.local.jar_sets import Jar, JarSet
 from headwater.local.paths import cache_dir
 
 if TYPE_CHECKING:
@@ -33,10 +36,22 @@ if TYPE_CHECKING:
     from benchmarks.inputs import Input
 
 QUIX = "3.28.0"
+PEERS = {
+    "bytewax": ("bytewax[kafka]==0.21.1", "bytewax_work.py"),
+    "pathway": ("pathway==0.33.0", "pathway_work.py"),
+    "flink": ("apache-flink==2.2.1", "flink_work.py"),
+}
+"""What is installed for each, and its program here."""
+_FLINK = Jar(
+    "org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",
+    "5605c691d11a501382c383fecba37a7a552467da5ab7ba904ef5d6f3d62c5616",
+)
+_WITHOUT_CHANGELOG = ("quixstreams", *PEERS)
 RUN_TIMEOUT_S = 900
 AT_LEAST_ONCE = {"commit.interval.ms": "30000"}
 EXACTLY_ONCE = {"commit.interval.ms": "100", "processing.guarantee": "exactly_once_v2"}
 JVM = ("-Xmx2g", QUIET)
+HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +140,7 @@ def java_command(
     servers: str, job: Job, application_id: str, sink: str, state_dir: str, jvm: Sequence[str] = JVM
 ) -> list[str]:
     """The command line of the yardstick, without an end."""
-    tool = JavaTool(Path(__file__).parent / "java")
+    tool = JavaTool(HERE / "java")
     settings = {
         "work": job.work,
         "input": job.source.topic,
@@ -152,22 +167,40 @@ def bare(servers: str, job: Job) -> Run:
 def quixstreams(servers: str, job: Job) -> Run:
     """The keyed count of quixstreams."""
     with names(servers) as (application_id, sink), directory() as state_dir:
-        program = (str(quix_python()), str(Path(__file__).parent / "quix_count.py"))
+        program = (str(python_of(f"quixstreams=={QUIX}")), str(HERE / "quix_count.py"))
         found = json_of(
             [*program, servers, job.source.topic, sink, str(job.source.records), state_dir]
         )
         return _checked("quixstreams", servers, job, application_id, sink, found)
 
 
-def quix_python() -> Path:
-    """Python of a virtual environment with quixstreams, made on first use."""
-    place = cache_dir() / f"quixstreams-{QUIX}"
+def peer(system: str, servers: str, job: Job) -> Run:
+    """A work of one of the ``PEERS``, without settings: each runs as its program says."""
+    requirement, program = PEERS[system]
+    with names(servers) as (application_id, sink):
+        command = (str(python_of(requirement)), str(HERE / program))
+        source, jars_of = job.source, []
+        if system == "flink":
+            jars_of = jars.ensure(JarSet(name="flink", jars=(_FLINK,), digest=_FLINK.sha256[:16]))
+        found = json_of(
+            [
+                *command,
+                *(servers, source.topic, sink, str(source.records), job.work),
+                *map(str, jars_of),
+            ]
+        )
+        return _checked(system, servers, job, application_id, sink, found)
+
+
+def python_of(requirement: str) -> Path:
+    """Python of a virtual environment with one distribution, made on first use."""
+    place = cache_dir() / re.sub(r"\[.*]|=", "", requirement.replace("==", "-"))
     python = place / "bin" / "python"
     ready = place / ".installed"
     if not ready.exists():
         venv.create(place, with_pip=True)
         pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*pip, f"quixstreams=={QUIX}"], check=True)
+        subprocess.run([*pip, requirement], check=True)
         ready.touch()
     return python
 
@@ -227,9 +260,15 @@ def _checked(
 ) -> Run:
     """Read what was written and refuse a run whose counts are wrong."""
     load = os.getloadavg()[0]
-    written = audit.read(servers, sink, partitions=inputs.PARTITIONS, counts=job.counts)
+    written = audit.read(
+        servers,
+        sink,
+        partitions=inputs.PARTITIONS,
+        counts=job.counts,
+        as_text=system == "pathway",
+    )
     logged = audit.Written(0, 0, 0, 0)
-    if job.counts and system != "quixstreams":
+    if job.counts and system not in _WITHOUT_CHANGELOG:
         changelog = f"{application_id}-counts-changelog"
         logged = audit.read(servers, changelog, partitions=inputs.PARTITIONS, counts=True)
         counted = job.source.records
