@@ -169,26 +169,29 @@ def test_what_is_sent_while_a_commit_waits_leaves_behind_what_was_sent_before(
     ]
 
 
+@pytest.mark.parametrize(("room", "linger_ms"), [(100, 1), (10, 0)], ids=["room", "hardly any"])
+@pytest.mark.parametrize("path", [IN_PYTHON, IN_C])
 def test_a_full_queue_makes_the_sender_wait_and_loses_nothing(
-    bootstrap_servers: str, unique_name: str
+    bootstrap_servers: str, unique_name: str, path: str, room: int, linger_ms: int
 ) -> None:
+    """With hardly any room the queue is often empty again before anybody has looked."""
     clients = clients_of(
         bootstrap_servers,
         unique_name,
-        IN_C,
-        **{"producer.queue.buffering.max.messages": 100, "producer.linger.ms": 1},
+        path,
+        **{"producer.queue.buffering.max.messages": room, "producer.linger.ms": linger_ms},
     )
     clients.create()
     producer = clients.producer()
     send = producer.sender(clients.topic)
-    for number in range(5_000):
+    for number in range(20_000):
         send(b"%d" % number, None, 1 + number, None, 0)
     producer.flush(60)
 
-    found = read_all(clients.consumer(), clients, {clients.first: 5_000})
+    found = read_all(clients.consumer(), clients, {clients.first: 20_000})
 
-    assert [record[2] for record in found[clients.first]] == [b"%d" % n for n in range(5_000)]
-    assert producer.sent == 5_000
+    assert [record[2] for record in found[clients.first]] == [b"%d" % n for n in range(20_000)]
+    assert producer.sent == 20_000
 
 
 def test_a_partition_that_is_set_back_again_and_again_gives_every_record_each_time(

@@ -203,10 +203,11 @@ class StreamsProducer:
         deadline = time.monotonic() + self._block_s
         while True:
             self._serve(self._queue_wait_s)
+            is_empty = not len(self._producer)  # asked before: it may empty itself meanwhile
             try:
                 produce(topic, value, key, number, None, None, timestamp, headers)
             except BufferError:
-                if not len(self._producer):
+                if is_empty:
                     self._not_delivered(_NEVER_ANY_ROOM, topic, value, key, number)
                     return
                 if time.monotonic() > deadline:
