@@ -3,20 +3,20 @@
     python bytewax_work.py HOST:PORT INPUT OUTPUT RECORDS stateless|count
 
 One worker, without recovery, which is its fastest; every update of a count is written. Prints one
-line of JSON. Nothing of this project is imported.
+line of JSON.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 from typing import Any
 
 import bytewax.operators as op
 from bytewax.connectors.kafka import KafkaSink, KafkaSinkMessage, KafkaSource
 from bytewax.dataflow import Dataflow
 from bytewax.testing import run_main
+
+from peer_clock import Clock
 
 _BATCH = 2_000
 _INPUT = {"queued.min.messages": "100000", "fetch.queue.backoff.ms": "10"}
@@ -26,20 +26,6 @@ _OUTPUT = {
     "linger.ms": "20",
     "queue.buffering.max.messages": "200000",
 }
-
-
-class Clock:
-    """Counts records; time and CPU time run from the first."""
-
-    def __init__(self) -> None:
-        self.seen = 0
-        self.started = self.cpu = 0.0
-
-    def note(self) -> None:
-        """A record is processed."""
-        if not self.seen:
-            self.started, self.cpu = time.perf_counter(), time.process_time()
-        self.seen += 1
 
 
 def stateless(stream: Any, clock: Clock) -> Any:
@@ -82,12 +68,7 @@ def main(servers: str, source: str, sink: str, records: int, work: str) -> None:
     op.output("write", made, KafkaSink([servers], sink, add_config=_OUTPUT))
     run_main(flow)
     assert clock.seen == records, f"{clock.seen} records of {records}"
-    result = {
-        "records": clock.seen,
-        "seconds_closed": round(time.perf_counter() - clock.started, 3),
-        "cpu_seconds": round(time.process_time() - clock.cpu, 3),
-    }
-    print(json.dumps(result), flush=True)
+    clock.report(clock.seen)
 
 
 if __name__ == "__main__":

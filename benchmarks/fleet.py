@@ -192,7 +192,7 @@ def main() -> int:
             try:
                 operator = made.process("one")
                 fleet = Fleet(admin, stage, made, operator, options.workers, options.rest)
-                _grow(fleet, options.apps)
+                _grow(fleet, options.apps, options.renewal)
             finally:
                 made.uninstall()
         admin.close()
@@ -200,13 +200,13 @@ def main() -> int:
     return 0
 
 
-def _grow(fleet: Fleet, sizes: Sequence[int]) -> None:
+def _grow(fleet: Fleet, sizes: Sequence[int], renewal_s: float) -> None:
     """Measure one size after the other, and write the page after each."""
     found = []
     wait_for(fleet.installation.leader, what="the operator to lead", timeout_s=60)
     for threads, apps in enumerate(sorted(sizes), start=2):
         found.append(fleet.measure(apps, threads))
-        TABLE.write_text(_page(found))
+        TABLE.write_text(_page(found, renewal_s))
         _say(f"{apps} StreamApps are measured; the fleet grows")
 
 
@@ -334,7 +334,7 @@ def _cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _page(runs: Sequence[Found]) -> str:
+def _page(runs: Sequence[Found], renewal_s: float) -> str:
     biggest = runs[-1]
     asked = sorted(biggest.rest.requests.items(), key=lambda item: -item[1])
     storm = biggest.storm
@@ -344,13 +344,13 @@ def _page(runs: Sequence[Found]) -> str:
         "",
         "Written by `python -m benchmarks.fleet`: a real control plane, the operator as a process,",
         f"StreamApps with {biggest.workers} workers each; machines and workers are played by the",
-        "benchmark, on the same cores; a worker renews its Lease each minute. The fleet grows from",
-        f"one size to the next, {_AT_A_TIME} StreamApps at a time. At rest nothing changes. In the",
-        "storm every StreamApp gets another number of StreamThreads at once, which changes all its",
-        "StreamWorkers; it ends when all are settled. A round is one pass of observe, decide and",
-        "act over a StreamApp, its requests included; its p99 is the upper bound of the",
-        "histogram's bucket. Watches are streams: not among the requests. Goals and floors are",
-        "those of 500 StreamApps.",
+        f"benchmark, on the same cores; a worker renews its Lease every {renewal_s:.0f} s. The",
+        f"fleet grows from one size to the next, {_AT_A_TIME} StreamApps at a time. At rest",
+        "nothing changes. In the storm every StreamApp gets another number of StreamThreads at",
+        "once, which changes all its StreamWorkers; it ends when all are settled. A round is one",
+        "pass of observe, decide and act over a StreamApp, its requests included; its p99 is the",
+        "upper bound of the histogram's bucket. Watches are streams: not among the requests. Goals",
+        "and floors are those of 500 StreamApps.",
         "",
         f"Machine: {measured()}.",
         "",

@@ -4,13 +4,11 @@
 
 One parallel instance in the mini-cluster of one JVM, without checkpoints; every update of a count
 is written, as eight bytes. All work is SQL: no Python runs for a record. JAR is the SQL connector
-of Kafka. Time and CPU time run from when the job runs. Prints one line of JSON. Nothing of this
-project is imported.
+of Kafka. Time and CPU time run from when the job runs. Prints one line of JSON.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -18,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from pyflink.table import EnvironmentSettings, TableEnvironment
+
+from peer_clock import Clock
 
 _SOURCE = """
 create table lines (k string, v string) with (
@@ -80,18 +80,14 @@ def main(servers: str, source: str, sink: str, records: int, work: str, jar: str
     made, insert = _WORKS[work]
     for text in (_SOURCE, made):
         tables.execute_sql(text.format(servers=servers, source=source, sink=sink))
+    clock = Clock(cpu_s)
     submitted = tables.execute_sql(insert)
     job = submitted.get_job_client()
     while not _runs(job):
         time.sleep(0.02)
-    started, cpu = time.perf_counter(), cpu_s()
+    clock.start()
     submitted.wait()
-    result = {
-        "records": records,
-        "seconds_closed": round(time.perf_counter() - started, 3),
-        "cpu_seconds": round(cpu_s() - cpu, 3),
-    }
-    print(json.dumps(result), flush=True)
+    clock.report(records)
 
 
 if __name__ == "__main__":

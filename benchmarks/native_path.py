@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks import inputs, systems
-from benchmarks.report import measured
+from benchmarks.report import measured, spread
 from benchmarks.systems import Job
 from headwater.local.broker import KafkaBroker
 
@@ -74,8 +74,8 @@ def page(runs: dict[tuple[str, str], list[Run]], options: argparse.Namespace) ->
         costs = [b.cpu_us / a.cpu_us for a, b in zip(pure, native, strict=True)]
         goal = f"{_GOALS[work]}x" if work in _GOALS else ""
         lines.append(
-            f"| {_WORKS[work][2]} | {_rate(pure):,.0f} | {_rate(native):,.0f} | {_spread(rates)} | "
-            f"{_cpu(pure):.2f} | {_cpu(native):.2f} | {_spread(costs)} | {goal} |"
+            f"| {_WORKS[work][2]} | {_rate(pure):,.0f} | {_rate(native):,.0f} | {spread(rates)} | "
+            f"{_cpu(pure):.2f} | {_cpu(native):.2f} | {spread(costs)} | {goal} |"
         )
         for path, found in (("false", pure), ("true", native)):
             each = ", ".join(f"{run.rate:,.0f}/s {run.cpu_us:.2f} us" for run in found)
@@ -106,10 +106,6 @@ def _rate(runs: list[Run]) -> float:
 
 def _cpu(runs: list[Run]) -> float:
     return statistics.median(run.cpu_us for run in runs)
-
-
-def _spread(ratios: list[float]) -> str:
-    return f"**{statistics.median(ratios):.2f}x** ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks import inputs, systems
-from benchmarks.report import measured
+from benchmarks.report import measured, spread
 from benchmarks.systems import AT_LEAST_ONCE, Job
 from headwater.local.broker import KafkaBroker
 
@@ -60,8 +60,9 @@ def main() -> int:
     with KafkaBroker() as broker:
         servers = broker.bootstrap_servers
         inputs.await_coordinator(servers)
+        works = _works(servers, options.records)
         for _ in range(options.rounds):
-            for work, chosen in _works(servers, options.records).items():
+            for work, chosen in works.items():
                 for system, run in chosen.items():
                     result = run()
                     print(f"{work:<10} {system:<15} {result.line()}", flush=True)
@@ -71,18 +72,10 @@ def main() -> int:
     return 0
 
 
-_LOADED: dict[tuple[str, int], inputs.Input] = {}
-
-
-def _keyed(servers: str, records: int) -> inputs.Input:
-    key = (servers, records)
-    if key not in _LOADED:
-        _LOADED[key] = inputs.load_keyed(servers, f"peers-{records}", records)
-    return _LOADED[key]
-
-
 def _works(servers: str, records: int) -> dict[str, dict[str, Callable[[], Run]]]:
-    source, fifth = _keyed(servers, records), _keyed(servers, records // 5)
+    source, fifth = (
+        inputs.load_keyed(servers, f"peers-{count}", count) for count in (records, records // 5)
+    )
 
     def job(work: str, settings: Mapping[str, str], source: inputs.Input = source) -> Job:
         return Job(work=work, source=source, settings=settings, counts=work == "count")
@@ -149,8 +142,7 @@ def _median(runs: list[Run], figure: str) -> float:
 def _ratios(ours: list[Run], theirs: list[Run]) -> str:
     if ours is theirs:
         return ""
-    each = [a.rate / b.rate for a, b in zip(ours, theirs, strict=True)]
-    return f"**{statistics.median(each):.2f}x** ({min(each):.2f} to {max(each):.2f})"
+    return spread([a.rate / b.rate for a, b in zip(ours, theirs, strict=True)])
 
 
 if __name__ == "__main__":

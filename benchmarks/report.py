@@ -199,6 +199,11 @@ def machines(found: Mapping[str, Any]) -> str:
     )
 
 
+def spread(ratios: Sequence[float]) -> str:
+    """Write the ratios of rounds as their median, with the least and the largest."""
+    return f"**{statistics.median(ratios):.2f}x** ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
 def measured() -> str:
     """Say on which machine, when, and beside what load of a minute a page was measured."""
     return (

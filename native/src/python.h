@@ -3,9 +3,7 @@
 #define HEADWATER_PYTHON_H
 
 #define PY_SSIZE_T_CLEAN
-#ifndef HEADWATER_FULL_API
 #define Py_LIMITED_API 0x030B0000
-#endif
 #include <Python.h>
 
 extern PyType_Spec reader_spec, writer_spec, sender_spec, updater_spec;

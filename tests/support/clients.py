@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.config import StreamsConfig
 from headwater.ids import TopicPartition
@@ -11,9 +10,8 @@ from headwater.kafka.access import Access
 from headwater.kafka.admin import Admin
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.errors import Connection
-from headwater.kafka.native_clients import NativeConsumer, NativeProducer
+from headwater.kafka.native_clients import new_consumer, new_producer
 from headwater.kafka.native_module import native
-from headwater.kafka.producer import StreamsProducer
 from headwater.kafka.settings import (
     admin_settings,
     batch_records,
@@ -22,6 +20,9 @@ from headwater.kafka.settings import (
 )
 from headwater.model.topics import InternalTopic
 from tests.support.waiting import wait_for
+
+if TYPE_CHECKING:
+    from headwater.kafka.producer import StreamsProducer
 
 Reader = TypeVar("Reader", bound=PartitionConsumer)
 
@@ -61,8 +62,8 @@ class Clients:
         kind: type[Reader] = PartitionConsumer,  # type: ignore[assignment]
         **options: Any,
     ) -> Reader:
-        if self.native is not None and kind is PartitionConsumer and role == "main":
-            kind = partial(NativeConsumer, self.native)  # type: ignore[assignment]
+        if kind is PartitionConsumer and role == "main":
+            kind = new_consumer(self.native)  # type: ignore[assignment]
         return kind(
             consumer_settings(self.config, self.connection, client_id="consumer", role=role),
             self.connection,
@@ -71,10 +72,7 @@ class Clients:
         )
 
     def producer(self, *, slot: int | None = None, **options: Any) -> StreamsProducer:
-        kind = StreamsProducer
-        if self.native is not None:
-            kind = partial(NativeProducer, self.native)  # type: ignore[assignment]
-        return kind(
+        return new_producer(self.native)(
             producer_settings(
                 self.config,
                 self.connection,

@@ -34,9 +34,9 @@ _HEADERS: Final = [("name", b"value"), ("", None), ("caf\u00e9", bytes(20))]
 def main(bootstrap: str, topic: str, records: int) -> None:
     clients = Clients(bootstrap, topic, headwater_native="true")
     producer = clients.producer()
-    refused: list[Any] = []
+    refused: list[type] = []
     send = producer.sender(topic)
-    send_large = producer.sender(f"{topic}-refused", lambda *told: refused.append(told))
+    send_large = producer.sender(f"{topic}-refused", lambda *told: refused.append(type(told[0])))
     consumer: PartitionConsumer = clients.consumer()
     consumer.assign({clients.first: 0})
     update = _updates()
@@ -59,7 +59,6 @@ def main(bootstrap: str, topic: str, records: int) -> None:
         assert len(refused) == number + 1, f"{len(refused)} refused in {number + 1} rounds"
         if number + 1 in (rounds // 10, rounds):
             sizes.append(_memory_bytes())
-        refused[:] = [None] * len(refused)
     consumer.close()
     producer.discard()
     print(json.dumps(sizes), flush=True)

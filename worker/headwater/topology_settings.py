@@ -85,10 +85,7 @@ def parse_flag(name: str, value: object) -> bool:
     Raises:
         ConfigError: it is neither.
     """
-    text = str(value).strip().lower()
-    if text not in {"true", "false"}:
-        raise ConfigError(f"{name}: {value!r} is not allowed; expected true or false")
-    return text == "true"
+    return _word(name, value, {"true", "false"}, "true or false") == "true"
 
 
 def parse_native(name: str, value: object) -> str:
@@ -97,9 +94,13 @@ def parse_native(name: str, value: object) -> str:
     Raises:
         ConfigError: it is none of them.
     """
+    return _word(name, value, {"true", "false", "auto"}, "true, false or auto")
+
+
+def _word(name: str, value: object, allowed: set[str], expected: str) -> str:
     text = str(value).strip().lower()
-    if text not in {"true", "false", "auto"}:
-        raise ConfigError(f"{name}: {value!r} is not allowed; expected true, false or auto")
+    if text not in allowed:
+        raise ConfigError(f"{name}: {value!r} is not allowed; expected {expected}")
     return text
 
 

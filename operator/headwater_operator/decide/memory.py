@@ -109,8 +109,6 @@ class DriverMemory:
         has_run: whether it has ever told so.
         has_processed: whether it has ended a micro-batch.
         ended_ms: when its end was seen; ``None`` before one was.
-        unheard: how many of its processes in a row, of this revision, had their time to start and
-            did not report.
         early_deaths: how often in a row it ended by itself, or was killed as silent, soon after its
             start or before it had ended a micro-batch.
         blamed: how many of these were for no cause that may pass.

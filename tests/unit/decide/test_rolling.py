@@ -298,8 +298,8 @@ def test_what_ended_a_process_that_was_rolled_back_does_not_end_the_application(
     assert is_whole(cluster)
 
 
-@pytest.mark.parametrize("wanted", [NEWER, OLD], ids=["a correction", "the one before"])
-def test_a_roll_out_that_halted_because_a_worker_was_late_goes_on_with(wanted: str) -> None:
+def halted_by_a_late_worker() -> Cluster:
+    """A roll-out whose first worker has not become ready in its time."""
     cluster = serving(upgrade={"readyTimeout": "60s"})
     cluster.restoring = {NEW}
     cluster.revision = NEW
@@ -307,6 +307,12 @@ def test_a_roll_out_that_halted_because_a_worker_was_late_goes_on_with(wanted: s
     cluster.now_ms += 2 * MINUTE
     cluster.rounds(20)
     assert "did not become ready within 60 s" in cluster.decide().roll.halted
+    return cluster
+
+
+@pytest.mark.parametrize("wanted", [NEWER, OLD], ids=["a correction", "the one before"])
+def test_a_roll_out_that_halted_because_a_worker_was_late_goes_on_with(wanted: str) -> None:
+    cluster = halted_by_a_late_worker()
 
     cluster.revision = wanted
     cluster.rounds(300)
@@ -347,13 +353,7 @@ def test_the_time_that_an_application_was_suspended_is_nobody_s_start(begun: int
 
 
 def test_a_correction_has_the_whole_time_to_become_ready_from_its_own_start() -> None:
-    cluster = serving(upgrade={"readyTimeout": "60s"})
-    cluster.restoring = {NEW}
-    cluster.revision = NEW
-    replaced(cluster, 60)
-    cluster.now_ms += 2 * MINUTE
-    cluster.rounds(20)
-    assert "did not become ready within 60 s" in cluster.decide().roll.halted
+    cluster = halted_by_a_late_worker()
 
     [late] = [name for name, view in cluster.views.items() if view.revision == NEW]
     cluster.revision = NEWER

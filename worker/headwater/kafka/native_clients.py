@@ -7,6 +7,7 @@ from a queue of our own, and a record is queued by a function in C (docs/adr/009
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -205,6 +206,16 @@ class NativeProducer(StreamsProducer):
         """Throw away what was sent but has not left; for a producer that will send no more."""
         super().discard()
         self._writer.close()
+
+
+def new_consumer(native: Native | None) -> Callable[..., PartitionConsumer]:
+    """Return what makes a consumer of a StreamThread: in C, if that is given."""
+    return PartitionConsumer if native is None else partial(NativeConsumer, native)
+
+
+def new_producer(native: Native | None) -> Callable[..., StreamsProducer]:
+    """Return what makes a producer of a StreamThread: in C, if that is given."""
+    return StreamsProducer if native is None else partial(NativeProducer, native)
 
 
 def _error(code: int) -> KafkaError:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from headwater.kafka.access import Access
 from headwater.kafka.consumer import PartitionConsumer
-from headwater.kafka.native_clients import NativeConsumer, NativeProducer
-from headwater.kafka.producer import StreamsProducer
+from headwater.kafka.native_clients import new_producer
 from headwater.kafka.settings import (
     batch_records,
     consumer_settings,
@@ -70,10 +68,7 @@ class TaskClients(Generic[Reader]):
             client_id=f"{client_id}-producer",
             transactional_id=transactional_id,
         )
-        new_producer: Callable[..., StreamsProducer] = StreamsProducer
-        if native is not None:
-            new_producer = partial(NativeProducer, native)
-        self.producer = new_producer(
+        self.producer = new_producer(native)(
             self.statistics["producer"].settings(settings),
             self.connection,
             block_s=config.task_timeout_ms / 1000,
@@ -105,13 +100,6 @@ class TaskClients(Generic[Reader]):
         """Throw away what was not sent, and leave the broker."""
         self.producer.discard()
         self.consumer.close()
-
-
-def task_reader(native: Native | None) -> Callable[..., PartitionConsumer]:
-    """Return what makes the consumer of a StreamThread, in C if that is given."""
-    if native is None:
-        return partial(PartitionConsumer, hands_on=True)
-    return partial(NativeConsumer, native, hands_on=True)
 
 
 def global_consumer(access: Access) -> PartitionConsumer:

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Final, assert_never
 from headwater import failpoints
 from headwater.errors import HeadwaterError, RecordError
 from headwater.ids import SlotId
+from headwater.kafka.native_clients import new_consumer
 from headwater.kafka.native_module import native
 from headwater.kafka.settings import offset_reset
 from headwater.model import metrics
 from headwater.model.metrics import RecordingLevel, Snapshot
 from headwater.native import logs
-from headwater.native.clients import TaskClients, task_reader
+from headwater.native.clients import TaskClients
 from headwater.native.clock import SystemClock
 from headwater.native.commit import Committer
 from headwater.native.cutoff import CutOffWatch
@@ -125,7 +126,7 @@ class StreamThread:
             config,
             name=str(slot),
             transactional_id=slot.transactional_id(application_id) if config.exactly_once else None,
-            reader=task_reader(in_c),
+            reader=partial(new_consumer(in_c), hands_on=True),
             native=in_c,
         )
         numbers.statistics = clients.statistics
