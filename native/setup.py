@@ -4,14 +4,14 @@ import platform
 
 from setuptools import Extension, setup
 
-SOURCES = ("client", "librdkafka", "module", "reader", "updater", "writer")
+SOURCES = ("client", "librdkafka", "module", "newest", "reader", "run", "updater", "writer")
 
 setup(
     ext_modules=[
         Extension(
             "headwater_native._clients",
             sources=[f"src/{name}.c" for name in SOURCES],
-            depends=["src/client.h", "src/librdkafka.h", "src/python.h"],
+            depends=["src/changes.h", "src/client.h", "src/librdkafka.h", "src/python.h"],
             extra_compile_args=["-std=c11", "-fvisibility=hidden", "-Wall", "-Wextra"],
             libraries=["dl", "pthread"] if platform.system() == "Linux" else [],
             py_limited_api=True,

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include "changes.h"
 #include "client.h"
 
 /* The name by which librdkafka finds the plug-in; see client.c. */
@@ -55,25 +56,23 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static int execute(PyObject *module) {
-    PyObject *reader = PyType_FromModuleAndSpec(module, &reader_spec, NULL);
-    PyObject *writer = PyType_FromModuleAndSpec(module, &writer_spec, NULL);
-    PyObject *sender = PyType_FromModuleAndSpec(module, &sender_spec, NULL);
-    PyObject *updater = PyType_FromModuleAndSpec(module, &updater_spec, NULL);
-    int failed = !reader || !writer || !sender || !updater ||
-                 PyModule_AddType(module, (PyTypeObject *)reader) ||
-                 PyModule_AddType(module, (PyTypeObject *)writer) ||
-                 PyModule_AddType(module, (PyTypeObject *)sender) ||
-                 PyModule_AddType(module, (PyTypeObject *)updater);
+/* Add a type; null, with an error, if that fails. The module keeps it. */
+static PyTypeObject *add(PyObject *module, PyType_Spec *spec) {
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
 
-    Py_XDECREF(reader);
-    Py_XDECREF(writer);
-    Py_XDECREF(updater);
-    if (failed)
-        Py_XDECREF(sender);
-    else
-        sender_type = (PyTypeObject *)sender;
-    return failed ? -1 : 0;
+    if (type && PyModule_AddType(module, (PyTypeObject *)type))
+        Py_CLEAR(type);
+    return (PyTypeObject *)type;
+}
+
+/* Types are made once and never go: ours is a module of one interpreter. */
+static int execute(PyObject *module) {
+    return add(module, &reader_spec) && add(module, &writer_spec) && add(module, &updater_spec) &&
+                   (sender_type = add(module, &sender_spec)) &&
+                   (run_type = add(module, &run_spec)) &&
+                   (newest_type = add(module, &newest_spec)) && !newest_prepare()
+               ? 0
+               : -1;
 }
 
 static PyModuleDef_Slot module_slots[] = {

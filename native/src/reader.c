@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "changes.h"
 #include "client.h"
 
 typedef struct {
@@ -202,13 +203,13 @@ static struct run run_at(rd_kafka_message_t **messages, size_t count) {
     return run;
 }
 
-/* (topic, partition, records, offset behind them, longest value, offset of a mended header). */
-static PyObject *batch_of(rd_kafka_message_t **messages, struct run run) {
-    PyObject *records = PyList_New((Py_ssize_t)run.length), *timestamp = NULL, *record;
-    int64_t stamped = 0, mended_at = -1;
+/* Records as tuples; `mended_at` is the offset of the first with a mended header, or -1. */
+static PyObject *records_of(rd_kafka_message_t **messages, size_t count, int64_t *mended_at) {
+    PyObject *records = PyList_New((Py_ssize_t)count), *timestamp = NULL, *record;
+    int64_t stamped = 0;
     size_t index;
 
-    for (index = 0; records && index < run.length; index++) {
+    for (index = 0; records && index < count; index++) {
         const rd_kafka_message_t *message = messages[index];
         rd_kafka_timestamp_type_t kind;
         int64_t now = rdkafka.message_timestamp(message, &kind);
@@ -219,14 +220,23 @@ static PyObject *batch_of(rd_kafka_message_t **messages, struct run run) {
             timestamp = PyLong_FromLongLong(stamped = now);
         }
         record = timestamp ? record_of(message, timestamp, &mended) : NULL;
-        if (mended && mended_at < 0)
-            mended_at = message->offset;
+        if (mended && *mended_at < 0)
+            *mended_at = message->offset;
         if (record)
             PyList_SetItem(records, (Py_ssize_t)index, record);
         else
             Py_CLEAR(records);
     }
     Py_XDECREF(timestamp);
+    return records;
+}
+
+/* (topic, partition, records, offset behind them, longest value, offset of a mended header). */
+static PyObject *batch_of(rd_kafka_message_t **messages, struct run run, int as_run) {
+    int64_t mended_at = -1;
+    PyObject *records = as_run ? run_of_messages(messages, run.length)
+                               : records_of(messages, run.length, &mended_at);
+
     if (!records)
         return NULL;
     return Py_BuildValue("(siNLnL)", rdkafka.topic_name(messages[0]->rkt), messages[0]->partition,
@@ -256,7 +266,7 @@ static ssize_t fetch(Reader *self, int timeout_ms, size_t count) {
     return found;
 }
 
-static PyObject *reader_read(Reader *self, PyObject *args) {
+static PyObject *read_batches(Reader *self, PyObject *args, int as_runs) {
     int timeout_ms;
     ssize_t found;
     size_t count, index = 0, done;
@@ -276,7 +286,7 @@ static PyObject *reader_read(Reader *self, PyObject *args) {
     while (batches && events && index < count) {
         struct run run = run_at(self->messages + index, count - index);
 
-        if (run.length ? append(batches, batch_of(self->messages + index, run))
+        if (run.length ? append(batches, batch_of(self->messages + index, run, as_runs))
                        : append(events, event_of(self->messages[index])))
             break;
         for (done = run.length ? run.length : 1; done; done--)
@@ -292,10 +302,19 @@ static PyObject *reader_read(Reader *self, PyObject *args) {
     return Py_BuildValue("(NNn)", batches, events, (Py_ssize_t)count);
 }
 
+static PyObject *reader_read(Reader *self, PyObject *args) {
+    return read_batches(self, args, 0);
+}
+
+static PyObject *reader_read_runs(Reader *self, PyObject *args) {
+    return read_batches(self, args, 1);
+}
+
 static PyMethodDef methods[] = {
     {"follow", METHOD(reader_follow), METH_VARARGS, "Have the records of a partition come here."},
     {"leave", METHOD(reader_leave), METH_VARARGS, "Have them stay with their partition."},
     {"read", METHOD(reader_read), METH_VARARGS, "Return batches, events and how many they were."},
+    {"read_runs", METHOD(reader_read_runs), METH_VARARGS, "Likewise, with a RecordRun each."},
     {"close", METHOD(reader_close), METH_NOARGS, "Let go of the consumer; before it is closed."},
     {NULL, NULL, 0, NULL},
 };

@@ -41,10 +41,16 @@ FREED_TOO_EARLY = Fault(
     "if (run.length ? append(batches,",
     "rdkafka.message_destroy(self->messages[index]); if (run.length ? append(batches,",
 )
+FREED_TWICE = Fault("run.c", "    if (!self->whole) {", "    if (1) {")
 KEPT = Fault(
     "reader.c",
     "    SET(3, bytes_or_none(message->payload, message->len));",
     "    SET(3, Py_NewRef(bytes_or_none(message->payload, message->len)));",
+)
+KEPT_RUN = Fault(
+    "run.c",
+    "        free(self->changes.each);\n        free(self->changes.bytes);",
+    "        free(self->changes.each);",
 )
 
 
@@ -114,7 +120,11 @@ def test_sanitizers_find_no_fault(bootstrap_servers: str, unique_name: str, tmp_
     assert "runtime error" not in done.stderr
 
 
-@pytest.mark.parametrize("fault", [SHORT_COPY, FREED_TOO_EARLY], ids=["overflow", "use after free"])
+@pytest.mark.parametrize(
+    "fault",
+    [SHORT_COPY, FREED_TOO_EARLY, FREED_TWICE],
+    ids=["overflow", "use after free", "freed twice"],
+)
 def test_sanitizers_find_a_planted_fault(
     bootstrap_servers: str, unique_name: str, tmp_path: Path, fault: Fault
 ) -> None:
@@ -146,9 +156,10 @@ def test_memory_does_not_grow_with_records(
     assert growth(done) < GROWTH
 
 
-def test_a_record_that_is_kept_is_seen_as_growth(
-    bootstrap_servers: str, unique_name: str, tmp_path: Path
+@pytest.mark.parametrize("fault", [KEPT, KEPT_RUN], ids=["a record", "a run"])
+def test_what_is_kept_is_seen_as_growth(
+    bootstrap_servers: str, unique_name: str, tmp_path: Path, fault: Fault
 ) -> None:
-    done = work(bootstrap_servers, unique_name, 1_000_000, built(tmp_path, "-O2", fault=KEPT))
+    done = work(bootstrap_servers, unique_name, 1_000_000, built(tmp_path, "-O2", fault=fault))
 
     assert growth(done) > GROWTH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.support.clients import Clients
+from tests.support.raw_headers import send_with_headers
 from tests.support.topologies import counts_of
 from tests.support.waiting import wait_for
 from tests.support.worker import Counting, child_of
@@ -90,6 +92,57 @@ def test_keys_values_headers_and_timestamps_are_the_same_whoever_writes_and_read
     assert sum(map(len, expected.values())) == sent
     kinds = {tuple(map(type, record)) for record in expected[1]}
     assert (int, int, type(None), type(None), type(None)) in kinds
+
+
+@pytest.mark.parametrize("kind", [{}, {"headers": True}, {"versions": True}], ids=str)
+def test_a_changelog_has_the_same_rows_on_both_paths(
+    bootstrap_servers: str, unique_name: str, kind: dict[str, bool]
+) -> None:
+    writers = clients_of(bootstrap_servers, unique_name, IN_PYTHON)
+    writers.create()
+    producer = writers.producer()
+    send = producer.sender(unique_name)
+    contents = list(product(CONTENTS, CONTENTS, HEADERS, TIMESTAMPS))
+    random.Random(7).shuffle(contents)
+    for key, value, headers, timestamp in contents:
+        send(key, value, timestamp, headers, 0)
+    producer.flush(60)
+    send_with_headers(
+        bootstrap_servers, unique_name, 0, [(b"latin", b"1", [(b"caf\xe9", b"v"), (b"fine", None)])]
+    )
+    ends = writers.admin.end_offsets([writers.first])
+    rows = {}
+    for path in (IN_PYTHON, IN_C):
+        clients = clients_of(bootstrap_servers, unique_name, path)
+        rows[path] = newest_of(clients.consumer("restore"), clients.first, ends, kind)
+    producer.discard()
+
+    assert rows[IN_C] == rows[IN_PYTHON]
+    assert {key for key, _, _ in rows[IN_C]} == {key for key in CONTENTS if key is not None} | {
+        b"latin"
+    }
+
+
+def newest_of(
+    consumer: PartitionConsumer,
+    partition: TopicPartition,
+    ends: dict[TopicPartition, int],
+    kind: dict[str, bool],
+) -> list[Any]:
+    """Read a changelog to its end; return what a store is given."""
+    consumer.assign({partition: FROM_START})
+    newest: list[Any] = []
+
+    def is_read() -> bool:
+        for _, run in consumer.poll_runs(0.1):
+            if not newest:
+                newest.append(run.newest(**kind))
+            newest[0].add(run)
+        return (consumer.position(partition) or 0) >= ends[partition]
+
+    wait_for(is_read, what="all records", every_s=0)
+    consumer.close()
+    return sorted(newest[0].rows())
 
 
 def test_a_value_of_100_megabytes_comes_whole(bootstrap_servers: str, unique_name: str) -> None:

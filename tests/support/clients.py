@@ -46,7 +46,7 @@ class Clients:
             config=self.config, connection=self.connection, admin=self.admin, client_id="test"
         )
         self.native = native(self.config.headwater_native)
-        """Records of main consumers and of producers take this path in C, if it is one."""
+        """Records take this path in C, if it is one, but those of global consumers."""
         self.topic = application_id
         self.first = TopicPartition(self.topic, 0)
         self.second = TopicPartition(self.topic, 1)
@@ -62,7 +62,7 @@ class Clients:
         kind: type[Reader] = PartitionConsumer,  # type: ignore[assignment]
         **options: Any,
     ) -> Reader:
-        if kind is PartitionConsumer and role == "main":
+        if kind is PartitionConsumer and role in {"main", "restore"}:
             kind = new_consumer(self.native)  # type: ignore[assignment]
         return kind(
             consumer_settings(self.config, self.connection, client_id="consumer", role=role),

@@ -3,7 +3,7 @@
     python -m tests.support.native_work BOOTSTRAP TOPIC RECORDS
 
 Of each round one record goes to TOPIC-refused, which takes none of its size. Keys of a record cache
-are updated in C, too. The last line is JSON: bytes of memory after a tenth of the rounds, and after
+are updated in C, too. Every record is read once more as one of a changelog. The last line is JSON: bytes of memory after a tenth of the rounds, and after
 all of them.
 """
 
@@ -21,6 +21,7 @@ from headwater.ports import Timestamps
 from headwater.serde import Serdes
 
 if TYPE_CHECKING:
+    from headwater.ids import TopicPartition
     from headwater.kafka.consumer import PartitionConsumer
 from tests.support.clients import Clients
 from tests.support.stores import Recorder, Updates, budget_of, build_store
@@ -39,6 +40,8 @@ def main(bootstrap: str, topic: str, records: int) -> None:
     send_large = producer.sender(f"{topic}-refused", lambda *told: refused.append(type(told[0])))
     consumer: PartitionConsumer = clients.consumer()
     consumer.assign({clients.first: 0})
+    restore: PartitionConsumer = clients.consumer("restore")
+    restore.assign({clients.first: 0})
     update = _updates()
     rounds, position, sizes = max(records // ROUND, 10), 0, []
     for number in range(rounds):
@@ -56,12 +59,28 @@ def main(bootstrap: str, topic: str, records: int) -> None:
                 for _, timestamp, key, value, headers in batch:
                     update(str(key), value, timestamp, headers)
         assert found == ROUND, f"{found} records in place of {ROUND}"
+        _restore(restore, clients.first, position)
         assert len(refused) == number + 1, f"{len(refused)} refused in {number + 1} rounds"
         if number + 1 in (rounds // 10, rounds):
             sizes.append(_memory_bytes())
     consumer.close()
+    restore.close()
     producer.discard()
     print(json.dumps(sizes), flush=True)
+
+
+def _restore(consumer: PartitionConsumer, partition: TopicPartition, end: int) -> None:
+    """Read up to an offset what stores of three kinds would be given."""
+    newest: list[Any] = []
+    patience = time.monotonic() + _PATIENCE_S
+    while (consumer.position(partition) or 0) < end:
+        assert time.monotonic() < patience, f"{partition} does not come to {end}"
+        for _, run in consumer.poll_runs(0.1):
+            newest = newest or [run.newest(), run.newest(headers=True), run.newest(versions=True)]
+            for each in newest:
+                each.add(run.before(end))
+    newest[0].entries(timestamped=True)
+    assert [len(each.rows()) for each in newest] == [3, 3, 3], "there are three keys"
 
 
 def _flush(producer: Any) -> None:

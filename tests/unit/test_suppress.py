@@ -314,7 +314,7 @@ def test_a_restore_from_the_changelog_brings_back_order_and_sizes() -> None:
     facts = ChangelogFacts(topic_id="t", log_start=0, log_end=4, delete_retention_ms=1)
     restorer = StoreRestorer(SPEC, None, facts, now_ms=0, holder="test")
     rows = [(one.key or b"", one.timestamp, one.value) for one in sent.records]
-    restorer.write(rows, 4, records=4)
+    restorer.write(restorer.entries_of(rows), 4, records=4)
 
     restored = opened(restorer.take(), MemoryCollector())
 

@@ -6,6 +6,7 @@ for anybody else.
 
 from headwater_native._clients import (
     RecordReader,
+    RecordRun,
     RecordUpdater,
     RecordWriter,
     expect,
@@ -13,12 +14,13 @@ from headwater_native._clients import (
     plugin_path,
 )
 
-INTERFACE = 1
+INTERFACE = 2
 """What Headwater and this package have agreed on; another number means another Headwater."""
 
 __all__ = [
     "INTERFACE",
     "RecordReader",
+    "RecordRun",
     "RecordUpdater",
     "RecordWriter",
     "expect",

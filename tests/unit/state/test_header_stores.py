@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Message
+from tests.support.runs import RUNS
 
 from headwater import AggregationWithHeaders, Serdes
 from headwater.ids import TaskId, TopicPartition
-from headwater.kafka.newest import Run
 from headwater.model.stores import StoreKind, StoreSpec
 from headwater.native.restoration import Changelog
 from headwater.state import (
@@ -27,7 +26,7 @@ from headwater.wire.headers import encode_headers
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.ports import Backend, Headers
+    from headwater.ports import Backend, Headers, RawRecord
     from headwater.state import LayeredStore
 
 TASK = TaskId(0, 0)
@@ -115,14 +114,14 @@ def test_sessions_have_no_timestamp_in_their_rows() -> None:
 
 
 @pytest.mark.parametrize("spec", [VALUES, SESSIONS], ids=["values", "sessions"])
-@pytest.mark.parametrize("newest", [False, True], ids=["all records", "the newest of each key"])
+@pytest.mark.parametrize("newest", [None, *RUNS])
 def test_a_restore_puts_the_headers_of_records_into_rows(
-    spec: StoreSpec, newest: bool, tmp_path: Path
+    spec: StoreSpec, newest: str | None, tmp_path: Path
 ) -> None:
     directory = StateDirectory(tmp_path, "app").store(TASK, spec.directory_name)
     restorer = StoreRestorer(spec, directory, FACTS, now_ms=0, holder="test")
     suffix = (9).to_bytes(8) + (7).to_bytes(8) if spec is SESSIONS else b""
-    records = [
+    records: list[RawRecord] = [
         (0, 5, b"a" + suffix, b"old", FIRST),
         (1, 6, b"a" + suffix, b"x", SECOND),
         (2, 7, b"b" + suffix, b"y", None),
@@ -132,7 +131,7 @@ def test_a_restore_puts_the_headers_of_records_into_rows(
 
     if newest:
         changelog = Changelog(TopicPartition("t", 0), restorer, 9, 0, 0)
-        changelog.take(run_of(records))
+        changelog.take(RUNS[newest](records))
         changelog.move(5)
         changelog.close()
     else:
@@ -145,24 +144,6 @@ def test_a_restore_puts_the_headers_of_records_into_rows(
     at = (-1, -1) if suffix else (6, 7)
     assert [found.get(key) for key in keys] == [(("x", SECOND), at[0]), (("y", None), at[1]), None]
     held.store.close()
-
-
-def run_of(records: list[Any]) -> Run:
-
-    return Run(
-        [
-            Message(
-                topic="t",
-                partition=0,
-                offset=offset,
-                key=key,
-                value=value,
-                headers=headers,
-                timestamp=(1, timestamp),
-            )
-            for offset, timestamp, key, value, headers in records
-        ]
-    )
 
 
 def test_a_store_that_gets_headers_begins_anew_under_another_name() -> None:

@@ -292,7 +292,7 @@ def test_many_changes_that_are_written_together_are_written_in_parts_that_can_be
     failpoints.arm("rocks.written=error@2")
 
     with pytest.raises(failpoints.FailpointError):
-        following.write(rows, 70_000, records=80_000)
+        following.write(following.entries_of(rows), 70_000, records=80_000)
     failpoints.disarm()
     following.close()
 
@@ -301,7 +301,7 @@ def test_many_changes_that_are_written_together_are_written_in_parts_that_can_be
     assert position == Position("id-1", 4, START_MS)
     again = restorer(directory)
     assert again.verdict == Usable(4)
-    again.write(rows, 70_000, records=80_000)
+    again.write(again.entries_of(rows), 70_000, records=80_000)
     assert (again.offset, again.applied) == (70_000, 80_000)
     again.close()
     data, position = contents(directory)

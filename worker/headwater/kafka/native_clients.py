@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from headwater.kafka.errors import Connection
     from headwater.kafka.native_module import Native
-    from headwater.kafka.newest import Run
     from headwater.ports import Headers, OnRefused, Send
 
 _QUEUE_FULL: Final = KafkaError._QUEUE_FULL  # noqa: SLF001 - the client's name for its own code
@@ -57,6 +56,7 @@ class NativeConsumer(PartitionConsumer):
     ) -> None:
         super().__init__(native.settings(settings), connection, **options)
         self._reader = native.module.RecordReader(self._consumer, self._batch_records)
+        self._run_of = native.module.RecordRun
         self._unheard: set[TopicPartition] = set()
 
     def _reading(self, partitions: Iterable[TopicPartition]) -> None:
@@ -72,37 +72,54 @@ class NativeConsumer(PartitionConsumer):
 
     def poll(self, timeout_s: float) -> list[Batch]:
         """As ``PartitionConsumer.poll``."""
-        found = self._read(timeout_s)
+        found, read = self._read(self._reader.read, timeout_s)
+        for partition, records, longest in read:
+            if self._hands_on and longest > self._bound:
+                found += [(partition, part) for part in within_bound(records, self._bound)]
+            else:
+                found.append((partition, records))
         return found + self._passed_over() if self._unreadable else found
 
-    def _read(self, timeout_s: float) -> list[Batch]:
+    def poll_runs(self, timeout_s: float) -> list[tuple[TopicPartition, Any]]:
+        """As ``PartitionConsumer.poll_runs``; they are what a ``ChangelogRun`` is, and no more."""
+        served, read = self._read(self._reader.read_runs, timeout_s)
+        found = [(partition, self._run_of(records)) for partition, records in served]
+        return found + [(partition, run) for partition, run, _ in read]
+
+    def _read(
+        self, read: Callable[[int], Any], timeout_s: float
+    ) -> tuple[list[Batch], list[tuple[TopicPartition, Any, int]]]:
+        """Wait for the first record only.
+
+        Returns:
+            Records that came before their partition's forwarding, and are older than the others.
+            Partition, what ``read`` has made of its records, and bytes of the longest value.
+        """
         self._raise_problem()
         left = timeout_s
         while True:
-            found = self._served()
+            served = self._served()
             step = min(left, _LOOK_EVERY_S if self._unheard else _SERVE_EVERY_S)
-            batches, events, count = self._reader.read(0 if found else round(step * 1_000))
+            batches, events, count = read(0 if served else round(step * 1_000))
             left -= step
-            if count or found or left <= 0:
+            if count or served or left <= 0:
                 break
         self._more = count >= self._batch_records // 2
         for code, reason, topic, number, offset in events:
             if code == _END and topic is not None:
                 self._unheard.discard(TopicPartition(topic, number))
             self._on_event(KafkaError(code, reason), topic, number, offset)
-        for topic, number, records, following, longest, mended in batches:
+        found = []
+        for topic, number, made, following, longest, mended in batches:
             partition = self._keys[topic][number]
             self._passed(partition, following)
             self._unheard.discard(partition)
             if mended >= 0:
                 self._has_mended = self._has_mended or say_mended(topic, number, mended)
-            if self._hands_on and longest > self._bound:
-                found += [(partition, part) for part in within_bound(records, self._bound)]
-            else:
-                found.append((partition, records))
+            found.append((partition, made, longest))
         if batches:
             self._connection.answered()
-        return found
+        return served, found
 
     def _served(self) -> list[Batch]:
         """Have the client call back; return records that came before their partition's forwarding.
@@ -115,14 +132,6 @@ class NativeConsumer(PartitionConsumer):
         while messages := self._consumer.consume(self._batch_records, 0):
             found += self._batches(self._without_events(messages))
         return found
-
-    def poll_runs(self, timeout_s: float) -> list[tuple[TopicPartition, Run]]:  # noqa: ARG002
-        """Changelogs are read by ``PartitionConsumer``.
-
-        Raises:
-            TypeError: always.
-        """
-        raise TypeError("a changelog is read by PartitionConsumer, in Python")
 
     def close(self) -> None:
         """Stop fetching and release the connections; commits nothing."""

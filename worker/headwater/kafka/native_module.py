@@ -21,11 +21,12 @@ from headwater.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from headwater.kafka.newest import ChangelogRun
     from headwater.ports import Headers, RawRecord, Send
 
 log = logging.getLogger(__name__)
 
-_INTERFACE: Final = 1
+_INTERFACE: Final = 2
 """Of the extension, as this version uses it."""
 _MAJOR: Final = 2
 """Of librdkafka, whose public functions are used."""
@@ -59,6 +60,16 @@ class Reader(Protocol):
             Events: code, reason, topic, partition, offset.
             How many there were of both.
         """
+        ...
+
+    def read_runs(
+        self, timeout_ms: int
+    ) -> tuple[
+        Sequence[tuple[str, int, ChangelogRun, int, int, int]],
+        Sequence[tuple[int, str, str | None, int, int]],
+        int,
+    ]:
+        """As ``read``, with a run in the place of the records of a batch."""
         ...
 
     def close(self) -> None:
@@ -119,6 +130,7 @@ class NativeModule(Protocol):
 
     INTERFACE: int
     RecordReader: Callable[[Any, int], Reader]
+    RecordRun: Callable[[list[RawRecord]], ChangelogRun]
     RecordWriter: Callable[[Any, Callable[[int], None]], Writer]
     RecordUpdater: Callable[..., Any]
     """See ``headwater.state.layers.updaters``."""

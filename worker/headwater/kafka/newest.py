@@ -7,17 +7,19 @@ the store is written need not be taken apart: on a busy changelog that is nearly
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from confluent_kafka import Message
 
 from headwater.kafka.headers import mend_headers
 from headwater.wire.headers import encode_headers
+from headwater.wire.timestamps import entries_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from headwater.ports import Headers
+    from headwater.wire.timestamps import Entry, Row
 
 Columns: TypeAlias = "tuple[list[Any], list[Any], list[Any], list[Any]]"
 """Offsets, timestamps, keys and values of records, of one length if all of them are wanted."""
@@ -28,14 +30,67 @@ _key: Any = Message.key
 _value: Any = Message.value
 _headers: Any = Message.headers
 _second: Final = itemgetter(1)
-
 _SAMPLE: Final = 16
 _OVERHEAD_BYTES: Final = 420
 """What Python takes for a record that is held, beside its value; measured with short keys."""
 
 
+class ChangelogRun(Protocol):
+    """Records of one partition in offset order, whichever path they have taken."""
+
+    def __len__(self) -> int:
+        """Return how many they are."""
+        ...
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last record, if there is any."""
+        ...
+
+    def before(self, offset: int) -> ChangelogRun:
+        """Return the records below ``offset``; here there may be none."""
+        ...
+
+    def newest(self, *, headers: bool = False, versions: bool = False) -> NewestRecords:
+        """Return what takes in runs of this kind, and is empty.
+
+        Args:
+            headers: values have their records' headers in front.
+            versions: a key has a record for each of its times.
+        """
+        ...
+
+
+class NewestRecords(Protocol):
+    """The newest record of each key among runs of one partition."""
+
+    def add(self, run: Any) -> None:
+        """Take in what comes next."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the records take."""
+        ...
+
+    def rows(self) -> Iterable[Row]:
+        """Return those whose key is not null. Nothing can be taken in afterwards."""
+        ...
+
+    def entries(self, *, timestamped: bool) -> list[Entry]:
+        """Likewise, as entries of a store that keeps no headers.
+
+        Args:
+            timestamped: a value has its timestamp in front.
+        """
+        ...
+
+
 class Run:
-    """Records of one partition in offset order, at least one of them.
+    """A ``ChangelogRun`` of messages.
 
     Args:
         messages: as the client gave them.
@@ -73,6 +128,12 @@ class Run:
         """Return the records below ``offset``; here there may be none."""
         return Run([message for message in self.messages if (_offset(message) or 0) < offset])
 
+    def newest(self, *, headers: bool = False, versions: bool = False) -> Newest:
+        """Return what takes in such runs, and is empty; see ``ChangelogRun.newest``."""
+        if headers:
+            return WithHeaders()
+        return Versions() if versions else Newest()
+
 
 class Newest:
     """The newest record of each key among runs of one partition."""
@@ -105,7 +166,7 @@ class Newest:
         """Return what tells records apart, of which the last one is wanted."""
         return map(_key, messages)
 
-    def rows(self) -> Iterator[tuple[bytes, int, bytes | None]]:
+    def rows(self) -> Iterator[Row]:
         """Return key, timestamp and value of each; records with a null key are left out."""
         self._held.pop(None, None)
         messages = self._held.values()
@@ -114,12 +175,17 @@ class Newest:
         )
 
 
+    def entries(self, *, timestamped: bool) -> list[Entry]:
+        """Return them as entries of a store; see ``NewestRecords.entries``."""
+        return entries_of(self.rows(), timestamped=timestamped)
+
+
 class WithHeaders(Newest):
     """The newest record of each key, for a store that keeps headers beside values."""
 
     __slots__ = ()
 
-    def rows(self) -> Iterator[tuple[bytes, int, bytes | None]]:
+    def rows(self) -> Iterator[Row]:
         """Return key, timestamp and value of each, with its headers in front of the value."""
         for key, message in self._held.items():
             if key is not None:
@@ -147,7 +213,7 @@ class Versions(Newest):
         times = map(_second, map(_timestamp, messages))
         return zip(map(_key, messages), times, strict=True)
 
-    def rows(self) -> Iterator[tuple[bytes, int, bytes | None]]:
+    def rows(self) -> Iterator[Row]:
         """Return key, timestamp and value of each; records with a null key are left out."""
         for (key, timestamp), message in self._held.items():
             if key is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from headwater.kafka.access import Access
 from headwater.kafka.consumer import PartitionConsumer
-from headwater.kafka.native_clients import new_producer
+from headwater.kafka.native_clients import new_consumer, new_producer
 from headwater.kafka.settings import (
     batch_records,
     consumer_settings,
@@ -32,7 +32,7 @@ class TaskClients(Generic[Reader]):
         transactional_id: of the producer; ``None`` under at-least-once.
         group: where offsets are committed; the application's own if not given.
         reader: makes the consumer.
-        native: what the producer sends with, if not with Python's client.
+        native: what the producer sends and a restore reads with, if not with Python's clients.
 
     Attributes:
         access: the admin client, and what further clients are made with.
@@ -90,7 +90,7 @@ class TaskClients(Generic[Reader]):
             client_id=f"{self.access.client_id}-restore-consumer",
             role="restore",
         )
-        return PartitionConsumer(settings, self.connection)
+        return new_consumer(self.native)(settings, self.connection)
 
     def global_consumer(self) -> PartitionConsumer:
         """Make a consumer for the topics of global stores; whoever asked closes it."""

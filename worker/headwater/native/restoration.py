@@ -23,7 +23,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from headwater.errors import KafkaUnavailableError, StateError
-from headwater.kafka.newest import Newest, Versions, WithHeaders
 from headwater.model.restoring import RestoreStep
 from headwater.native.messages import StoreRestore
 from headwater.state.restore import BATCH_ENTRIES_MAX, StoreRestorer, is_up_to_date
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from headwater.ids import TopicPartition
     from headwater.kafka.consumer import PartitionConsumer
-    from headwater.kafka.newest import Run
+    from headwater.kafka.newest import ChangelogRun, NewestRecords
     from headwater.model.stores import StoreSpec
     from headwater.native.losses import ChangelogGuard
     from headwater.state.backends.rocks import BlockCache
@@ -78,19 +77,13 @@ class Changelog:
     """What ``applied`` was when the restore began."""
     at_end_at: float = -math.inf
     """When there was nothing more to read, by the monotonic clock."""
-    newest: Newest = field(init=False)
+    newest: NewestRecords | None = None
     """What the store does not have yet."""
     _taken: int = 0
     _waits_since: float = 0.0
 
     def __post_init__(self) -> None:
         self.offset = self.restorer.offset
-        self.newest = self._nothing()
-
-    def _nothing(self) -> Newest:
-        if self.restorer.keeps_headers:
-            return WithHeaders()
-        return Versions() if self.restorer.keeps_versions else Newest()
 
     @property
     def applied(self) -> int:
@@ -103,8 +96,23 @@ class Changelog:
         is_behind = self._taken or self.offset != self.restorer.offset
         return time.monotonic() - self._waits_since if is_behind else 0.0
 
-    def take(self, run: Run) -> None:
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory takes what the store does not have yet."""
+        return 0 if self.newest is None else self.newest.size_bytes
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether what the store does not have yet fills a batch."""
+        return self.newest is not None and len(self.newest) >= BATCH_ENTRIES_MAX
+
+    def take(self, run: ChangelogRun) -> None:
         """Take in what was read."""
+        if self.newest is None:
+            restorer = self.restorer
+            self.newest = run.newest(
+                headers=restorer.keeps_headers, versions=restorer.keeps_versions
+            )
         self.newest.add(run)
         self._taken += len(run)
 
@@ -123,10 +131,16 @@ class Changelog:
         Raises:
             StateError: as ``StoreRestorer.write``; the store is to be closed.
         """
-        newest, self.newest = self.newest, self._nothing()
+        newest, self.newest = self.newest, None
         taken, self._taken = self._taken, 0
         offset, self.offset = self.offset, self.restorer.offset
-        self.restorer.write(newest.rows(), offset, records=taken, complete_at_ms=complete_at_ms)
+        if newest is None:
+            entries = []
+        elif self.restorer.keeps_rows:
+            entries = self.restorer.entries_of(newest.rows())
+        else:
+            entries = newest.entries(timestamped=self.restorer.timestamped)
+        self.restorer.write(entries, offset, records=taken, complete_at_ms=complete_at_ms)
         self.offset = offset
 
     @property
@@ -136,7 +150,7 @@ class Changelog:
 
     def condemn(self) -> None:
         """Release the store as damaged, and forget what was taken in: it is to be built anew."""
-        self.newest, self._taken, self.offset = self._nothing(), 0, self.restorer.offset
+        self.newest, self._taken, self.offset = None, 0, self.restorer.offset
         self.restorer.condemn()
 
     def close(self) -> None:
@@ -300,7 +314,7 @@ class Restoration:
             self._consumer.pause(paused)
         self._paused = waiting
 
-    def _take(self, runs: Iterable[tuple[TopicPartition, Run]]) -> None:
+    def _take(self, runs: Iterable[tuple[TopicPartition, ChangelogRun]]) -> None:
         for partition, run in runs:
             changelog = self.changelogs.get(partition)
             if changelog is None or not changelog.is_read:
@@ -318,9 +332,9 @@ class Restoration:
     def _write_what_is_due(self) -> None:
         """Write what is much, or has waited long enough for most of it to be outdated."""
         under_way = [found for found in self.changelogs.values() if not found.failed]
-        is_much = sum(found.newest.size_bytes for found in under_way) > _TAKEN_BYTES_MAX
+        is_much = sum(found.size_bytes for found in under_way) > _TAKEN_BYTES_MAX
         for changelog in under_way:
-            is_batch = not changelog.follows and len(changelog.newest) >= BATCH_ENTRIES_MAX
+            is_batch = changelog.is_batch and not changelog.follows
             if is_batch or is_much or changelog.waiting_s > _WRITE_S:
                 self._write(changelog)
 

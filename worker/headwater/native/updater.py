@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Final, assert_never
 from headwater.errors import HeadwaterError, StoreCorruptedError
 from headwater.ids import TopicPartition
 from headwater.kafka.access import Access
-from headwater.kafka.consumer import PartitionConsumer
+from headwater.kafka.native_clients import new_consumer
+from headwater.kafka.native_module import native
 from headwater.kafka.settings import consumer_settings
 from headwater.metrics_settings import RecordingLevel
 from headwater.model.reporting import changelog_topic
@@ -108,7 +109,7 @@ class StateUpdater:
         access = Access.of(self._config, client_id=client_id)
         self._connection, admin = access.connection, access.admin
         self._changelogs = Changelogs(admin)
-        self._consumer = PartitionConsumer(
+        self._consumer = new_consumer(native(self._config.headwater_native))(
             consumer_settings(
                 self._config,
                 self._connection,

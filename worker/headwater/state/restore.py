@@ -13,7 +13,6 @@ interrupted again and again for a day is thus found too old and begins anew, as 
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -37,6 +36,7 @@ from headwater.state.position import (
 )
 from headwater.state.versions import RestoredVersions
 from headwater.wire.headers import encode_headers
+from headwater.wire.timestamps import entries_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,9 +46,7 @@ if TYPE_CHECKING:
     from headwater.ports import Backend, RawRecord
     from headwater.state.directory import StoreDirectory
     from headwater.state.position import Verdict
-
-Row: TypeAlias = "tuple[bytes, int, bytes | None]"
-"""Key, timestamp and value of a change."""
+    from headwater.wire.timestamps import Entry, Row
 
 BATCH_ENTRIES_MAX: Final = 5_000
 """RocksDB's write holds the global lock: a larger batch would stop the process' other threads."""
@@ -57,7 +55,6 @@ _SETTLED_ENTRIES: Final = 20_000
 """So many entries in a write buffer are written out in some 10 ms when the store is closed."""
 
 _RESTORING: Final = RocksOptions(write_buffer_bytes=8 * 1024 * 1024)
-_pack_timestamp: Final = struct.Struct(">q").pack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,9 +270,10 @@ class StoreRestorer:
             slice_ = records if last and not start else records[start:end]
             offset = next_offset if last else slice_[-1][0] + 1
             at_ms = complete_at_ms if last else None
-            self.write(self._rows(slice_), offset, records=len(slice_), complete_at_ms=at_ms)
+            entries = self.entries_of(self._rows(slice_))
+            self.write(entries, offset, records=len(slice_), complete_at_ms=at_ms)
         if not records and (next_offset != self.offset or complete_at_ms is not None):
-            self.write((), next_offset, records=0, complete_at_ms=complete_at_ms)
+            self.write([], next_offset, records=0, complete_at_ms=complete_at_ms)
 
     def _rows(self, records: Sequence[RawRecord]) -> Iterator[Row]:
         if self.keeps_headers:
@@ -286,9 +284,35 @@ class StoreRestorer:
             )
         return ((key, at, value) for _, at, key, value, _ in records if key is not None)
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether an entry is more than a value and perhaps a timestamp; see ``entries_of``."""
+        return self.keeps_headers or self.keeps_versions
+
+    @property
+    def timestamped(self) -> bool:
+        """Whether values have their timestamps in front."""
+        return self._kind.timestamped
+
+    def entries_of(self, rows: Iterable[Row]) -> list[Entry]:
+        """Return what the store keeps of committed changes of different keys or versions.
+
+        Args:
+            rows: key, timestamp and value; the value has its headers in front if the store keeps
+                them.
+        """
+        if self._versions is not None:
+            return list(self._versions.rows(rows))
+        if self._kind.keeps_headers:
+            return [
+                (key, None if value is None else to_row(self._kind, value, timestamp))
+                for key, timestamp, value in rows
+            ]
+        return entries_of(rows, timestamped=self._kind.timestamped)
+
     def write(
         self,
-        rows: Iterable[Row],
+        entries: list[Entry],
         next_offset: int,
         *,
         records: int,
@@ -300,30 +324,14 @@ class StoreRestorer:
         that was: whoever is killed in between reads on from there, and writes them again.
 
         Args:
-            rows: key, timestamp and value of the newest record of each key; the value has its
-                headers in front if the store keeps them.
-            next_offset: the consumer's position after all records that ``rows`` stand for.
+            entries: what the store keeps of the newest record of each key (``entries_of``).
+            next_offset: the consumer's position after all records that they stand for.
             records: how many those are.
             complete_at_ms: as in ``apply``.
 
         Raises:
             DiskFullError: what was not written can be applied again after a re-open.
         """
-        entries: list[tuple[bytes, bytes | None]]
-        if self._versions is not None:
-            entries = list(self._versions.rows(rows))
-        elif self._kind.keeps_headers:
-            entries = [
-                (key, None if value is None else to_row(self._kind, value, timestamp))
-                for key, timestamp, value in rows
-            ]
-        elif self._kind.timestamped:
-            entries = [
-                (key, None if value is None else _pack_timestamp(timestamp) + value)
-                for key, timestamp, value in rows
-            ]
-        else:
-            entries = [(key, value) for key, _, value in rows]
         position = self._position
         count = len(entries)
         last = max(0, count - 1) // BATCH_ENTRIES_MAX * BATCH_ENTRIES_MAX
