@@ -1,4 +1,4 @@
-"""Restore of a changelog: StateUpdaters against Java Kafka Streams, on one broker, interleaved.
+"""Restore of a changelog: StateUpdaters, on both paths, against Java Kafka Streams, interleaved.
 
     python -m benchmarks.restore [--bootstrap HOST:PORT] [--keys 2000000] [--rounds 3]
 
@@ -21,6 +21,7 @@ import tempfile
 import time
 import uuid
 from contextlib import ExitStack
+from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -58,11 +59,14 @@ def main() -> int:
             servers = stack.enter_context(KafkaBroker()).bootstrap_servers
         application_id = f"restore-{uuid.uuid4().hex[:8]}"
         prepare(servers, application_id, options.keys)
-        rows: dict[str, list[dict[str, Any]]] = {"headwater": [], "java": []}
+        systems = {
+            "headwater": headwater,
+            "in Python": partial(headwater, native="false"),
+            **({} if options.without_java else {"java": java}),
+        }
+        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in systems}
         for _ in range(options.rounds):
-            for name, run in (("headwater", headwater), ("java", java)):
-                if name == "java" and options.without_java:
-                    continue
+            for name, run in systems.items():
                 rows[name].append(run(servers, application_id, options.keys))
                 print(json.dumps({"engine": name, **rows[name][-1]}), flush=True)
     medians = {
@@ -71,8 +75,8 @@ def main() -> int:
         if found
     }
     print(json.dumps({"median_seconds": medians}))
-    if "java" in medians:
-        print(f"{medians['java'] / medians['headwater']:.2f}x Java")
+    for name in medians.keys() - {"headwater"}:
+        print(f"{medians[name] / medians['headwater']:.2f}x {name}")
     return 0
 
 
@@ -124,8 +128,15 @@ def prepare(servers: str, application_id: str, keys: int) -> None:
     producer.flush(120)
 
 
-def headwater(servers: str, application_id: str, keys: int) -> dict[str, Any]:
-    """Restore with StateUpdaters into a fresh directory."""
+def headwater(servers: str, application_id: str, keys: int, native: str = "auto") -> dict[str, Any]:
+    """Restore with StateUpdaters into a fresh directory.
+
+    Args:
+        servers: of the broker.
+        application_id: whose changelog it is.
+        keys: how many it has.
+        native: ``headwater.native``, the path that records take.
+    """
     os.environ["HEADWATER_BENCH_INPUT"] = f"{application_id}-input"
     os.environ["HEADWATER_BENCH_OUTPUT"] = f"{application_id}-output"
     state_dir = tempfile.mkdtemp(prefix="headwater-bench-")
@@ -138,7 +149,11 @@ def headwater(servers: str, application_id: str, keys: int) -> dict[str, Any]:
                 worker="bench-w-0",
                 slot=number,
                 application=ApplicationSettings(
-                    config={"application.id": application_id, "bootstrap.servers": servers},
+                    config={
+                        "application.id": application_id,
+                        "bootstrap.servers": servers,
+                        "headwater.native": native,
+                    },
                     topology="benchmarks.works:count",
                 ),
                 state_dir=state_dir,

@@ -3,8 +3,8 @@
     python -m tests.support.native_work BOOTSTRAP TOPIC RECORDS
 
 Of each round one record goes to TOPIC-refused, which takes none of its size. Keys of a record cache
-are updated in C, too. Every record is read once more as one of a changelog. The last line is JSON: bytes of memory after a tenth of the rounds, and after
-all of them.
+are updated in C, too, and every record is read once more as one of a changelog. The last line is
+JSON: bytes of memory after a tenth of the rounds, and after all of them.
 """
 
 from __future__ import annotations

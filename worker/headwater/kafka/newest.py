@@ -31,6 +31,8 @@ _value: Any = Message.value
 _headers: Any = Message.headers
 _second: Final = itemgetter(1)
 _SAMPLE: Final = 16
+_FULL: Final = 5_000
+"""So many are written at once: what was read of them is still in the processor's cache."""
 _OVERHEAD_BYTES: Final = 420
 """What Python takes for a record that is held, beside its value; measured with short keys."""
 
@@ -69,6 +71,11 @@ class NewestRecords(Protocol):
 
     def __len__(self) -> int:
         """Return how many there are."""
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """Whether they fill a batch, and are best written to a store that is restored."""
         ...
 
     @property
@@ -156,6 +163,11 @@ class Newest:
         return len(self._held)
 
     @property
+    def is_full(self) -> bool:
+        """Whether they fill a batch; see ``NewestRecords.is_full``."""
+        return len(self._held) >= _FULL
+
+    @property
     def size_bytes(self) -> int:
         """About how much memory the records take: the size of values is that of a sample."""
         if not self._samples:
@@ -173,7 +185,6 @@ class Newest:
         return zip(
             self._held, map(_second, map(_timestamp, messages)), map(_value, messages), strict=True
         )
-
 
     def entries(self, *, timestamped: bool) -> list[Entry]:
         """Return them as entries of a store; see ``NewestRecords.entries``."""
