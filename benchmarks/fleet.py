@@ -1,9 +1,9 @@
 """What one operator needs for many StreamApps: CPU, memory, requests, length of a round.
 
-    python -m benchmarks.fleet [--apps 50 200 500] [--workers 10] [--rest 120] [--renewal 60]
+    python -m benchmarks.fleet [--apps 50 200 500] [--workers 10] [--rest 300] [--renewal 60]
 
 A real control plane and the real operator as a process; machines and workers are played. The fleet
-grows from one size to the next, twenty StreamApps at a time. At rest nothing changes for some
+grows from one size to the next, twenty StreamApps at a time. At rest nothing changes for five
 minutes; in the storm every StreamApp gets another number of StreamThreads at once, which changes
 all its StreamWorkers. The numbers are the operator's own (``/metrics``), its CPU time and memory
 (PSS) are the kernel's. Requests are all that the operator asks for itself, Leases of workers among
@@ -28,7 +28,8 @@ from tests.kube.control_plane import ControlPlane
 from tests.kube.definitions import install
 from tests.kube.journey import Installation, fresh_namespace, streamapp
 from tests.kube.kubeconfig import client_for
-from tests.kube.players import Stage
+from tests.kube.players import SEEN, Stage
+from tests.kube.watched import Watched
 from tests.support.kube_fakes import condition_in
 from tests.support.waiting import wait_for
 
@@ -55,6 +56,8 @@ these do."""
 _AT_A_TIME: Final = 20
 """So many StreamApps are added before the next ones: more, and starts that last too long are begun
 anew."""
+_REST_S: Final = 300.0
+"""In this time each StreamApp's topics are looked at once."""
 _PATIENCE_S: Final = 3_600.0
 _LOOK_S: Final = 0.5
 
@@ -171,7 +174,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--apps", type=int, nargs="+", default=[50, 200, 500])
     parser.add_argument("--workers", type=int, default=WORKERS)
-    parser.add_argument("--rest", type=float, default=120.0, metavar="SECONDS")
+    parser.add_argument("--rest", type=float, default=_REST_S, metavar="SECONDS")
     parser.add_argument(
         "--renewal", type=float, default=_RENEWAL_S, metavar="SECONDS", help="of workers' Leases"
     )
@@ -183,7 +186,11 @@ def main() -> int:
     ):
         install(client)
         admin = KubeClient.from_environment(control_plane.admin_kubeconfig)
-        with Stage(admin, turn_s=_TURN_S, renewal_s=options.renewal) as stage:
+        with (
+            Watched(admin, client, SEEN) as players_see,
+            Watched(admin, client, (STREAM_APPS, STREAM_WORKERS)) as seen,
+            Stage(admin, turn_s=_TURN_S, renewal_s=options.renewal, seen=players_see) as stage,
+        ):
             home = fresh_namespace(admin, "system")
             port = free_port(taken=set())
             made = Installation(
@@ -191,7 +198,7 @@ def main() -> int:
             ).install()
             try:
                 operator = made.process("one")
-                fleet = Fleet(admin, stage, made, operator, options.workers, options.rest)
+                fleet = Fleet(admin, seen, stage, made, operator, options.workers, options.rest)
                 _grow(fleet, options.apps, options.renewal)
             finally:
                 made.uninstall()
@@ -215,12 +222,15 @@ class Fleet:
     """StreamApps of one operator, more and more of them."""
 
     api: KubeApi
+    seen: Watched
     stage: Stage
     installation: Installation
     process: OperatorProcess
     workers: int
     rest_s: float
     namespaces: list[str] = field(default_factory=list)
+    asked: dict[str, int] = field(default_factory=dict)
+    """The generation of each StreamApp that was changed; its watch may be behind."""
 
     def measure(self, apps: int, threads: int) -> Found:
         """Grow, rest, storm.
@@ -295,7 +305,18 @@ class Fleet:
         """Change every StreamApp, and wait until all are settled."""
         operation = {"op": "add", "path": "/spec/threadsPerWorker", "value": threads}
         for namespace in self.namespaces:
-            self.api.patch(STREAM_APPS, namespace, "wc", [operation])
+            changed = self.api.patch(STREAM_APPS, namespace, "wc", [operation])
+            self.asked[namespace] = changed["metadata"]["generation"]
+
+        def have_changed() -> bool:
+            self.seen.look()
+            return all(
+                each["spec"]["threads"] == threads
+                and each["status"]["acknowledgedEpoch"] >= each["spec"]["epoch"]
+                for each in self.seen.all(STREAM_WORKERS)
+            )
+
+        wait_for(have_changed, what="all StreamWorkers", timeout_s=_PATIENCE_S, every_s=1.0)
         self._until_settled()
 
     def _generations(self) -> dict[str, int]:
@@ -313,15 +334,18 @@ class Fleet:
         wait_for(all_are, what="all StreamApps", timeout_s=_PATIENCE_S, every_s=1.0)
 
     def _settled(self) -> Iterator[str]:
-        for app in self.api.list(STREAM_APPS, None):
+        self.seen.look()
+        for app in self.seen.all(STREAM_APPS):
             status = app.get("status") or {}
+            metadata = app["metadata"]
             if (
-                status.get("observedGeneration") == app["metadata"]["generation"]
+                metadata["generation"] >= self.asked.get(metadata["namespace"], 0)
+                and status.get("observedGeneration") == metadata["generation"]
                 and condition_in(status, "Ready")[:2] == ("True", "Running")
                 and condition_in(status, "AssignmentConverged")[0] == "True"
                 and status["readyReplicas"] == status["replicas"] == self.workers
             ):
-                yield app["metadata"]["namespace"]
+                yield metadata["namespace"]
 
 
 def _say(text: str) -> None:

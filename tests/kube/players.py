@@ -1,6 +1,6 @@
 """What stands in for machines on the real control plane: nodes, a provisioner, worker processes.
 
-    Stage   one thread: looks at everything, then lets all players do something, five times a second
+    Stage   one thread: looks at everything, then lets all players do something, some times a second
     Nodes   say that they live, and do what a kubelet does to the pods that the scheduler gives them
     Volumes make a volume for every claim of the default class, and delete those that are let go
 
@@ -29,12 +29,12 @@ from headwater_operator.kube.api import (
     Resource,
 )
 from headwater_operator.kube.errors import KubeApiError, NotFoundError
+from tests.kube.looked import Looked
 from tests.kube.machines import until_taken_in
 from tests.support.kube_fakes import FakeWorkers
-from tests.support.kube_through import Through
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 CLASSES: Final = Resource("storage.k8s.io/v1", "StorageClass", "storageclasses", False)
 STORAGE_CLASS: Final = "headwater-test"
@@ -51,46 +51,8 @@ _RENEWAL_S: Final = 1.0
 _RENEWALS: Final = 10
 """How often a worker renews its Lease within its duration."""
 _NODE_LEASES: Final = "kube-node-lease"
-_SEEN: Final = (PODS, STREAM_WORKERS, LEASES, CLAIMS)
-
-
-class Looked(Through):
-    """An API server whose reads of what players need are answered by one look at all of it.
-
-    Args:
-        api: the API server.
-    """
-
-    def __init__(self, api: KubeApi) -> None:
-        super().__init__(api)
-        self._seen: dict[str, dict[tuple[str, str], Manifest]] = {}
-
-    def look(self) -> None:
-        """Read everything."""
-        self._seen = {
-            resource.plural: {
-                (each["metadata"]["namespace"], each["metadata"]["name"]): each
-                for each in self.api.list(resource, None)
-            }
-            for resource in _SEEN
-        }
-
-    def all(self, resource: Resource) -> Iterator[Manifest]:
-        """What was seen of a kind."""
-        yield from self._seen.get(resource.plural, {}).values()
-
-    def list(
-        self, resource: Resource, namespace: str | None, *, labels: str = "", fields: str = ""
-    ) -> tuple[Manifest, ...]:
-        assert (labels, fields) == ("", "")
-        return tuple(
-            each
-            for each in self.all(resource)
-            if namespace in (None, each["metadata"]["namespace"])
-        )
-
-    def get(self, resource: Resource, namespace: str | None, name: str) -> Manifest | None:
-        return self._seen.get(resource.plural, {}).get((namespace or "", name))
+SEEN: Final = (PODS, STREAM_WORKERS, LEASES, CLAIMS)
+"""What players read."""
 
 
 @dataclass
@@ -373,18 +335,24 @@ class Stage:
         api: the API server, as somebody who may do everything.
         turn_s: between two turns.
         renewal_s: between two renewals of a worker's Lease.
+        seen: how everything is looked at; by lists if not given.
 
     Attributes:
         nodes: four machines, one in each rack of each zone.
     """
 
     def __init__(
-        self, api: KubeApi, *, turn_s: float = _TURN_S, renewal_s: float = _RENEWAL_S
+        self,
+        api: KubeApi,
+        *,
+        turn_s: float = _TURN_S,
+        renewal_s: float = _RENEWAL_S,
+        seen: Looked | None = None,
     ) -> None:
         self._api = api
         self._turn_s = turn_s
         self._renewal_s = renewal_s
-        self._seen = Looked(api)
+        self._seen = seen or Looked(api, SEEN)
         machines = [(f"node-{zone}{rack}", zone, rack) for zone in "ab" for rack in "12"]
         self.nodes = {name: Node(name, zone, rack) for name, zone, rack in machines}
         self._kubelets = Nodes(api, self.nodes)
@@ -452,16 +420,16 @@ class Stage:
 
     def _turn(self) -> None:
         self._volumes.step(list(self._seen.all(CLAIMS)))
-        for namespace in {each["metadata"]["namespace"] for each in self._seen.all(STREAM_WORKERS)}:
-            with contextlib.suppress(KubeApiError):
-                self.workers(namespace).step()
-        for pod in list(self._seen.all(PODS)):
-            metadata = pod["metadata"]
-            players = self.workers(metadata["namespace"]).workers
-            player = players.get(metadata["name"])
-            has_stopped = player is None or player.stopped == metadata["uid"]
-            with contextlib.suppress(KubeApiError):
-                self._kubelets.see_to(pod, has_stopped=has_stopped)
+        for namespace in self._seen.restless():
+            if self._seen.list(STREAM_WORKERS, namespace):
+                with contextlib.suppress(KubeApiError):
+                    self.workers(namespace).step()
+            for pod in self._seen.list(PODS, namespace):
+                metadata = pod["metadata"]
+                player = self.workers(namespace).workers.get(metadata["name"])
+                has_stopped = player is None or player.stopped == metadata["uid"]
+                with contextlib.suppress(KubeApiError):
+                    self._kubelets.see_to(pod, has_stopped=has_stopped)
 
     def _live(self) -> None:
         while not self._stop.wait(_HEARTBEAT_S):
