@@ -10,7 +10,7 @@ from headwater_operator.decide.observed import ProcessState
 
 if TYPE_CHECKING:
     from headwater.ids import TaskId
-    from headwater.model.cluster import StreamWorker, TaskStatus, WorkerSpec, WorkerStatus
+    from headwater.model.cluster import Lease, StreamWorker, TaskStatus, WorkerSpec, WorkerStatus
     from headwater_operator.decide.memory import WorkerMemory
     from headwater_operator.decide.observed import WorkerView
 
@@ -181,8 +181,13 @@ def is_quiet(view: WorkerView, memory: WorkerMemory, now_ms: int) -> bool:
         view.process is ProcessState.RUNNING
         and lease is not None
         and lease.holder == view.worker.status.incarnation
-        and now_ms - memory.lease_ms >= max(lease.duration_ms // 3, _UNSEEN_MS)
+        and now_ms - memory.lease_ms >= unseen_after_ms(lease)
     )
+
+
+def unseen_after_ms(lease: Lease) -> int:
+    """Return after how long without a renewal something may be wrong with the holder."""
+    return max(lease.duration_ms // 3, _UNSEEN_MS)
 
 
 def has_fresh_lease(view: WorkerView, memory: WorkerMemory, now_ms: int) -> bool:

@@ -20,7 +20,7 @@ from headwater.model.duties import (
     TopicsDescribed,
 )
 from headwater_operator.decide.driving import remember_driver
-from headwater_operator.decide.judge import judge
+from headwater_operator.decide.judge import judge, unseen_after_ms
 from headwater_operator.decide.limits import HEALTHY_MS, START_LIMIT_MS
 from headwater_operator.decide.memory import (
     EngineMemory,
@@ -32,9 +32,10 @@ from headwater_operator.decide.memory import (
 from headwater_operator.decide.observed import Intent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from headwater.ids import TaskId
+    from headwater.model.cluster import Lease
     from headwater.model.duties import Duty, DutyResult
     from headwater_operator.decide.observed import Observed, WorkerView
 
@@ -117,6 +118,26 @@ def _lags(view: WorkerView) -> dict[TaskId, int]:
 def failure_key(duty: Duty) -> str:
     """Return under which name the failure of a duty is remembered."""
     return f"{duty.KIND} {duty.worker}" if isinstance(duty, Fence) else duty.KIND
+
+
+def renewed(memory: Memory, leases: Mapping[str, Lease | None], now_ms: int) -> Memory | None:
+    """Take in renewals of Leases; ``None`` if there is more to be decided about them.
+
+    Args:
+        memory: of the last decision.
+        leases: by worker, as they were read last.
+        now_ms: of the clock of ``decide``.
+    """
+    workers = {}
+    for name, known in memory.workers.items():
+        lease = leases.get(name)
+        if lease is None or known.lease is None or lease.holder != known.lease[0]:
+            return None
+        if lease.renewals != known.lease[1]:
+            workers[name] = replace(known, lease=(lease.holder, lease.renewals), lease_ms=now_ms)
+        elif now_ms - known.lease_ms >= unseen_after_ms(lease):
+            return None
+    return replace(memory, workers={**memory.workers, **workers}) if workers else memory
 
 
 def _remember_worker(view: WorkerView, memory: Memory, now_ms: int) -> WorkerMemory:

@@ -47,6 +47,7 @@ class App:
         going: since when pods have been stopping while the StreamApp is deleted, by uid.
         tidied: revisions that were kept when old ones were deleted last.
         driver: what Spark's driver has told of itself.
+        rests_until_ms: until then nothing is decided unless something changes (``rest``).
         has_actions: there may be StreamActions to see to: they are read with every round.
     """
 
@@ -73,6 +74,7 @@ class App:
     going: dict[str, int] = field(default_factory=dict)
     tidied: set[str] = field(default_factory=set)
     driver: DriverTold = field(default_factory=DriverTold)
+    rests_until_ms: int = 0
     has_actions: bool = True
 
     @property

@@ -31,6 +31,7 @@ from headwater_operator.handlers.names import AppName, clash, name_of
 from headwater_operator.handlers.problems import refused
 from headwater_operator.handlers.removal import let_go, remove
 from headwater_operator.handlers.resetting import end_reset
+from headwater_operator.handlers.rest import go_to_rest, rests
 from headwater_operator.handlers.shard import NotOursError, Shard, outrank
 from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
 from headwater_operator.handlers.streamactions import Actions, is_of_interest, reads_unwatched
@@ -227,14 +228,15 @@ class Reconciler:
     def _look(self, key: Key, app: App) -> int | None:
         """Decide without reading anything; return the pause, ``None`` if a round is due."""
         view = app.view
-        if app.is_dirty or view is None or view.app is None:
-            return None
-        if view.is_deleting or view.is_paused or is_to_ask(app, self._now_ms()):
+        if app.is_dirty or view is None or view.app is None or view.is_deleting or view.is_paused:
             return None
         is_old = self._now_ms() - app.read_ms >= _UNWATCHED_MS
         is_budget_due = view.pods and app.upkeep.is_budget_due(self._now_ms())
-        if is_budget_due or (is_old and reads_unwatched(view.actions)):
+        is_to_read = is_budget_due or (is_old and reads_unwatched(view.actions))
+        if is_to_read or is_to_ask(app, self._now_ms()):
             return None
+        if rests(app, key, self._leases, self._now_ms()):
+            return _LOOK_MS
         view = self._allowed(key, view.with_leases(self._leases.of(key)))
         decision = self._decided(app, view)
         if decision.actions:
@@ -244,13 +246,14 @@ class Reconciler:
         if is_new or self._actions.are_due(view, decision):
             return None
         app.memory = decision.memory
+        go_to_rest(app, view, decision, self._now_ms())
         return max(decision.again_after_ms, _LOOK_MS)
 
     # -- round -----------------------------------------------------------------------------------
 
     def _round(self, key: Key, app: App) -> tuple[str, int]:
         # Before reading: what changes meanwhile is read again.
-        app.is_dirty = False
+        app.is_dirty, app.rests_until_ms = False, 0
         app.read_ms = self._now_ms()
         view = self._observer.look(*key, before=app.view, with_actions=app.has_actions)
         if view is None or (view.is_deleting and not view.has_finalizer):
