@@ -177,7 +177,6 @@ class Reconciler:
         app = self._app(key)
         again_ms = self._look(key, app)
         if again_ms is not None and not self._must_share_again(app):
-            self._metrics.looks.inc()
             return again_ms
         began_ms = self._now_ms()
         result, again_ms = self._tried(key, app, self._round if again_ms is None else self._again)
@@ -246,6 +245,7 @@ class Reconciler:
         if is_new or self._actions.are_due(view, decision):
             return None
         app.memory = decision.memory
+        self._metrics.looks.inc()
         go_to_rest(app, view, decision, self._now_ms())
         return max(decision.again_after_ms, _LOOK_MS)
 

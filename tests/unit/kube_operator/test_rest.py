@@ -1,0 +1,117 @@
+"""Applications at rest: what the operator spares itself, and what it must not miss meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.kube_rig import NAMESPACE
+
+from headwater.model.cluster import Lease
+from headwater_operator.decide.memory import Memory, WorkerMemory
+from headwater_operator.decide.recall import renewed
+from headwater_operator.kube.api import LEASES, STREAM_APPS
+
+if TYPE_CHECKING:
+    from tests.support.kube_rig import KubeRig
+
+LEASE = Lease(worker="wc-w-0", holder="one", duration_ms=30_000, renewals=7)
+KNOWN = Memory(workers={"wc-w-0": WorkerMemory(lease=("one", 7), lease_ms=50_000)})
+
+
+def decisions(rig: KubeRig) -> float:
+    """How often it was decided from what was known."""
+    (sample,) = [
+        sample
+        for metric in rig.operator.metrics.registry.collect()
+        for sample in metric.samples
+        if sample.name.endswith("looks_total")
+    ]
+    return sample.value
+
+
+def pass_s(rig: KubeRig, seconds: int) -> None:
+    """Let time pass."""
+    until_ms = rig.now_ms + seconds * 1_000
+    while rig.now_ms < until_ms:
+        rig.turn()
+
+
+def test_while_nothing_but_leases_changes_it_is_decided_four_times_a_minute(
+    ready: KubeRig,
+) -> None:
+    pass_s(ready, 20)
+    before = decisions(ready)
+
+    pass_s(ready, 60)
+
+    assert 3 <= decisions(ready) - before <= 5
+
+
+def test_with_autoscaling_there_is_no_rest(ready: KubeRig) -> None:
+    ready.set("/spec/autoscaling", {"minReplicas": 1, "maxReplicas": 3, "targetLag": 100})
+    ready.until(lambda: "autoscaling" in ready.status())
+    pass_s(ready, 20)
+    before = decisions(ready)
+
+    pass_s(ready, 60)
+
+    assert decisions(ready) - before >= 20
+
+
+@pytest.mark.parametrize("rested_s", [60, 64, 68, 72])
+def test_a_worker_that_dies_while_its_application_rests_is_found_when_its_lease_ends(
+    ready: KubeRig, rested_s: int
+) -> None:
+    pass_s(ready, rested_s)
+    worker = ready.workers["wc-w-0"]
+    worker.frozen = True
+    frozen_ms = ready.now_ms
+
+    ready.until(lambda: "wc-w-0" not in ready.held() or not ready.held()["wc-w-0"])
+
+    took_ms = ready.now_ms - frozen_ms
+    assert worker.lease_s * 1_000 <= took_ms + 4_000
+    assert took_ms <= worker.lease_s * 1_000 + 6_000
+
+
+def test_a_change_ends_the_rest_at_once(ready: KubeRig) -> None:
+    pass_s(ready, 60)
+
+    ready.scale(3)
+    changed_ms = ready.now_ms
+    ready.until(lambda: len(ready.held()) == 3)
+
+    assert ready.now_ms - changed_ms <= 3_000
+
+
+def test_a_lease_that_somebody_deletes_is_made_anew_although_the_application_rests(
+    ready: KubeRig,
+) -> None:
+    pass_s(ready, 60)
+
+    ready.api.delete(LEASES, NAMESPACE, "wc-w-0")
+
+    ready.until(lambda: ready.api.get(LEASES, NAMESPACE, "wc-w-0") is not None)
+    assert ready.api.get(STREAM_APPS, NAMESPACE, "wc") is not None
+
+
+def test_renewals_are_taken_in() -> None:
+    found = renewed(KNOWN, {"wc-w-0": replace(LEASE, renewals=8)}, 60_000)
+
+    assert found is not None
+    assert found.workers["wc-w-0"] == WorkerMemory(lease=("one", 8), lease_ms=60_000)
+    assert renewed(KNOWN, {"wc-w-0": LEASE}, 59_999) is KNOWN
+
+
+@pytest.mark.parametrize(
+    ("lease", "now_ms"),
+    [
+        pytest.param(None, 51_000, id="it is gone"),
+        pytest.param(replace(LEASE, holder="two", renewals=1), 51_000, id="another process"),
+        pytest.param(LEASE, 60_000, id="no renewal for a third of its duration"),
+    ],
+)
+def test_what_is_more_than_a_renewal_is_decided_about(lease: Lease | None, now_ms: int) -> None:
+    assert renewed(KNOWN, {"wc-w-0": lease}, now_ms) is None
