@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from headwater.model import resetting
@@ -171,6 +172,12 @@ class ClaimView:
         )
 
 
+def mark_of(metadata: Mapping[str, Any]) -> str:
+    """Return what tells that somebody has changed a StreamApp: not its status, which we write."""
+    read = ("uid", "generation", "annotations", "finalizers", "deletionTimestamp")
+    return json.dumps([metadata.get(name) for name in read], sort_keys=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppView:
     """One application as it was read.
@@ -179,6 +186,7 @@ class AppView:
         owner: the StreamApp as the owner of everything else.
         stored: identifies the StreamApp.
         generation: of its specification.
+        mark: changes with everything of its metadata that is read (``mark_of``).
         created: when it was created.
         has_finalizer: whether ours is on it.
         finalizers: all of them.
@@ -211,6 +219,7 @@ class AppView:
     owner: Owner
     stored: Stored
     generation: int = 1
+    mark: str = ""
     created: str = ""
     has_finalizer: bool = False
     finalizers: tuple[str, ...] = ()

@@ -95,6 +95,7 @@ class OperatorRig:
         self.hearing = Hearing(now_ms, SWEEP_MS)
         self.hearing.begin()
         self.deaf_to: set[str] = set()
+        self._told: list[tuple[str, Manifest]] = []
         self.sweep = Sweep(api, namespaces, self.reconciler, self._wake, self.hearing, now_ms)
         self.due: dict[Key, int] = {}
         self.failures: list[KubeApiError] = []
@@ -113,10 +114,17 @@ class OperatorRig:
         """Be told of a change, as by a watch."""
         if plural in self.deaf_to or plural not in {kind.plural for kind in WATCHED}:
             return
+        # A watch is behind whoever writes: by now the write may have returned.
+        self._told.append((plural, manifest))
+
+    def _listen(self, plural: str, manifest: Manifest) -> None:
         metadata = manifest["metadata"]
-        self.hearing.hear(
-            plural, metadata["uid"], metadata["resourceVersion"], metadata.get("namespace", "")
-        )
+        version = metadata["resourceVersion"]
+        is_ours = self.reconciler.gate.is_ours(version)
+        namespace = metadata.get("namespace", "")
+        self.hearing.hear(plural, metadata["uid"], version, namespace, is_ours=is_ours)
+        if is_ours:
+            return
         is_app, is_action = plural == STREAM_APPS.plural, plural == STREAM_ACTIONS.plural
         name = metadata["name"] if is_app else app_of(manifest)
         name = app_of_action(manifest) if is_action else name
@@ -128,6 +136,9 @@ class OperatorRig:
     def step(self) -> None:
         """Renew, poll, sweep if it is time, and see once to every StreamApp that is due."""
         now_ms = self._now_ms()
+        told, self._told = self._told, []
+        for plural, manifest in told:
+            self._listen(plural, manifest)
         try:
             self.election.step()
             self.election.require()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from headwater import failpoints
@@ -9,6 +11,7 @@ from headwater import failpoints
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from headwater_operator.kube.api import Manifest
     from headwater_operator.status import Problem
 
 
@@ -49,6 +52,8 @@ STEPS: Final = (
 )
 """Everything that is ever written; ``operator.<step>`` is the fail point right before it."""
 
+_OURS_MAX: Final = 10_000
+
 
 class OutdatedDecisionError(Exception):
     """What the decision was made from is no longer so: look and decide afresh."""
@@ -67,7 +72,7 @@ class HeldUpError(Exception):
 
 
 class Gate:
-    """Passed before every write.
+    """Passed before every write; knows which versions of objects are our own writes.
 
     Args:
         require: raises if this operator does not lead any more.
@@ -75,6 +80,24 @@ class Gate:
 
     def __init__(self, require: Callable[[], None]) -> None:
         self._require = require
+        self._guard = threading.Lock()
+        self._ours: OrderedDict[str, None] = OrderedDict()
+
+    def wrote(self, manifest: Manifest) -> None:
+        """Note an object as we have written it, where nobody else's change lies between.
+
+        A watch that tells of this version tells nothing new. A resource version is that of a write
+        to the whole store, so no two objects share it.
+        """
+        with self._guard:
+            self._ours[str(manifest["metadata"]["resourceVersion"])] = None
+            if len(self._ours) > _OURS_MAX:
+                self._ours.popitem(last=False)
+
+    def is_ours(self, version: str) -> bool:
+        """Whether we have written this version of an object."""
+        with self._guard:
+            return version in self._ours
 
     def before(self, step: str) -> None:
         """Make sure that we may write.

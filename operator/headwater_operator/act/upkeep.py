@@ -54,6 +54,7 @@ from headwater_operator.manifests.names import (
 from headwater_operator.manifests.storage import claim_grown, claim_labelled, is_claim_owned
 from headwater_operator.manifests.worker import lease
 from headwater_operator.status import Problem
+from headwater_operator.views import mark_of
 
 if TYPE_CHECKING:
     from headwater.model.appstatus import AppStatus
@@ -152,9 +153,11 @@ class Upkeep:
             "status": status.to_dict(),
         }
         try:
-            self._api.apply(STREAM_APPS, manifest, subresource="status")
+            written = self._api.apply(STREAM_APPS, manifest, subresource="status")
         except (ConflictError, NotFoundError) as error:
             raise OutdatedDecisionError(str(error)) from error
+        if mark_of(written["metadata"]) == view.mark:
+            self._gate.wrote(written)
 
     def must_share_again(self, now_ms: int, *, is_doubted: bool) -> bool:
         """Whether what was shared is to be applied again, although nothing is known to be wrong.

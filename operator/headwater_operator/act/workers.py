@@ -101,18 +101,15 @@ class Actor:
                 )
                 return None
             self._gate.before("write_spec")
-            self._api.patch(
-                STREAM_WORKERS,
-                self._namespace,
-                action.worker,
-                spec_patch(
-                    action.spec,
-                    replaces=action.replaces,
-                    version=stored.version,
-                    is_annotated=stored.is_annotated,
-                    labels=stored.labels,
-                ),
+            patch = spec_patch(
+                action.spec,
+                replaces=action.replaces,
+                version=stored.version,
+                is_annotated=stored.is_annotated,
+                labels=stored.labels,
             )
+            written = self._api.patch(STREAM_WORKERS, self._namespace, action.worker, patch)
+            self._gate.wrote(written)
         except (ConflictError, NotFoundError) as error:
             raise OutdatedDecisionError(str(error)) from error
         text = news_of(before, action)

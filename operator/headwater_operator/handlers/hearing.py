@@ -30,6 +30,7 @@ class _Heard:
     version: str
     at_ms: int
     namespace: str
+    is_ours: bool
 
 
 class Hearing:
@@ -55,11 +56,27 @@ class Hearing:
         with self._guard:
             self._began_ms = self._now_ms()
 
-    def hear(self, plural: str, uid: str, version: str, namespace: str = "") -> None:
-        """Note an event about an object."""
+    def hear(
+        self, plural: str, uid: str, version: str, namespace: str = "", *, is_ours: bool = False
+    ) -> None:
+        """Note an event about an object.
+
+        Args:
+            plural: of its kind.
+            uid: its own.
+            version: of the object as the event tells of it.
+            namespace: where it is.
+            is_ours: we have written this version, so nobody was woken.
+        """
         with self._guard:
             heard = self._heard.setdefault(plural, {})
-            heard[uid] = _Heard(version, self._now_ms(), namespace)
+            heard[uid] = _Heard(version, self._now_ms(), namespace, is_ours)
+
+    def has_told(self, plural: str, uid: str, version: str) -> bool:
+        """Whether somebody was woken because of this version of an object."""
+        with self._guard:
+            heard = self._heard.get(plural, {}).get(uid)
+        return heard is not None and heard.version == version and not heard.is_ours
 
     def compare(
         self, live: Live, looked_ms: int, *, unread: frozenset[str | None] = frozenset()

@@ -159,6 +159,7 @@ class Operator:
             self._heard,
             self._heard_of_action,
             self._hearing,
+            self._reconciler.gate.is_ours,
             options.kubeconfig,
         )
         self._threads: list[threading.Thread] = []

@@ -31,7 +31,7 @@ from headwater_operator.handlers.names import AppName, clash, name_of
 from headwater_operator.handlers.problems import refused
 from headwater_operator.handlers.removal import let_go, remove
 from headwater_operator.handlers.resetting import end_reset
-from headwater_operator.handlers.rest import go_to_rest, rests
+from headwater_operator.handlers.rest import ANSWER_MS, go_to_rest, only_asks, rests
 from headwater_operator.handlers.shard import NotOursError, Shard, outrank
 from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
 from headwater_operator.handlers.streamactions import Actions, is_of_interest, reads_unwatched
@@ -117,8 +117,8 @@ class Reconciler:
         self._now_ms = now_ms
         self._clock = clock
         self._shard = shard or Shard(api)
-        self._gate = Gate(election.require)
-        self._actions = Actions(api, self._gate, clock)
+        self.gate = Gate(election.require)
+        self._actions = Actions(api, self.gate, clock)
         self._observer = Observer(api, installation, now_ms)
         self._guard = threading.Lock()
         self._apps: dict[Key, App] = {}
@@ -159,7 +159,7 @@ class Reconciler:
     def let_go(self, namespace: str) -> None:
         """See to a namespace that cannot be read, as far as rights go: it may be on its way out."""
         with contextlib.suppress(KubeApiError, NotLeadingError):
-            let_go(self._api, self._gate, namespace)
+            let_go(self._api, self.gate, namespace)
 
     # -- a step ----------------------------------------------------------------------------------
 
@@ -343,9 +343,11 @@ class Reconciler:
             app.upkeep.keep_budget(view, self._now_ms())
             self._tidy(app, view)
             return "idle", decision.again_after_ms
-        app.is_dirty = True
+        pause_ms = ANSWER_MS if only_asks(app, view, decision) else _SOON_MS
         app.held_up += self._carry_out(app, view, decision.actions)
-        return ("held_up", _HELD_UP_MS) if app.held_up else ("acted", _SOON_MS)
+        # What a watch has told meanwhile is not forgotten.
+        app.is_dirty |= bool(app.held_up) or pause_ms == _SOON_MS
+        return ("held_up", _HELD_UP_MS) if app.held_up else ("acted", pause_ms)
 
     def _share(
         self, app: App, view: AppView, actions: tuple[Action, ...] = ()
@@ -382,7 +384,7 @@ class Reconciler:
     def _carry_out(
         self, app: App, view: AppView, actions: tuple[Action, ...]
     ) -> tuple[Problem, ...]:
-        actor = Actor(self._api, self._gate, view, self._installation)
+        actor = Actor(self._api, self.gate, view, self._installation)
         herald = self._herald(view)
         held_up: list[Problem] = []
         for action in actions:
@@ -403,7 +405,7 @@ class Reconciler:
 
     def _remove(self, app: App, view: AppView) -> tuple[str, int]:
         now_ms = self._now_ms()
-        waits_for = remove(self._api, self._gate, app.upkeep, view, app.going, now_ms)
+        waits_for = remove(self._api, self.gate, app.upkeep, view, app.going, now_ms)
         app.is_dirty = True
         if not waits_for:
             return "acted", _SOON_MS
@@ -474,7 +476,7 @@ class Reconciler:
     def _app(self, key: Key) -> App:
         with self._guard:
             if key not in self._apps:
-                self._apps[key] = App(upkeep=Upkeep(self._api, self._gate, self._installation))
+                self._apps[key] = App(upkeep=Upkeep(self._api, self.gate, self._installation))
             return self._apps[key]
 
     def _outrank(self, app: App, view: AppView) -> None:

@@ -6,10 +6,13 @@ decided about each of them every other second.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from headwater.model.duties import DescribeGroup, DescribeTopics
 from headwater.model.lifecycle import ClientState
 from headwater.model.streamapp import Engine
+from headwater_operator.actions import WriteWorkerSpec
 from headwater_operator.decide.recall import renewed
 from headwater_operator.rollout import Roll
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from headwater_operator.handlers.leases import Key, LeaseBook
     from headwater_operator.views import AppView
 
+ANSWER_MS: Final = 10_000
+"""A worker that was asked to look at Kafka is asked again after so long at the earliest."""
 _REST_MS: Final = 15_000
 """For so long an application rests at most: what is done by the clock may come so much later."""
 
@@ -32,20 +37,40 @@ def go_to_rest(app: App, view: AppView, decision: Decision, now_ms: int) -> None
         decision: without actions.
         now_ms: of a clock that never goes back.
     """
+    app.rests_until_ms = now_ms + _REST_MS if _is_settled(app, view, decision) else 0
+
+
+def only_asks(app: App, view: AppView, decision: Decision) -> bool:
+    """Whether a decision, while all is as it is to be, only has a worker look at Kafka.
+
+    Then there is nothing to do until the worker answers, which a watch tells.
+    """
+    before = {each.worker.name: each.worker.spec for each in view.workers}
+    return _is_settled(app, view, decision) and all(
+        isinstance(action, WriteWorkerSpec)
+        and action.worker in before
+        and all(isinstance(duty, DescribeTopics | DescribeGroup) for duty in action.spec.duties)
+        and replace(before[action.worker], epoch=action.spec.epoch, duties=action.spec.duties)
+        == action.spec
+        for action in decision.actions
+    )
+
+
+def _is_settled(app: App, view: AppView, decision: Decision) -> bool:
+    """Whether all is as it is to be, but for actions."""
     assert view.app is not None
     spec = view.app.spec
     open_ends = (
         *(decision.unsettled, decision.waits_for, decision.held_back, decision.importing),
         *(decision.rulings, decision.work, view.actions, app.held_up, app.stuck, app.waiting_since),
     )
-    may_rest = (
+    return (
         decision.status.state is ClientState.RUNNING
         and spec.engine is Engine.NATIVE
         and spec.autoscaling is None
         and decision.roll == Roll()
         and not any(open_ends)
     )
-    app.rests_until_ms = now_ms + _REST_MS if may_rest else 0
 
 
 def rests(app: App, key: Key, leases: LeaseBook, now_ms: int) -> bool:

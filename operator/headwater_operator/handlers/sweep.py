@@ -38,6 +38,10 @@ _NAMING: Final = ("applicationId", "kafka")
 WATCHED: Final = (STREAM_APPS, STREAM_WORKERS, PODS, CLAIMS, STREAM_ACTIONS)
 
 
+Stamp = tuple[str, str, str]
+"""Plural, uid and version of an object; of a StreamApp, what changes with all but its status."""
+
+
 class Sweep:
     """Finds StreamApps that need a round.
 
@@ -68,7 +72,7 @@ class Sweep:
         self._hearing = hearing
         self._now_ms = now_ms
         self._shard = shard or Shard(api)
-        self._seen: dict[Key, frozenset[tuple[str, str, str]]] = {}
+        self._seen: dict[Key, frozenset[Stamp]] = {}
         self._without_actions: set[str | None] = set()
 
     @property
@@ -102,7 +106,8 @@ class Sweep:
         live: Live = {kind.plural: {} for kind in WATCHED}
         apps: dict[Key, Manifest] = {}
         named: dict[Key, AppView] = {}
-        seen: dict[Key, set[tuple[str, str, str]]] = {}
+        seen: dict[Key, set[Stamp]] = {}
+        told: set[Stamp] = set()
         acted: set[Key] = set()
         for resource, manifest in (each for listed in found.values() for each in listed):
             metadata = manifest["metadata"]
@@ -120,13 +125,15 @@ class Sweep:
                 apps[key] = manifest
                 stamp = ("", _app_stamp(manifest), "")
             else:
-                stamp = (resource.plural, metadata["name"], metadata["resourceVersion"])
+                stamp = (resource.plural, metadata["uid"], metadata["resourceVersion"])
+                if self._hearing.has_told(*stamp):
+                    told.add(stamp)
             seen.setdefault(key, set()).add(stamp)
         self._hearing.compare(live, looked_ms, unread=unread)
         # Also of those that others run: no two StreamApps are one application.
         self._reconciler.learn_names(named, unread)
         stamps = {key: frozenset(its) for key, its in seen.items()}
-        self._compare(stamps, apps, acted, unread)
+        self._compare(stamps, apps, acted, unread, told)
         return frozenset(found)
 
     def _read(self, namespace: str | None) -> list[tuple[Resource, Manifest]]:
@@ -164,14 +171,19 @@ class Sweep:
 
     def _compare(
         self,
-        seen: dict[Key, frozenset[tuple[str, str, str]]],
+        seen: dict[Key, frozenset[Stamp]],
         apps: dict[Key, Manifest],
         acted: set[Key],
         unread: frozenset[str | None],
+        told: set[Stamp],
     ) -> None:
         known = self._reconciler.known().keys() - apps.keys()
         gone = {key for key in known if key[0] not in unread}
-        changed = [key for key, stamps in seen.items() if self._seen.get(key) != stamps]
+        changed = [
+            key
+            for key, stamps in seen.items()
+            if _have_changed(self._seen.get(key, frozenset()), stamps, told)
+        ]
         watched = [key for key, manifest in apps.items() if _reads_unwatched(manifest)]
         before = {key: stamps for key, stamps in self._seen.items() if key[0] in unread}
         self._seen = before | {key: stamps for key, stamps in seen.items() if key in apps}
@@ -179,6 +191,12 @@ class Sweep:
             self._reconciler.changed(key, has_actions=key in acted)
         for key in {*gone, *seen}:
             self._wake(key)
+
+
+def _have_changed(before: frozenset[Stamp], now: frozenset[Stamp], told: set[Stamp]) -> bool:
+    """Whether anything has changed of which no watch has told: what is gone, too."""
+    kept = {stamp[:2] for stamp in now}
+    return bool(now - before - told) or any(stamp[:2] not in kept for stamp in before if stamp[0])
 
 
 def _says_which_kafka(manifest: Manifest) -> bool:

@@ -73,6 +73,7 @@ class Watches:
         wake: called with the key of every StreamApp that something was heard about.
         wake_for_action: the same for one that a StreamAction is about.
         hearing: told of every event.
+        is_ours: whether the version of an object is what we have written.
         kubeconfig: this file instead of the environment.
     """
 
@@ -82,12 +83,14 @@ class Watches:
         wake: Callable[[Key], None],
         wake_for_action: Callable[[Key], None],
         hearing: Hearing,
+        is_ours: Callable[[str], bool],
         kubeconfig: Path | None = None,
     ) -> None:
         self._namespaces = tuple(namespaces)
         self._wake = wake
         self._wake_for_action = wake_for_action
         self._hearing = hearing
+        self._is_ours = is_ours
         self._kubeconfig = kubeconfig
         self._has_begun = False
         self._running: dict[str | None, tuple[_Watch, threading.Thread]] = {}
@@ -177,8 +180,8 @@ class Watches:
         async def streamapp(
             *, name: str, namespace: str | None, resource: kopf.Resource, meta: kopf.Meta, **_: Any
         ) -> None:
-            self._note(resource.plural, meta)
-            self._wake((namespace or "", name))
+            if self._note(resource.plural, meta):
+                self._wake((namespace or "", name))
 
         async def streamaction(
             *, namespace: str | None, resource: kopf.Resource, body: kopf.Body, **_: Any
@@ -201,8 +204,7 @@ class Watches:
             meta: kopf.Meta,
             **_: Any,
         ) -> None:
-            self._note(resource.plural, meta)
-            if app := labels.get(APP_LABEL):
+            if self._note(resource.plural, meta) and (app := labels.get(APP_LABEL)):
                 self._wake((namespace or "", app))
 
         for of_group, of_version, plural in (
@@ -213,11 +215,14 @@ class Watches:
             kopf.on.event(of_group, of_version, plural, registry=registry, id=plural)(belongings)
         return registry
 
-    def _note(self, plural: str, metadata: Mapping[str, Any]) -> None:
+    def _note(self, plural: str, metadata: Mapping[str, Any]) -> bool:
+        """Note that something was heard; return whether it is more than what we have written."""
         failpoints.hit(f"operator.hears_{plural}")
-        self._hearing.hear(
-            plural, metadata["uid"], metadata["resourceVersion"], metadata.get("namespace") or ""
-        )
+        uid, version = metadata["uid"], metadata["resourceVersion"]
+        is_ours = self._is_ours(version)
+        namespace = metadata.get("namespace") or ""
+        self._hearing.hear(plural, uid, version, namespace, is_ours=is_ours)
+        return not is_ours
 
 
 def _settings() -> kopf.OperatorSettings:

@@ -54,7 +54,7 @@ from headwater_operator.observe.pods import NO_VOLUME, is_hopeless, read_pod
 from headwater_operator.observe.rollon import with_changes
 from headwater_operator.observe.streamactions import read_actions, with_claims
 from headwater_operator.status import Problem
-from headwater_operator.views import AppView, ClaimView, Stored
+from headwater_operator.views import AppView, ClaimView, Stored, mark_of
 
 _AUTOSCALERS: Final = ("kube-controller-manager", "keda")
 """How the field managers of other autoscalers begin."""
@@ -174,6 +174,7 @@ class Observer:
             ),
             stored=Stored(uid=metadata["uid"], version=metadata["resourceVersion"]),
             generation=int(metadata.get("generation") or 1),
+            mark=mark_of(metadata),
             created=str(metadata.get("creationTimestamp") or ""),
             has_finalizer=FINALIZER in finalizers,
             finalizers=finalizers,

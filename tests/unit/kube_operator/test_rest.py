@@ -9,9 +9,12 @@ import pytest
 from tests.support.kube_rig import NAMESPACE
 
 from headwater.model.cluster import Lease
+from headwater_operator.act.upkeep import Upkeep
 from headwater_operator.decide.memory import Memory, WorkerMemory
 from headwater_operator.decide.recall import renewed
-from headwater_operator.kube.api import LEASES, STREAM_APPS
+from headwater_operator.kube.api import LEASES, STREAM_APPS, STREAM_WORKERS
+from headwater_operator.manifests.names import PAUSE_ANNOTATION
+from headwater_operator.manifests.settings import Installation
 
 if TYPE_CHECKING:
     from tests.support.kube_rig import KubeRig
@@ -20,15 +23,24 @@ LEASE = Lease(worker="wc-w-0", holder="one", duration_ms=30_000, renewals=7)
 KNOWN = Memory(workers={"wc-w-0": WorkerMemory(lease=("one", 7), lease_ms=50_000)})
 
 
-def decisions(rig: KubeRig) -> float:
-    """How often it was decided from what was known."""
-    (sample,) = [
-        sample
+def counted(rig: KubeRig, name: str) -> float:
+    """The sum of a metric of the operator."""
+    return sum(
+        sample.value
         for metric in rig.operator.metrics.registry.collect()
         for sample in metric.samples
-        if sample.name.endswith("looks_total")
-    ]
-    return sample.value
+        if sample.name.endswith(name)
+    )
+
+
+def decisions(rig: KubeRig) -> float:
+    """How often it was decided from what was known."""
+    return counted(rig, "looks_total")
+
+
+def rounds(rig: KubeRig) -> float:
+    """How often everything was read."""
+    return counted(rig, "reconcile_duration_seconds_count")
 
 
 def pass_s(rig: KubeRig, seconds: int) -> None:
@@ -95,6 +107,70 @@ def test_a_lease_that_somebody_deletes_is_made_anew_although_the_application_res
 
     ready.until(lambda: ready.api.get(LEASES, NAMESPACE, "wc-w-0") is not None)
     assert ready.api.get(STREAM_APPS, NAMESPACE, "wc") is not None
+
+
+def test_after_a_look_at_kafka_was_asked_for_only_the_answer_is_read(ready: KubeRig) -> None:
+    pass_s(ready, 30)
+    ready.api.calls.clear()
+    ready.until(lambda: ("patch", "streamworkers") in ready.api.calls, turns=4_000)
+    asked = rounds(ready)
+
+    pass_s(ready, 30)
+
+    assert rounds(ready) - asked == 1
+
+
+def test_the_sweep_reads_nothing_anew_of_which_watches_have_told(ready: KubeRig) -> None:
+    pass_s(ready, 30)
+    before = rounds(ready)
+
+    mark(ready, "one")
+    pass_s(ready, 5)
+    told = rounds(ready)
+    ready.operator.sweep.run()
+    pass_s(ready, 5)
+    assert rounds(ready) == told > before
+
+    ready.operator.deaf_to = {STREAM_WORKERS.plural}
+    mark(ready, "two")
+    pass_s(ready, 5)
+    assert rounds(ready) == told
+    ready.operator.sweep.run()
+    pass_s(ready, 5)
+    assert rounds(ready) > told
+
+
+def mark(rig: KubeRig, text: str) -> None:
+    """Change a StreamWorker in a way that means nothing."""
+    operation = {"op": "add", "path": "/metadata/annotations/example.com~1mark", "value": text}
+    rig.api.patch(STREAM_WORKERS, NAMESPACE, "wc-w-0", [operation])
+
+
+def test_what_somebody_else_writes_meanwhile_is_not_taken_for_ours(ready: KubeRig) -> None:
+    pass_s(ready, 30)
+    found = ready.api.get(STREAM_APPS, NAMESPACE, "wc")
+    assert found is not None
+    view = ready.operator.reconciler.known()[NAMESPACE, "wc"]
+    assert view is not None
+    upkeep = Upkeep(ready.api, ready.operator.reconciler.gate, Installation(callers=()))
+    is_ours = ready.operator.reconciler.gate.is_ours
+
+    def version() -> str:
+        now = ready.api.get(STREAM_APPS, NAMESPACE, "wc")
+        assert now is not None
+        return str(now["metadata"]["resourceVersion"])
+
+    upkeep.write_status(view, replace(view.status, reason="one"))
+    assert is_ours(version())
+    ready.api.patch(
+        STREAM_APPS,
+        NAMESPACE,
+        "wc",
+        [{"op": "add", "path": "/metadata/annotations", "value": {PAUSE_ANNOTATION: "true"}}],
+    )
+    assert not is_ours(version())
+    upkeep.write_status(view, replace(view.status, reason="two"))
+    assert not is_ours(version())
 
 
 def test_renewals_are_taken_in() -> None:

@@ -19,7 +19,7 @@ def test_the_token_is_found_however_the_client_writes_it(
 
 
 def test_watches_that_never_began_can_be_stopped() -> None:
-    watches = Watches((None,), lambda key: None, lambda key: None, Hearing(lambda: 0, 30_000))
+    watches = Watches((None,), lambda key: None, lambda key: None, Hearing(lambda: 0, 30_000), bool)
 
     watches.stop(0.1)
 
@@ -28,7 +28,7 @@ def test_watches_that_never_began_can_be_stopped() -> None:
 
 @pytest.mark.parametrize("with_actions", [True, False])
 def test_streamactions_are_watched_only_where_the_operator_may(with_actions: bool) -> None:
-    watches = Watches((None,), lambda key: None, lambda key: None, Hearing(lambda: 0, 30_000))
+    watches = Watches((None,), lambda key: None, lambda key: None, Hearing(lambda: 0, 30_000), bool)
 
     registry = watches.registry(with_actions=with_actions)
 
