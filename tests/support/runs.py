@@ -17,19 +17,20 @@ if TYPE_CHECKING:
 
 
 def of_messages(records: Sequence[RawRecord]) -> ChangelogRun:
-    return Run(
-        [
-            Message(
-                topic="t",
-                partition=0,
-                offset=offset,
-                key=key,
-                value=value,
-                headers=headers,
-                timestamp=(1, timestamp),
-            )
-            for offset, timestamp, key, value, headers in records
-        ]
+    return Run([_message(*record) for record in records])
+
+
+def _message(
+    offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Any
+) -> Message[Any, Any]:
+    return Message(
+        topic="t",
+        partition=0,
+        offset=offset,
+        key=key,
+        value=value,
+        headers=headers,
+        timestamp=(1, timestamp),
     )
 
 
