@@ -31,7 +31,7 @@ from headwater_operator.handlers.names import AppName, clash, name_of
 from headwater_operator.handlers.problems import refused
 from headwater_operator.handlers.removal import let_go, remove
 from headwater_operator.handlers.resetting import end_reset
-from headwater_operator.handlers.rest import ANSWER_MS, go_to_rest, only_asks, rests
+from headwater_operator.handlers.rest import ANSWER_MS, go_to_rest, lacks_lease, only_asks, rests
 from headwater_operator.handlers.shard import NotOursError, Shard, outrank
 from headwater_operator.handlers.sharing import is_in_doubt, is_needed, share
 from headwater_operator.handlers.streamactions import Actions, is_of_interest, reads_unwatched
@@ -232,7 +232,7 @@ class Reconciler:
         is_old = self._now_ms() - app.read_ms >= _UNWATCHED_MS
         is_budget_due = view.pods and app.upkeep.is_budget_due(self._now_ms())
         is_to_read = is_budget_due or (is_old and reads_unwatched(view.actions))
-        if is_to_read or is_to_ask(app, self._now_ms()):
+        if is_to_read or is_to_ask(app, self._now_ms()) or lacks_lease(app, self._leases.of(key)):
             return None
         if rests(app, key, self._leases, self._now_ms()):
             return _LOOK_MS

@@ -14,9 +14,13 @@ from headwater.model.lifecycle import ClientState
 from headwater.model.streamapp import Engine
 from headwater_operator.actions import WriteWorkerSpec
 from headwater_operator.decide.recall import renewed
+from headwater_operator.observe.lags import is_to_ask
 from headwater_operator.rollout import Roll
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.model.cluster import Lease
     from headwater_operator.decide import Decision
     from headwater_operator.handlers.app import App
     from headwater_operator.handlers.leases import Key, LeaseBook
@@ -70,6 +74,15 @@ def _is_settled(app: App, view: AppView, decision: Decision) -> bool:
         and spec.autoscaling is None
         and decision.roll == Roll()
         and not any(open_ends)
+        and not any(is_to_ask(worker) for worker in view.workers)
+    )
+
+
+def lacks_lease(app: App, leases: Mapping[str, Lease | None]) -> bool:
+    """Whether a worker's Lease is gone, or its labels are: it is made anew in a round."""
+    return any(
+        known.lease is not None and leases.get(name) is None
+        for name, known in app.memory.workers.items()
     )
 
 
