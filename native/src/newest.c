@@ -38,8 +38,6 @@ enum {
     FIRST_CHUNK = 4 * 1024,
     LAST_CHUNK = 1024 * 1024,
     FIRST_SLOTS = 64,
-    /* So many are written at once: sorted, they cost RocksDB less than in smaller parts. */
-    FULL = 20 * 1000,
     /* What Python and the table take for an entry that is written, beside its bytes. */
     OVERHEAD = 260
 };
@@ -329,11 +327,6 @@ static PyObject *newest_size(Newest *self, void *unused) {
     return PyLong_FromSize_t(self->held + self->count * OVERHEAD);
 }
 
-static PyObject *newest_is_full(Newest *self, void *unused) {
-    (void)unused;
-    return PyBool_FromLong(self->count >= FULL);
-}
-
 static PyMethodDef methods[] = {
     {"add", METHOD(newest_add), METH_O, "Take in the run that comes next."},
     {"rows", METHOD(newest_rows), METH_NOARGS, "Return key, timestamp and value of each."},
@@ -343,7 +336,6 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef attributes[] = {
-    {"is_full", (getter)(void (*)(void))newest_is_full, NULL, "Whether they fill a batch.", NULL},
     {"size_bytes", (getter)(void (*)(void))newest_size, NULL, "About how much memory it takes.",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -166,18 +166,6 @@ def test_what_waits_counts_by_its_keys_and_the_size_of_their_values(run_of: RunO
     assert 100_000 < large.size_bytes < 110_000
 
 
-@pytest.mark.parametrize(("name", "full"), [("of messages", 5_000), ("in C", 20_000)])
-def test_so_many_keys_fill_a_batch(name: str, full: int) -> None:
-    run = RUNS[name]([(number, 1, b"%d" % number, b"", None) for number in range(full)])
-    newest = run.newest()
-
-    newest.add(run.before(full - 1))
-    assert not newest.is_full
-    newest.add(run)
-    assert newest.is_full
-    assert len(newest) == full
-
-
 @pytest.mark.seeded(12)
 @pytest.mark.parametrize(("headers", "versions"), [(False, False), (True, False), (False, True)])
 def test_both_paths_hold_the_same_records(seed: int, headers: bool, versions: bool) -> None:

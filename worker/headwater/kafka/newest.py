@@ -31,8 +31,6 @@ _value: Any = Message.value
 _headers: Any = Message.headers
 _second: Final = itemgetter(1)
 _SAMPLE: Final = 16
-_FULL: Final = 5_000
-"""So many are written at once: what was read of them is still in the processor's cache."""
 _OVERHEAD_BYTES: Final = 420
 """What Python takes for a record that is held, beside its value; measured with short keys."""
 
@@ -71,11 +69,6 @@ class NewestRecords(Protocol):
 
     def __len__(self) -> int:
         """Return how many there are."""
-        ...
-
-    @property
-    def is_full(self) -> bool:
-        """Whether they fill a batch, and are best written to a store that is restored."""
         ...
 
     @property
@@ -161,11 +154,6 @@ class Newest:
 
     def __len__(self) -> int:
         return len(self._held)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether they fill a batch; see ``NewestRecords.is_full``."""
-        return len(self._held) >= _FULL
 
     @property
     def size_bytes(self) -> int:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from headwater.errors import KafkaUnavailableError, StateError
 from headwater.model.restoring import RestoreStep
 from headwater.native.messages import StoreRestore
-from headwater.state.restore import StoreRestorer, is_up_to_date
+from headwater.state.restore import BATCH_ENTRIES_MAX, StoreRestorer, is_up_to_date
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -104,7 +104,7 @@ class Changelog:
     @property
     def is_batch(self) -> bool:
         """Whether what the store does not have yet fills a batch."""
-        return self.newest is not None and self.newest.is_full
+        return self.newest is not None and len(self.newest) >= BATCH_ENTRIES_MAX
 
     def take(self, run: ChangelogRun) -> None:
         """Take in what was read."""
