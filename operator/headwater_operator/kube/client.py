@@ -38,6 +38,11 @@ _OK: Final = 200
 _PART: Final = 64 * 1024
 _CONNECTIONS: Final = 16
 
+try:  # it reads the lists of a large cluster in a fifth of the time
+    from orjson import loads as _loads
+except ImportError:  # kubectl's plug-in can do without
+    from json import loads as _loads  # type: ignore[assignment]
+
 _JSON: Final = "application/json"
 _APPLY: Final = "application/apply-patch+yaml"
 _JSON_PATCH: Final = "application/json-patch+json"
@@ -462,7 +467,7 @@ def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[str]:
 
 def _decoded(data: bytes) -> Manifest:
     try:
-        answer = json.loads(data)
+        answer = _loads(data)
     except ValueError:
         return {"message": data[:500].decode(errors="replace")}
     return cast("Manifest", answer) if isinstance(answer, dict) else {"message": str(answer)}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headwater.model.cluster import Lease
 
 if TYPE_CHECKING:
     from headwater_operator.kube.api import Manifest
+
+_PUNCTUATION: Final = str.maketrans("", "", "-:.TZ+")
+"""What a time has beside digits; thousands of Leases are read every other second."""
 
 
 def read_lease(manifest: Manifest) -> Lease | None:
@@ -19,7 +22,9 @@ def read_lease(manifest: Manifest) -> Lease | None:
     holder = spec.get("holderIdentity") or ""
     if not holder:
         return None
-    renewed = "".join(digit for digit in str(spec.get("renewTime") or "") if digit.isdigit())
+    renewed = str(spec.get("renewTime") or "").translate(_PUNCTUATION)
+    if not renewed.isdecimal():
+        renewed = "".join(filter(str.isdecimal, renewed))
     return Lease(
         worker=manifest["metadata"]["name"],
         holder=str(holder),

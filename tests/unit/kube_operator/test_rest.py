@@ -15,6 +15,7 @@ from headwater_operator.decide.recall import renewed
 from headwater_operator.kube.api import LEASES, STREAM_APPS, STREAM_WORKERS
 from headwater_operator.manifests.names import PAUSE_ANNOTATION
 from headwater_operator.manifests.settings import Installation
+from headwater_operator.observe.leases import read_lease
 
 if TYPE_CHECKING:
     from tests.support.kube_rig import KubeRig
@@ -179,6 +180,23 @@ def test_renewals_are_taken_in() -> None:
     assert found is not None
     assert found.workers["wc-w-0"] == WorkerMemory(lease=("one", 8), lease_ms=60_000)
     assert renewed(KNOWN, {"wc-w-0": LEASE}, 59_999) is KNOWN
+
+
+@pytest.mark.parametrize(
+    ("renew_time", "renewals"),
+    [
+        ("2026-11-28T12:10:00.123456Z", 20261128121000123456),
+        ("2026-11-28t12:10:00.5+02:00", 2026112812100050200),
+        ("", 0),
+        (None, 0),
+    ],
+)
+def test_a_lease_that_was_renewed_has_another_number(renew_time: str | None, renewals: int) -> None:
+    spec = {"holderIdentity": "one", "leaseDurationSeconds": 15, "renewTime": renew_time}
+
+    found = read_lease({"metadata": {"name": "wc-w-0"}, "spec": spec})
+
+    assert found == Lease(worker="wc-w-0", holder="one", duration_ms=15_000, renewals=renewals)
 
 
 @pytest.mark.parametrize(
