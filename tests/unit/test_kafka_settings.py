@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from headwater.config import StreamsConfig
-from headwater.errors import ConfigError, KafkaAuthError, StateError
+from headwater.errors import ConfigError, HeadwaterError, KafkaAuthError, StateError
 from headwater.kafka.admin import Admin
 from headwater.kafka.consumer import PartitionConsumer
 from headwater.kafka.errors import Connection, Refusals, production_error
@@ -300,6 +300,23 @@ def test_a_misspelt_client_setting_is_answered_with_the_name_that_was_meant(
 
     with pytest.raises(ConfigError, match=rf"did you mean {re.escape(meant)}\?"):
         made()
+
+
+def test_an_answer_that_was_cut_off_is_a_problem_only_where_it_has_a_topic() -> None:
+    """A connection breaks when an answer is too large, and others that are under way with it."""
+    heard = connection()
+    consumer = PartitionConsumer(
+        consumer_settings(config(), heard, client_id="c", role="restore"), heard
+    )
+    cut_off = KafkaError(KafkaError._BAD_MSG, "FindCoordinator response error")
+
+    consumer._on_event(cut_off, None, None, None)
+    assert consumer.poll(0) == []
+
+    consumer._on_event(cut_off, "orders", None, None)
+    with pytest.raises(HeadwaterError, match="reading orders"):
+        consumer.poll(0)
+    consumer.close()
 
 
 def test_a_changelog_entry_that_is_too_large_is_not_said_to_be_for_a_handler() -> None:

@@ -57,6 +57,8 @@ _error = Message.error
 _LOOK_UP_S: Final = 1.0
 _WAKE_S: Final = 0.1
 
+_CUT_OFF: Final = KafkaError._BAD_MSG  # noqa: SLF001 - the client's name for its own code
+"""Without a topic: an answer whose connection broke because of another one that was too large."""
 FROM_START: Final = OFFSET_BEGINNING
 FROM_END: Final = OFFSET_END
 
@@ -333,7 +335,7 @@ class PartitionConsumer:
                 self._lost.append(partition)
         elif code in UNREADABLE and partition is not None:
             self._cannot_read(partition, offset or 0, error)
-        elif code in UNREACHABLE or error.retriable():
+        elif code in UNREACHABLE or error.retriable() or (topic is None and code == _CUT_OFF):
             log.debug("consumer: %s", error)
         else:
             what = str(partition) if partition is not None else topic or "its partitions"
