@@ -95,7 +95,7 @@ class Watched(Looked):
                     if event["type"] != "BOOKMARK":
                         self._events.put((resource.plural, event["type"], event["object"]))
             except (HTTPError, OSError, ValueError):
-                time.sleep(_AGAIN_S)
+                self._over.wait(_AGAIN_S)
 
     def _list(self, resource: Resource) -> str:
         with self._asked(resource) as answer:
