@@ -237,38 +237,36 @@ static PyObject *value_of(const struct entry *entry, int stamped) {
     return value;
 }
 
-/* (key, value), or (key, timestamp, value). */
-static PyObject *tuple_of(const struct entry *entry, int with_time, int stamped) {
-    PyObject *made = PyTuple_New(with_time ? 3 : 2), *part;
+/* (key, timestamp, value). */
+static PyObject *row_of(const struct entry *entry) {
+    PyObject *row = PyTuple_New(3);
 
-    if (!made)
-        return NULL;
-#define SET(index, made_of)                                                                        \
-    part = (made_of);                                                                              \
-    if (!part) {                                                                                   \
-        Py_DECREF(made);                                                                           \
-        return NULL;                                                                               \
-    }                                                                                              \
-    PyTuple_SetItem(made, index, part)
-    SET(0, PyBytes_FromStringAndSize(entry->bytes, (Py_ssize_t)entry->key));
-    if (with_time) {
-        SET(1, PyLong_FromLongLong(entry->timestamp));
-    }
-    SET(with_time ? 2 : 1, value_of(entry, stamped));
-#undef SET
-    return made;
+    if (row && !fill(row, 0, PyBytes_FromStringAndSize(entry->bytes, (Py_ssize_t)entry->key)) &&
+        !fill(row, 1, PyLong_FromLongLong(entry->timestamp)) && !fill(row, 2, value_of(entry, 0)))
+        return row;
+    Py_XDECREF(row);
+    return NULL;
+}
+
+/* (key, value). */
+static PyObject *pair_of(const struct entry *entry, int stamped) {
+    PyObject *pair = PyTuple_New(2);
+
+    if (pair && !fill(pair, 0, PyBytes_FromStringAndSize(entry->bytes, (Py_ssize_t)entry->key)) &&
+        !fill(pair, 1, value_of(entry, stamped)))
+        return pair;
+    Py_XDECREF(pair);
+    return NULL;
 }
 
 static PyObject *newest_rows(Newest *self, PyObject *unused) {
-    PyObject *list = PyList_New((Py_ssize_t)self->count), *made;
+    PyObject *list = PyList_New((Py_ssize_t)self->count), *row;
     size_t number;
 
     (void)unused;
     for (number = 0; list && number < self->count; number++) {
-        made = tuple_of(&self->entries[number], 1, 0);
-        if (made)
-            PyList_SetItem(list, (Py_ssize_t)number, made);
-        else
+        row = row_of(&self->entries[number]);
+        if (!row || PyList_SetItem(list, (Py_ssize_t)number, row))
             Py_CLEAR(list);
     }
     return list;
@@ -285,15 +283,13 @@ static int by_key(const void *left, const void *right) {
 
 /* In the order of their keys: RocksDB sorts what is nearly sorted in much less time. */
 static PyObject *sorted_list(const struct entry **entries, size_t count, int stamped) {
-    PyObject *list = PyList_New((Py_ssize_t)count), *made;
+    PyObject *list = PyList_New((Py_ssize_t)count), *pair;
     size_t number;
 
     qsort(entries, count, sizeof(*entries), by_key);
     for (number = 0; list && number < count; number++) {
-        made = tuple_of(entries[number], 0, stamped);
-        if (made)
-            PyList_SetItem(list, (Py_ssize_t)number, made);
-        else
+        pair = pair_of(entries[number], stamped);
+        if (!pair || PyList_SetItem(list, (Py_ssize_t)number, pair))
             Py_CLEAR(list);
     }
     return list;

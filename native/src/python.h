@@ -13,4 +13,9 @@ extern PyTypeObject *sender_type;
 #define TYPE_OF(self) Py_TYPE((PyObject *)(self))
 #define METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
+/* Give a new tuple a part; -1, with an error, if that could not be made. */
+static inline int fill(PyObject *tuple, Py_ssize_t place, PyObject *made) {
+    return made ? PyTuple_SetItem(tuple, place, made) : -1;
+}
+
 #endif

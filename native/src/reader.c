@@ -159,24 +159,16 @@ static PyObject *headers_of(const rd_kafka_message_t *message, int *mended) {
 
 /* (offset, timestamp, key, value, headers), as `columns.records_of` makes them. */
 static PyObject *record_of(const rd_kafka_message_t *message, PyObject *timestamp, int *mended) {
-    PyObject *record = PyTuple_New(5), *part;
+    PyObject *record = PyTuple_New(5);
 
-    if (!record)
-        return NULL;
-#define SET(index, made)                                                                           \
-    part = (made);                                                                                 \
-    if (!part) {                                                                                   \
-        Py_DECREF(record);                                                                         \
-        return NULL;                                                                               \
-    }                                                                                              \
-    PyTuple_SetItem(record, index, part)
-    SET(0, PyLong_FromLongLong(message->offset));
-    SET(1, Py_NewRef(timestamp));
-    SET(2, bytes_or_none(message->key, message->key_len));
-    SET(3, bytes_or_none(message->payload, message->len));
-    SET(4, headers_of(message, mended));
-#undef SET
-    return record;
+    if (record && !fill(record, 0, PyLong_FromLongLong(message->offset)) &&
+        !fill(record, 1, Py_NewRef(timestamp)) &&
+        !fill(record, 2, bytes_or_none(message->key, message->key_len)) &&
+        !fill(record, 3, bytes_or_none(message->payload, message->len)) &&
+        !fill(record, 4, headers_of(message, mended)))
+        return record;
+    Py_XDECREF(record);
+    return NULL;
 }
 
 /* (code, reason, topic or None, partition, offset) of what is no record. */

@@ -44,8 +44,8 @@ FREED_TOO_EARLY = Fault(
 FREED_TWICE = Fault("run.c", "    if (!self->whole) {", "    if (1) {")
 KEPT = Fault(
     "reader.c",
-    "    SET(3, bytes_or_none(message->payload, message->len));",
-    "    SET(3, Py_NewRef(bytes_or_none(message->payload, message->len)));",
+    "!fill(record, 3, bytes_or_none(message->payload, message->len))",
+    "!fill(record, 3, Py_NewRef(bytes_or_none(message->payload, message->len)))",
 )
 KEPT_RUN = Fault(
     "run.c",
