@@ -72,11 +72,11 @@ def main() -> int:
     medians = {
         name: statistics.median(row["restore_seconds"] for row in found)
         for name, found in rows.items()
-        if found
     }
     print(json.dumps({"median_seconds": medians}))
-    for name in medians.keys() - {"headwater"}:
-        print(f"{medians[name] / medians['headwater']:.2f}x {name}")
+    ours = medians.pop("headwater")
+    for name, seconds in medians.items():
+        print(f"{seconds / ours:.2f}x {name}")
     return 0
 
 

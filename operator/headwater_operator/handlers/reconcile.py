@@ -117,7 +117,7 @@ class Reconciler:
         self._now_ms = now_ms
         self._clock = clock
         self._shard = shard or Shard(api)
-        self.gate = Gate(election.require)
+        self.gate = Gate(election.require)  # the watches ask it, too
         self._actions = Actions(api, self.gate, clock)
         self._observer = Observer(api, installation, now_ms)
         self._guard = threading.Lock()

@@ -1,4 +1,4 @@
-"""The clients of a StreamThread whose records do not go through objects of Python's client.
+"""The clients of a process whose records do not go through objects of Python's client.
 
 They are the clients in Python, which hold everything but the record itself: assignments, offsets,
 commits, transactions, errors. What differs is told by the two overrides below: a batch is read

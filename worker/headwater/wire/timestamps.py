@@ -1,4 +1,4 @@
-"""Values with their timestamps in front, as a changelogged store keeps them on disk.
+"""Values with their timestamps in front, as a store that keeps timestamps has them on disk.
 
 Kafka's ``ValueAndTimestampSerializer``; the changelog itself has the value alone.
 """
